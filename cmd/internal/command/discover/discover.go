@@ -108,8 +108,8 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		return err //nolint:wrapcheck // says what it prepared
 	}
 	done := progress.Start(cmd.ErrOrStderr(), o.output.ForMachines() || o.role, "asking the API server")
-	err = o.assign(cmd.Context(), targets)
-	var found []finding
+	err = o.setOperators(cmd.Context(), targets)
+	var found []checkResult
 	if err == nil {
 		found, err = check(cmd.Context(), finder, targets)
 	}
@@ -120,14 +120,14 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), found); err != nil {
 		return err
 	}
-	if code := worst(found); code != console.Fine {
+	if code := exitCode(found); code != console.Fine {
 		return console.Verdict(code)
 	}
 	return nil
 }
 
 // targets returns the APIs to check.
-func (o *options) targets(args []string) ([]wanted, error) {
+func (o *options) targets(args []string) ([]requestedAPI, error) {
 	all := known(o.namespace)
 	ref, err := o.operatorRef()
 	if err != nil {
@@ -139,7 +139,7 @@ func (o *options) targets(args []string) ([]wanted, error) {
 		}
 		return all, nil
 	}
-	targets := make([]wanted, 0, len(args))
+	targets := make([]requestedAPI, 0, len(args))
 	for _, argument := range args {
 		one, err := parse(argument, all)
 		if err != nil {
@@ -156,9 +156,9 @@ func (o *options) targets(args []string) ([]wanted, error) {
 	return targets, nil
 }
 
-// assign sets the operator of the APIs that a lifecycle manager reconciles.
-func (o *options) assign(ctx context.Context, targets []wanted) error {
-	if !slices.ContainsFunc(targets, func(w wanted) bool { return w.managed }) {
+// setOperators sets the operator of the APIs that a lifecycle manager reconciles.
+func (o *options) setOperators(ctx context.Context, targets []requestedAPI) error {
+	if !slices.ContainsFunc(targets, func(w requestedAPI) bool { return w.managed }) {
 		return nil
 	}
 	c, err := o.connection.Client()
@@ -189,22 +189,22 @@ func (o *options) operatorRef() (discovery.OperatorRef, error) {
 	return discovery.OperatorRef{Owned: o.owned, Deployment: deployment, Selector: o.selector, Lease: lease}, nil
 }
 
-// finding is the result for one API.
-type finding struct {
-	wanted
+// checkResult is the result for one API.
+type checkResult struct {
+	requestedAPI
 
 	result discovery.Result
 }
 
 // check checks all APIs.
-func check(ctx context.Context, finder *discovery.Finder, targets []wanted) ([]finding, error) {
-	found := make([]finding, len(targets))
+func check(ctx context.Context, finder *discovery.Finder, targets []requestedAPI) ([]checkResult, error) {
+	found := make([]checkResult, len(targets))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for i, target := range targets {
 		group.Go(func() error {
 			result, err := finder.Find(ctx, discovery.Auto, target.Target)
-			found[i] = finding{target, result}
+			found[i] = checkResult{target, result}
 			return err //nolint:wrapcheck // names the API
 		})
 	}
@@ -214,8 +214,8 @@ func check(ctx context.Context, finder *discovery.Finder, targets []wanted) ([]f
 	return found, nil
 }
 
-// ranking lists the outcomes, worst first, with their exit codes.
-var ranking = []struct {
+// outcomeCodes lists the outcomes, worst first, with their exit codes.
+var outcomeCodes = []struct {
 	outcome discovery.Outcome
 	code    console.Code
 }{
@@ -225,12 +225,12 @@ var ranking = []struct {
 	{discovery.Degraded, console.Degraded},
 }
 
-// worst returns the exit code of the worst result.
-func worst(found []finding) console.Code {
-	for _, rank := range ranking {
+// exitCode returns the exit code of the worst result.
+func exitCode(found []checkResult) console.Code {
+	for _, rank := range outcomeCodes {
 		for i := range found {
 			f := &found[i]
-			if f.result.Outcome == rank.outcome && !f.dispensable() {
+			if f.result.Outcome == rank.outcome && !f.isMissingOptional() {
 				return rank.code
 			}
 		}

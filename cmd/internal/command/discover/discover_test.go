@@ -39,16 +39,16 @@ func TestParse(t *testing.T) {
 }
 
 func TestWorst(t *testing.T) {
-	of := func(optional bool, outcomes ...discovery.Outcome) []finding {
-		var all []finding
+	of := func(optional bool, outcomes ...discovery.Outcome) []checkResult {
+		var all []checkResult
 		for _, outcome := range outcomes {
-			all = append(all, finding{wanted{optional: optional}, discovery.Result{Verdict: discovery.Verdict{Outcome: outcome}}})
+			all = append(all, checkResult{requestedAPI{optional: optional}, discovery.Result{Verdict: discovery.Verdict{Outcome: outcome}}})
 		}
 		return all
 	}
 	for _, tc := range []struct {
 		reason string
-		found  []finding
+		found  []checkResult
 		want   console.Code
 	}{
 		{"all is well", of(false, discovery.Installed), console.Fine},
@@ -59,18 +59,18 @@ func TestWorst(t *testing.T) {
 		{"the cluster is well without it", of(true, discovery.NotInstalled), console.Fine},
 		{"what is broken is told of", of(true, discovery.Unreachable), console.Unreachable},
 	} {
-		if got := worst(tc.found); got != tc.want {
+		if got := exitCode(tc.found); got != tc.want {
 			t.Errorf("%s: exit code %d, want %d", tc.reason, got, tc.want)
 		}
 	}
 }
 
 func TestTogether(t *testing.T) {
-	of := func(kind string, reason discovery.Reason, detail string) finding {
+	of := func(kind string, reason discovery.Reason, detail string) checkResult {
 		target := discovery.Target{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}}
-		return finding{wanted{Target: target}, discovery.Result{Target: target, Verdict: discovery.Verdict{Outcome: discovery.Degraded, Reason: reason}, Detail: detail}}
+		return checkResult{requestedAPI{Target: target}, discovery.Result{Target: target, Verdict: discovery.Verdict{Outcome: discovery.Degraded, Reason: reason}, Detail: detail}}
 	}
-	all := []finding{
+	all := []checkResult{
 		of("Lamp", discovery.ReasonNoOperator, "no Lease"), of("Wick", discovery.ReasonNoOperator, "no Lease"),
 		of("Glass", discovery.ReasonNoOperator, "another reason"), of("Oil", discovery.ReasonNoOperator, "no Lease"),
 	}
@@ -80,8 +80,8 @@ func TestTogether(t *testing.T) {
 		"Glass.v1.example.com is installed, but no operator reconciles it: another reason | Glass.example.com",
 		"Oil.v1.example.com is installed, but no operator reconciles it: no Lease | Oil.example.com",
 	} {
-		what, alike := together(all[i:])
-		if got := what + " | " + strings.Join(alike, " "); got != want {
+		what, names := sharedProblem(all[i:])
+		if got := what + " | " + strings.Join(names, " "); got != want {
 			t.Errorf("from the finding %d on: %q, want %q", i, got, want)
 		}
 	}

@@ -22,7 +22,7 @@ const likelyOLM = "app in (olm-operator, catalog-operator)"
 // supervisor, by its Lease.
 func manager(ctx context.Context, c client.Client, supervisorNamespace string) discovery.OperatorRef {
 	ref := discovery.OperatorRef{Lease: types.NamespacedName{Namespace: supervisorNamespace, Name: api.LeaseName}}
-	olm, err := workingOLM(ctx, c)
+	olm, err := runningOLM(ctx, c)
 	switch {
 	case err != nil:
 		// The search for the kinds meets the same error and reports it.
@@ -33,9 +33,9 @@ func manager(ctx context.Context, c client.Client, supervisorNamespace string) d
 	return ref
 }
 
-// workingOLM returns a Deployment of a working OLM; zero if there is none. A Deployment whose
+// runningOLM returns a Deployment of a working OLM; zero if there is none. A Deployment whose
 // service account may not do OLM's work does not count.
-func workingOLM(ctx context.Context, c client.Client) (types.NamespacedName, error) {
+func runningOLM(ctx context.Context, c client.Client) (types.NamespacedName, error) {
 	const page = 250
 	var (
 		token      string

@@ -16,8 +16,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
 )
 
-// wanted is an API to check.
-type wanted struct {
+// requestedAPI is an API to check.
+type requestedAPI struct {
 	discovery.Target
 
 	// optional is set if a cluster works without the API. use is the purpose of the API.
@@ -28,14 +28,14 @@ type wanted struct {
 }
 
 // known returns the kinds that the command checks without arguments.
-func known(namespace string) []wanted {
-	var all []wanted
+func known(namespace string) []requestedAPI {
+	var all []requestedAPI
 	add := func(gv schema.GroupVersion, kind, resource string, clusterScoped bool) {
 		target := discovery.Target{GroupVersionKind: gv.WithKind(kind), Resource: resource, Namespace: namespace}
 		if clusterScoped {
 			target.Namespace = ""
 		}
-		all = append(all, wanted{Target: target, managed: true})
+		all = append(all, requestedAPI{Target: target, managed: true})
 	}
 	add(operatorsv1alpha1.SchemeGroupVersion, operatorsv1alpha1.CatalogSourceKind, "catalogsources", false)
 	add(operatorsv1alpha1.SchemeGroupVersion, operatorsv1alpha1.SubscriptionKind, "subscriptions", false)
@@ -50,7 +50,7 @@ func known(namespace string) []wanted {
 		if api.Name != optional.OpenShift {
 			target.Namespace = namespace
 		}
-		all = append(all, wanted{Target: target, optional: true, use: api.Use})
+		all = append(all, requestedAPI{Target: target, optional: true, use: api.Use})
 	}
 	return all
 }
@@ -60,10 +60,10 @@ var version = regexp.MustCompile(`^v\d+((alpha|beta)\d+)?$`)
 
 // parse parses an argument: a resource or a kind, and after dots a version and a group. A name
 // without dots is one of the known kinds or of the core group.
-func parse(argument string, known []wanted) (wanted, error) {
+func parse(argument string, known []requestedAPI) (requestedAPI, error) {
 	name, rest, dotted := strings.Cut(argument, ".")
 	if name == "" || strings.HasSuffix(argument, ".") || strings.Contains(argument, "/") {
-		return wanted{}, fmt.Errorf("%q names no API; write it as widgets.example.com or Widget.v1.example.com", argument)
+		return requestedAPI{}, fmt.Errorf("%q names no API; write it as widgets.example.com or Widget.v1.example.com", argument)
 	}
 	if !dotted {
 		for _, one := range known {
@@ -77,7 +77,7 @@ func parse(argument string, known []wanted) (wanted, error) {
 }
 
 // qualified returns an API with a group or a version.
-func qualified(argument, name, rest string) (wanted, error) {
+func qualified(argument, name, rest string) (requestedAPI, error) {
 	var target discovery.Target
 	if first, group, _ := strings.Cut(rest, "."); version.MatchString(first) {
 		target.Version, target.Group = first, group
@@ -85,14 +85,14 @@ func qualified(argument, name, rest string) (wanted, error) {
 		target.Group = rest
 	}
 	if target.Group != "" && len(validation.IsDNS1123Subdomain(target.Group)) > 0 {
-		return wanted{}, fmt.Errorf("%q names no API: its group cannot be %q; write it as widgets.example.com or Widget.v1.example.com", argument, target.Group)
+		return requestedAPI{}, fmt.Errorf("%q names no API: its group cannot be %q; write it as widgets.example.com or Widget.v1.example.com", argument, target.Group)
 	}
 	if name[0] >= 'A' && name[0] <= 'Z' {
 		target.Kind = name
 	} else {
 		target.Resource = name
 	}
-	return wanted{Target: target}, nil
+	return requestedAPI{Target: target}, nil
 }
 
 // namespaced parses NAMESPACE/NAME.

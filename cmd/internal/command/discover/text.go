@@ -40,7 +40,7 @@ type operator struct {
 	Detail  string `json:"detail,omitempty"`
 }
 
-func reportOf(found []finding) report {
+func reportOf(found []checkResult) report {
 	r := report{APIs: make([]reportedAPI, 0, len(found))}
 	for i := range found {
 		f := &found[i]
@@ -59,11 +59,11 @@ func reportOf(found []finding) report {
 	return r
 }
 
-func (o *options) print(out, errOut io.Writer, found []finding) error {
+func (o *options) print(out, errOut io.Writer, found []checkResult) error {
 	var text string
 	switch {
 	case o.role:
-		text = grants(found)
+		text = missingRules(found)
 		if text == "" {
 			_, _ = fmt.Fprintln(errOut, "No RBAC rules are missing: none of the APIs is Forbidden.")
 		}
@@ -78,8 +78,8 @@ func (o *options) print(out, errOut io.Writer, found []finding) error {
 	return nil
 }
 
-// grants returns the missing permissions.
-func grants(found []finding) string {
+// missingRules returns the missing permissions.
+func missingRules(found []checkResult) string {
 	var all []string
 	for i := range found {
 		if grant := found[i].result.Grant; grant != "" {
@@ -91,7 +91,7 @@ func grants(found []finding) string {
 
 // text returns the table, and below it a text about each API that cannot be used. A failure that
 // all APIs share is described once.
-func (o *options) text(paint console.Paint, found []finding) string {
+func (o *options) text(paint console.Paint, found []checkResult) string {
 	var table console.Table
 	header := func(text string) console.Cell { return console.Cell{Text: text, Style: paint.Bold} }
 	table.AddCells(header("API"), header("RESULT"), header("VERSION"), header("OPERATOR"))
@@ -112,36 +112,36 @@ func (o *options) text(paint console.Paint, found []finding) string {
 
 // explain writes why APIs cannot be used, and the remedies. A cause that several APIs share is
 // written once. Missing APIs that the cluster does not need take one line.
-func (o *options) explain(b *strings.Builder, paint console.Paint, found []finding) {
-	forbidden, said := false, map[string]bool{}
-	var dispensable []string
+func (o *options) explain(b *strings.Builder, paint console.Paint, found []checkResult) {
+	forbidden, written := false, map[string]bool{}
+	var missingOptional []string
 	for i := range found {
 		f := &found[i]
-		common, ok := f.shared()
+		common, ok := f.commonProblem()
 		switch {
-		case f.result.Usable() || ok && said[common]:
-		case f.dispensable() && o.output.Form != console.Wide:
-			dispensable = append(dispensable, fmt.Sprintf("%s (%s)", nameOf(&f.result), f.use))
+		case f.result.Usable() || ok && written[common]:
+		case f.isMissingOptional() && o.output.Form != console.Wide:
+			missingOptional = append(missingOptional, fmt.Sprintf("%s (%s)", nameOf(&f.result), f.use))
 		default:
-			what, alike := together(found[i:])
-			b.WriteString("\n" + paint.Bold(strings.Join(alike, ",\n")) + "\n")
-			b.WriteString(console.Wrap("  ", "  ", upper(what)+"."))
-			o.advise(b, f)
-			said[common] = ok
+			what, names := sharedProblem(found[i:])
+			b.WriteString("\n" + paint.Bold(strings.Join(names, ",\n")) + "\n")
+			b.WriteString(console.Wrap("  ", "  ", capitalize(what)+"."))
+			o.writeRemedy(b, f)
+			written[common] = ok
 			forbidden = forbidden || f.result.Grant != ""
 		}
 	}
-	if len(dispensable) > 0 {
-		b.WriteString("\n" + console.Wrap("Not installed, and optional: ", "  ", strings.Join(dispensable, "; ")+"."))
+	if len(missingOptional) > 0 {
+		b.WriteString("\n" + console.Wrap("Not installed, and optional: ", "  ", strings.Join(missingOptional, "; ")+"."))
 	}
 	if forbidden && o.output.Form != console.Wide {
 		b.WriteString("\n" + console.Wrap("", "", "Ask an administrator to apply the missing RBAC rules: --role prints them, and -o wide shows them."))
 	}
 }
 
-// advise writes the remedy of a finding, and what an optional API is for.
-func (o *options) advise(b *strings.Builder, f *finding) {
-	if remedy := f.result.Remedy(); remedy != "" && !f.dispensable() {
+// writeRemedy writes the remedy of a result, and what an optional API is for.
+func (o *options) writeRemedy(b *strings.Builder, f *checkResult) {
+	if remedy := f.result.Remedy(); remedy != "" && !f.isMissingOptional() {
 		b.WriteString(console.Wrap("  What to do: ", "  ", remedy+"."))
 	}
 	if f.optional {
@@ -152,32 +152,32 @@ func (o *options) advise(b *strings.Builder, f *finding) {
 	}
 }
 
-// dispensable reports whether the API is missing and the cluster does not need it.
-func (f *finding) dispensable() bool {
+// isMissingOptional reports whether the API is missing and the cluster does not need it.
+func (f *checkResult) isMissingOptional() bool {
 	return f.optional && f.result.Outcome == discovery.NotInstalled
 }
 
-// together returns the problem of the first finding, and the APIs that share it.
-func together(found []finding) (what string, alike []string) {
+// sharedProblem returns the problem of the first result, and the APIs that share it.
+func sharedProblem(found []checkResult) (what string, names []string) {
 	first := &found[0]
 	what = first.result.What()
-	common, ok := first.shared()
+	common, ok := first.commonProblem()
 	if !ok {
 		return what, []string{nameOf(&first.result)}
 	}
 	for i := range found {
-		if other, ok := found[i].shared(); ok && other == common {
-			alike = append(alike, nameOf(&found[i].result))
+		if other, ok := found[i].commonProblem(); ok && other == common {
+			names = append(names, nameOf(&found[i].result))
 		}
 	}
-	if len(alike) > 1 {
+	if len(names) > 1 {
 		what = common
 	}
-	return what, alike
+	return what, names
 }
 
-// shared returns the problem without the name of the API, if the problem does not depend on the API.
-func (f *finding) shared() (string, bool) {
+// commonProblem returns the problem without the name of the API, if the problem does not depend on the API.
+func (f *checkResult) commonProblem() (string, bool) {
 	rest, ok := strings.CutPrefix(f.result.What(), f.result.Target.String()+" ")
 	return "Each " + rest, ok && f.result.Grant == "" && !f.optional
 }
@@ -219,7 +219,7 @@ func operatorOf(r *discovery.Result) string {
 }
 
 // style returns the color of a result.
-func (f *finding) style(paint console.Paint) func(string) string {
+func (f *checkResult) style(paint console.Paint) func(string) string {
 	switch f.result.Outcome {
 	case discovery.Installed:
 		return paint.Good
@@ -234,8 +234,8 @@ func (f *finding) style(paint console.Paint) func(string) string {
 	return paint.Bad
 }
 
-// upper capitalizes the first word of a sentence unless it is the name of a kind.
-func upper(text string) string {
+// capitalize capitalizes the first word of a sentence unless it is the name of a kind.
+func capitalize(text string) string {
 	if rest, ok := strings.CutPrefix(text, "cannot "); ok {
 		return "Cannot " + rest
 	}

@@ -23,8 +23,8 @@ type answer struct {
 	missing           bool
 }
 
-// listing records why Subscriptions could not be listed, if no object was named.
-func (a *answer) listing(o *explain.ClusterState) {
+// recordUnlisted records why Subscriptions could not be listed, if no object was named.
+func (a *answer) recordUnlisted(o *explain.ClusterState) {
 	if a.named {
 		return
 	}
@@ -53,7 +53,7 @@ func (a *answer) code() console.Code {
 	switch {
 	case a.missing, some(negative):
 		return console.Negative
-	case some(maybeWrong), len(a.Unreadable) > 0, a.Fallback != "":
+	case some(mayHideProblem), len(a.Unreadable) > 0, a.Fallback != "":
 		return console.Forbidden
 	default:
 		return console.Fine
@@ -66,23 +66,23 @@ func (a *answer) notable() []explain.Explanation {
 		return a.Explanations
 	}
 	return slices.DeleteFunc(slices.Clone(a.Explanations), func(e explain.Explanation) bool {
-		return e.State == explain.Healthy || e.State == explain.Progressing || onlyUnsure(e)
+		return e.State == explain.Healthy || e.State == explain.Progressing || isInconclusive(e)
 	})
 }
 
-// maybeWrong reports whether something may be wrong that could not be read.
-func maybeWrong(e explain.Explanation) bool {
+// mayHideProblem reports whether something may be wrong that could not be read.
+func mayHideProblem(e explain.Explanation) bool {
 	hidden := func(u explain.Unreadable) bool { return !u.Minor }
 	return e.State == explain.Unknown || e.State == explain.Held && slices.ContainsFunc(e.Unreadable, hidden)
 }
 
-// onlyUnsure reports whether an explanation has no findings and something could not be read.
-func onlyUnsure(e explain.Explanation) bool {
+// isInconclusive reports whether an explanation has no findings and something could not be read.
+func isInconclusive(e explain.Explanation) bool {
 	return e.State == explain.Unknown && len(e.Findings) == 0
 }
 
-// where returns the scope of the command.
-func (a *answer) where() string {
+// scope returns the scope of the command.
+func (a *answer) scope() string {
 	switch {
 	case a.Fallback != "":
 		return "namespace " + a.Fallback + " (others may not be listed)"
@@ -93,12 +93,12 @@ func (a *answer) where() string {
 	}
 }
 
-// rest returns a sentence about the Subscriptions without an explanation; empty for none.
-func (a *answer) rest() string {
-	where, all, told := a.where(), subscriptionsIn(a.Explanations), subscriptionsIn(a.notable())
-	unsure := slices.ContainsFunc(a.Explanations, onlyUnsure)
+// remainder returns a sentence about the Subscriptions without an explanation; empty for none.
+func (a *answer) remainder() string {
+	where, all, explained := a.scope(), subscriptionsIn(a.Explanations), subscriptionsIn(a.notable())
+	inconclusive := slices.ContainsFunc(a.Explanations, isInconclusive)
 	switch {
-	case a.named, told == 1 && all == 1:
+	case a.named, explained == 1 && all == 1:
 		return "" // everything is explained
 	case a.missing:
 		return "The API of Subscriptions is not installed in this cluster: supervisor install-crds"
@@ -106,10 +106,10 @@ func (a *answer) rest() string {
 		return "No Subscription of " + where + " can be seen."
 	case all == 0:
 		return "There is no Subscription in " + where + "."
-	case unsure:
-		return count(all-told, all, where, "seems", "seem") + " to be well or on the way, as far as can be seen."
+	case inconclusive:
+		return count(all-explained, all, where, "seems", "seem") + " to be well or on the way, as far as can be seen."
 	default:
-		return count(all-told, all, where, "is", "are") + " well or on the way."
+		return count(all-explained, all, where, "is", "are") + " well or on the way."
 	}
 }
 

@@ -88,18 +88,18 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	state, replicas, err := o.observe(cmd.Context(), namespace, subjects)
+	state, copied, err := o.read(cmd.Context(), namespace, subjects)
 	if err != nil {
 		return err
 	}
 	a := answer{named: len(subjects) > 0, namespace: namespace, everywhere: o.everywhere}
 	if !a.named {
-		subjects = append(goingOf(state), subscriptionsOf(state, namespace, o.everywhere)...)
+		subjects = append(terminatingNamespaces(state), subscriptionsOf(state, namespace, o.everywhere)...)
 	}
 	for _, subject := range subjects {
-		a.Explanations = append(a.Explanations, replicas.explain(state, subject))
+		a.Explanations = append(a.Explanations, copied.explain(state, subject))
 	}
-	a.listing(state)
+	a.recordUnlisted(state)
 	if err := o.print(cmd, &a); err != nil {
 		return err
 	}
@@ -130,9 +130,9 @@ func (o *options) subjects(namespace string, args []string) ([]explain.Ref, erro
 	return subjects, nil
 }
 
-// observe reads the cluster and finds the subjects that are copied ClusterServiceVersions. It also
+// read reads the cluster and finds the subjects that are copied ClusterServiceVersions. It also
 // reads the namespaces of their originals.
-func (o *options) observe(ctx context.Context, namespace string, subjects []explain.Ref) (*explain.ClusterState, copies, error) {
+func (o *options) read(ctx context.Context, namespace string, subjects []explain.Ref) (*explain.ClusterState, copiedVersions, error) {
 	config, err := o.connection.RESTConfig()
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // says what to do by itself
@@ -141,22 +141,22 @@ func (o *options) observe(ctx context.Context, namespace string, subjects []expl
 	if err != nil {
 		return nil, nil, &console.Coded{Code: console.Unreachable, Err: err}
 	}
-	replicas := originals(ctx, reader, subjects)
+	copied := findCopiedVersions(ctx, reader, subjects)
 	scope := snapshot.Options{GlobalNamespace: o.global, SupervisorNamespaces: append([]string{o.global}, o.supervisors...)}
 	if o.everywhere {
 		scope.Fallback = namespace
 	} else {
-		scope.Namespaces = append([]string{namespace}, replicas.namespaces()...)
+		scope.Namespaces = append([]string{namespace}, copied.namespaces()...)
 	}
 	state, err := snapshot.Read(ctx, reader, scope)
 	if unreachable := (*snapshot.UnreachableError)(nil); errors.As(err, &unreachable) {
 		return nil, nil, fmt.Errorf("%s: %w", config.Host, err)
 	}
-	return state, replicas, err //nolint:wrapcheck // says what is missing
+	return state, copied, err //nolint:wrapcheck // says what is missing
 }
 
-// goingOf returns the namespaces that are being deleted and have no Subscription left.
-func goingOf(o *explain.ClusterState) []explain.Ref {
+// terminatingNamespaces returns the namespaces that are being deleted and have no Subscription left.
+func terminatingNamespaces(o *explain.ClusterState) []explain.Ref {
 	var subjects []explain.Ref
 	for i := range o.Terminating {
 		name := o.Terminating[i].Name

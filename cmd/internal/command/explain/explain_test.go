@@ -47,7 +47,7 @@ func waiting() explain.Explanation {
 	return explain.Explanation{Subject: ref(explain.KindSubscription, "lamp"), State: explain.Held, Summary: f.Cause, Findings: []explain.Finding{f}}
 }
 
-func unsure() explain.Explanation {
+func inconclusive() explain.Explanation {
 	return explain.Explanation{
 		Subject: ref(explain.KindSubscription, "torch"), State: explain.Unknown, Summary: "torch.v1 is installed, as far as can be seen",
 		Unreadable: []explain.Unreadable{{Resource: "pods", Namespace: "shop", Reason: explain.ReasonForbidden}},
@@ -95,7 +95,7 @@ Also: note: it is old
 			reason: "what waits may be wrong where not all can be seen", code: console.Forbidden,
 			answer: answer{named: true, Explanations: []explain.Explanation{func() explain.Explanation {
 				e := waiting()
-				e.Findings, e.Unreadable = nil, unsure().Unreadable
+				e.Findings, e.Unreadable = nil, inconclusive().Unreadable
 				return e
 			}()}},
 			text: `Subscription shop/lamp: waiting: InstallPlan shop/install-a waits for approval
@@ -114,7 +114,7 @@ Could not be seen; a cause may be there:
 			text: "All 2 Subscriptions in namespace shop are well or on the way.\n",
 		},
 		{
-			reason: "what could not be seen is named with its rule", answer: answer{namespace: "shop", Explanations: []explain.Explanation{healthy(), unsure()}}, code: console.Forbidden,
+			reason: "what could not be seen is named with its rule", answer: answer{namespace: "shop", Explanations: []explain.Explanation{healthy(), inconclusive()}}, code: console.Forbidden,
 			text: `All 2 Subscriptions in namespace shop seem to be well or on the way, as far as can be seen.
 
 Could not be seen; a cause may be there:

@@ -38,10 +38,10 @@ func (o *options) print(cmd *cobra.Command, a *answer) error {
 // Text returns the explanations of all Subscriptions with problems, in the wide form of the command.
 func Text(o *explain.ClusterState) string {
 	a := answer{everywhere: true}
-	for _, subject := range append(goingOf(o), subscriptionsOf(o, "", true)...) {
+	for _, subject := range append(terminatingNamespaces(o), subscriptionsOf(o, "", true)...) {
 		a.Explanations = append(a.Explanations, explain.Object(o, subject))
 	}
-	a.listing(o)
+	a.recordUnlisted(o)
 	p := printer{wide: true, program: strings.TrimSpace(generic)}
 	p.answer(&a)
 	return p.text.String()
@@ -71,7 +71,7 @@ func (p *printer) answer(a *answer) {
 		}
 		p.explanation(e)
 	}
-	if rest := a.rest(); rest != "" {
+	if rest := a.remainder(); rest != "" {
 		if p.text.Len() > 0 {
 			p.linef("")
 		}

@@ -95,7 +95,7 @@ func (o *options) run(cmd *cobra.Command) error {
 		return o.follow(cmd, reader, what)
 	}
 	done := progress.Start(cmd.ErrOrStderr(), o.output.ForMachines(), "looking at the cluster")
-	s, err := look(cmd.Context(), reader, what)
+	s, err := readStatus(cmd.Context(), reader, what)
 	done()
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func Scope(connection *console.Connection, global string, named, all bool) (snap
 	return what, nil
 }
 
-func look(ctx context.Context, reader client.Client, what snapshot.Options) (*Status, error) {
+func readStatus(ctx context.Context, reader client.Client, what snapshot.Options) (*Status, error) {
 	what.Access = competing.NewAccessReviewer(reader, competing.VerbOLM, clock.RealClock{})
 	observed, err := snapshot.Read(ctx, reader, what)
 	if err != nil {
@@ -133,7 +133,7 @@ func look(ctx context.Context, reader client.Client, what snapshot.Options) (*St
 	}
 	s := Of(observed)
 	if len(what.Namespaces) == 0 && len(observed.Namespaces) > 0 {
-		s.FellBack(what.Fallback)
+		s.SetFallback(what.Fallback)
 	}
 	return &s, nil
 }
@@ -166,7 +166,7 @@ func (o *options) follow(cmd *cobra.Command, reader client.Client, what snapshot
 	defer ticker.Stop()
 	before := ""
 	for {
-		s, err := look(ctx, reader, what)
+		s, err := readStatus(ctx, reader, what)
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -48,7 +48,7 @@ func (v View) verdict(s *Status) string {
 	switch s.Verdict {
 	case Well:
 	case Wrong:
-		if slices.ContainsFunc(s.Unreadable, absent) {
+		if slices.ContainsFunc(s.Unreadable, lacksKind) {
 			return v.Paint.Bad("The kinds of operators.coreos.com are not installed here.") + "\n  > supervisor install-crds\n"
 		}
 		return v.Paint.Bad("Something is wrong: see WRONG above.") + "\n"

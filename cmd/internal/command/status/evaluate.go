@@ -95,7 +95,7 @@ func Of(o *explain.ClusterState) Status {
 	others := competing.Evaluate(competing.Input{Workloads: competing.WorkloadsAmong(o.Deployments), Classify: o.ManagerAccess.ClassifyByAppearance})
 	s.Others = others.Workloads
 	s.Findings = append(s.Findings, s.competingManagers(others.Active())...)
-	s.Findings = append(s.Findings, suspects(&others)...)
+	s.Findings = append(s.Findings, suspectedManagers(&others)...)
 	for _, finding := range explain.Examine(o) {
 		switch {
 		case finding.Code == explain.CodePlanNeedsApproval:
@@ -140,9 +140,9 @@ func (s *Status) competingManagers(active []competing.Workload) []explain.Findin
 // CodeSuspect is the code of the finding that a Deployment only looks like another lifecycle manager.
 const CodeSuspect = "ManagerSuspected"
 
-// suspects returns a finding for each Deployment that looks like OLM's and that supervisors
+// suspectedManagers returns a finding for each Deployment that looks like OLM's and that supervisors
 // ignore. It is a note, as any user of a namespace can create such a Deployment.
-func suspects(f *competing.Finding) []explain.Finding {
+func suspectedManagers(f *competing.Finding) []explain.Finding {
 	found := make([]explain.Finding, 0, len(f.Suspects))
 	for i := range f.Suspects {
 		w := &f.Suspects[i]
@@ -173,7 +173,7 @@ func (s *Status) verdict() Verdict {
 	wrong := func(f explain.Finding) bool { return f.Severity == explain.Wrong }
 	hidden := func(u Unreadable) bool { return u.Reason != explain.ReasonNotInstalled && !u.Minor }
 	switch {
-	case slices.ContainsFunc(s.Findings, wrong), slices.ContainsFunc(s.Unreadable, absent):
+	case slices.ContainsFunc(s.Findings, wrong), slices.ContainsFunc(s.Unreadable, lacksKind):
 		return Wrong
 	case slices.ContainsFunc(s.Unreadable, hidden), s.Fallback != "":
 		return Unknown
@@ -182,13 +182,13 @@ func (s *Status) verdict() Verdict {
 	}
 }
 
-// absent reports whether the cluster lacks a kind that operators require.
-func absent(u Unreadable) bool {
+// lacksKind reports whether the cluster lacks a kind that operators require.
+func lacksKind(u Unreadable) bool {
 	return u.Reason == explain.ReasonNotInstalled && isOperators(u.Resource)
 }
 
-// FellBack records that one namespace was read instead of all.
-func (s *Status) FellBack(namespace string) {
+// SetFallback records that one namespace was read instead of all.
+func (s *Status) SetFallback(namespace string) {
 	s.Fallback = namespace
 	s.Verdict = s.verdict()
 }
@@ -240,8 +240,8 @@ type Subscription struct {
 	Message string `json:"message,omitempty"`
 }
 
-// telling returns the conditions that describe why a Subscription does not progress, the most important first.
-func telling() []operatorsv1alpha1.SubscriptionConditionType {
+// problemConditions returns the conditions that describe why a Subscription does not progress, in order of importance.
+func problemConditions() []operatorsv1alpha1.SubscriptionConditionType {
 	return []operatorsv1alpha1.SubscriptionConditionType{
 		operatorsv1alpha1.SubscriptionInstallPlanFailed,
 		operatorsv1alpha1.SubscriptionBundleUnpackFailed,
@@ -282,7 +282,7 @@ func subscription(o *explain.ClusterState, sub *operatorsv1alpha1.Subscription) 
 		s.Available = sub.Status.CurrentCSV
 		s.AvailableVersion = versionOf(o, sub, s.Available)
 	}
-	for _, kind := range telling() {
+	for _, kind := range problemConditions() {
 		if c := sub.Status.GetCondition(kind); c.Status == corev1.ConditionTrue {
 			s.Reason, s.Message = cmp.Or(c.Reason, string(kind)), c.Message
 			break

@@ -12,13 +12,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-// copies maps copied ClusterServiceVersions to the namespaces of their originals.
-type copies map[explain.Ref]string
+// copiedVersions maps copied ClusterServiceVersions to the namespaces of their originals.
+type copiedVersions map[explain.Ref]string
 
-// originals returns the subjects that are copied ClusterServiceVersions. A subject that cannot be
+// findCopiedVersions returns the subjects that are copied ClusterServiceVersions. A subject that cannot be
 // read is not among them.
-func originals(ctx context.Context, reader client.Reader, subjects []explain.Ref) copies {
-	found := copies{}
+func findCopiedVersions(ctx context.Context, reader client.Reader, subjects []explain.Ref) copiedVersions {
+	found := copiedVersions{}
 	for _, subject := range subjects {
 		if subject.Kind != explain.KindVersion {
 			continue
@@ -36,10 +36,10 @@ func originals(ctx context.Context, reader client.Reader, subjects []explain.Ref
 }
 
 // namespaces returns the namespaces of the originals.
-func (c copies) namespaces() []string { return slices.Compact(slices.Sorted(maps.Values(c))) }
+func (c copiedVersions) namespaces() []string { return slices.Compact(slices.Sorted(maps.Values(c))) }
 
 // explain explains a subject. In place of a copy it explains the original.
-func (c copies) explain(o *explain.ClusterState, subject explain.Ref) explain.Explanation {
+func (c copiedVersions) explain(o *explain.ClusterState, subject explain.Ref) explain.Explanation {
 	from, copied := c[subject]
 	if !copied {
 		return explain.Object(o, subject)
