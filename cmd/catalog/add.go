@@ -13,20 +13,20 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
-// changing holds the settings of commands that change a catalog.
-type changing struct {
+// editOptions holds the settings of commands that change a catalog.
+type editOptions struct {
 	catalog string
 	dryRun  bool
 }
 
-func (c *changing) addFlags(cmd *cobra.Command) {
+func (c *editOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.catalog, "catalog", ".", "catalog directory, catalog file or template to change")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print the changes, but make none")
 }
 
 // run changes the files of a package and prints the changed files. With --diff it prints the changes instead.
-func (c *changing) run(cmd *cobra.Command, pkg string, change func(*edit.Files) error) error {
+func (c *editOptions) run(cmd *cobra.Command, pkg string, change func(*edit.Files) error) error {
 	result, err := update.Run(cmd.Context(), update.Target{Path: c.catalog, Package: pkg, DryRun: c.dryRun}, change)
 	if err != nil {
 		return err //nolint:wrapcheck // names the file
@@ -43,8 +43,8 @@ func (c *changing) run(cmd *cobra.Command, pkg string, change func(*edit.Files) 
 
 // addOptions are the flags of "catalog add".
 type addOptions struct {
-	reading  reading
-	changing changing
+	read     readOptions
+	edit     editOptions
 	channels []string
 	edges    edit.Edges
 	create   bool
@@ -66,14 +66,14 @@ func newAddCommand() *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		RunE: o.run,
 	}
-	o.changing.addFlags(cmd)
+	o.edit.addFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&o.channels, "channel", "c", nil, "channel to add the bundle to; may be repeated")
 	flags.BoolVar(&o.create, "create-channels", false, "create missing channels; a missing default channel is always created")
 	o.addEdgeFlags(flags)
 	addMigrateFlag(cmd, &o.migrate, render.CSVMetadata)
-	o.reading.addFlags(flags)
-	o.reading.addImageRefFlag(flags)
+	o.read.addFlags(flags)
+	o.read.addImageRefFlag(flags)
 	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
@@ -97,13 +97,13 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return o.changing.run(cmd, addition.Bundles[0].Package, func(files *edit.Files) error { return files.Add(addition) })
+	return o.edit.run(cmd, addition.Bundles[0].Package, func(files *edit.Files) error { return files.Add(addition) })
 }
 
 // addition renders the bundles to add.
 func (o *addOptions) addition(cmd *cobra.Command, args []string) (*edit.Addition, error) {
 	a := &edit.Addition{Channels: o.channels, Edges: o.edges, CreateChannels: o.create, References: map[string]string{}}
-	err := o.reading.with(cmd, func(opener *render.Opener) error {
+	err := o.read.with(cmd, func(opener *render.Opener) error {
 		for _, reference := range args {
 			b, err := opener.Bundle(cmd.Context(), reference, o.migrate)
 			if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // rewriteOptions are the flags of commands that write a catalog from whole catalogs.
 type rewriteOptions struct {
-	reading reading
+	read    readOptions
 	output  catalogOutput
 	migrate string
 }
@@ -29,7 +29,7 @@ func newConvertCommand() *cobra.Command {
 			"  catalog convert registry.example.com/team/catalog:v1 -o yaml > catalog.yaml",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.reading.with(cmd, func(opener *render.Opener) error {
+			return o.read.with(cmd, func(opener *render.Opener) error {
 				source, err := openAll(cmd, opener, args)
 				if err != nil {
 					return err
@@ -37,13 +37,13 @@ func newConvertCommand() *cobra.Command {
 				if source, err = render.Migrated(source, o.migrate); err != nil {
 					return fmt.Errorf("--migrate-level: %w", err)
 				}
-				return o.output.write(cmd, o.reading.quiet, "Converting "+args[0], source)
+				return o.output.write(cmd, o.read.quiet, "Converting "+args[0], source)
 			})
 		},
 	}
 	o.output.addFlags(cmd)
 	addMigrateFlag(cmd, &o.migrate, render.CSVMetadata)
-	o.reading.addFlags(cmd.Flags())
+	o.read.addFlags(cmd.Flags())
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }
@@ -58,7 +58,7 @@ func newMergeCommand() *cobra.Command {
 		Example: "  catalog merge ./ours registry.example.com/team/catalog:v1 --to ./catalog",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.reading.with(cmd, func(opener *render.Opener) error {
+			return o.read.with(cmd, func(opener *render.Opener) error {
 				source, err := openAll(cmd, opener, args)
 				if err != nil {
 					return err
@@ -67,12 +67,12 @@ func newMergeCommand() *cobra.Command {
 				if err := merge.Check(cmd.Context(), source); err != nil {
 					return err //nolint:wrapcheck // says what it does
 				}
-				return o.output.write(cmd, o.reading.quiet, "Merging", source)
+				return o.output.write(cmd, o.read.quiet, "Merging", source)
 			})
 		},
 	}
 	o.output.addFlags(cmd)
-	o.reading.addFlags(cmd.Flags())
+	o.read.addFlags(cmd.Flags())
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }

@@ -12,7 +12,7 @@ import (
 
 // deprecateOptions are the flags of "catalog deprecate".
 type deprecateOptions struct {
-	changing                 changing
+	edit                     editOptions
 	channel, bundle, message string
 }
 
@@ -28,7 +28,7 @@ func newDeprecateCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
-	o.changing.addFlags(cmd)
+	o.edit.addFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&o.channel, "channel", "c", "", "deprecate the channel with this name")
 	flags.StringVarP(&o.bundle, "bundle", "b", "", "deprecate the bundle with this name")
@@ -49,5 +49,5 @@ func (o *deprecateOptions) run(cmd *cobra.Command, pkg string) error {
 	case o.bundle != "":
 		reference = declcfg.PackageScopedReference{Schema: declcfg.SchemaBundle, Name: o.bundle}
 	}
-	return o.changing.run(cmd, pkg, func(files *edit.Files) error { return files.Deprecate(reference, o.message) })
+	return o.edit.run(cmd, pkg, func(files *edit.Files) error { return files.Deprecate(reference, o.message) })
 }

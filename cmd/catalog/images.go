@@ -20,7 +20,7 @@ import (
 
 // imagesOptions are the flags of "catalog images".
 type imagesOptions struct {
-	reading   reading
+	read      readOptions
 	selection selectionflags.Flags
 	form      string
 	mirror    string
@@ -49,7 +49,7 @@ func newImagesCommand() *cobra.Command {
 	flags.StringVar(&o.mirror, "mirror", "", "registry to copy the images to, as HOST or HOST/PREFIX, for the format mapping")
 	flags.StringVar(&o.check, "check", "", "mirror to ask for the images, as HOST or HOST/PREFIX")
 	o.selection.AddFlags(flags)
-	o.reading.addFlags(flags)
+	o.read.addFlags(flags)
 	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
@@ -61,12 +61,12 @@ func (o *imagesOptions) run(cmd *cobra.Command, catalog string) error {
 		}
 	}
 	var images []mirror.Image
-	err := o.reading.with(cmd, func(opener *render.Opener) error {
+	err := o.read.with(cmd, func(opener *render.Opener) error {
 		part, err := selected(cmd, opener, &o.selection, catalog)
 		if err != nil {
 			return err
 		}
-		done := progress.Start(cmd.ErrOrStderr(), o.reading.quiet, "Reading "+catalog)
+		done := progress.Start(cmd.ErrOrStderr(), o.read.quiet, "Reading "+catalog)
 		defer done()
 		images, err = mirror.List(cmd.Context(), catalogImage(catalog), part)
 		return err //nolint:wrapcheck // names the package
@@ -97,11 +97,11 @@ func catalogImage(catalog string) string {
 
 // ask prints the images that a mirror lacks.
 func (o *imagesOptions) ask(cmd *cobra.Command, images []mirror.Image) error {
-	client, err := o.reading.pulling.Client(agent())
+	client, err := o.read.pulling.Client(agent())
 	if err != nil {
 		return err //nolint:wrapcheck // names the flag
 	}
-	done := progress.Start(cmd.ErrOrStderr(), o.reading.quiet, "Asking "+o.check)
+	done := progress.Start(cmd.ErrOrStderr(), o.read.quiet, "Asking "+o.check)
 	missing, err := mirror.Check(cmd.Context(), client, images, o.check)
 	done()
 	if err != nil {

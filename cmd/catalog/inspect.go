@@ -26,10 +26,10 @@ func inspected() inspect.Program {
 }
 
 // inspectReader reads catalogs for commands that several programs share.
-type inspectReader struct{ reading reading }
+type inspectReader struct{ read readOptions }
 
 // AddFlags adds the flags for reading catalogs.
-func (r *inspectReader) AddFlags(cmd *cobra.Command) { r.reading.addFlags(cmd.Flags()) }
+func (r *inspectReader) AddFlags(cmd *cobra.Command) { r.read.addFlags(cmd.Flags()) }
 
 // Count reads a catalog and returns the numbers of its objects.
 func (r *inspectReader) Count(ctx context.Context, terminal io.Writer, argument string) (inspect.Counts, error) {
@@ -49,13 +49,13 @@ var errNotCatalog = errors.New("is a bundle, not a catalog")
 
 // Outline reads a catalog and returns its outline.
 func (r *inspectReader) Outline(ctx context.Context, terminal io.Writer, argument string, o outline.Options) (catalog *outline.Catalog, err error) {
-	client, err := r.reading.pulling.Client(agent())
+	client, err := r.read.pulling.Client(agent())
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the flag
 	}
 	opener := &render.Opener{Client: client}
 	defer func() { err = errors.Join(err, opener.Close()) }()
-	done := progress.Start(terminal, r.reading.quiet, "Reading "+argument)
+	done := progress.Start(terminal, r.read.quiet, "Reading "+argument)
 	defer done()
 	whole, err := open(ctx, opener, argument)
 	if err != nil {

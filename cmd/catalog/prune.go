@@ -14,7 +14,7 @@ import (
 
 // pruneOptions are the flags of "catalog prune".
 type pruneOptions struct {
-	reading   reading
+	read      readOptions
 	selection selectionflags.Flags
 	output    catalogOutput
 }
@@ -34,18 +34,18 @@ func newPruneCommand() *cobra.Command {
 	}
 	o.output.addFlags(cmd)
 	o.selection.AddFlags(cmd.Flags())
-	o.reading.addFlags(cmd.Flags())
+	o.read.addFlags(cmd.Flags())
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }
 
 func (o *pruneOptions) run(cmd *cobra.Command, catalog string) error {
-	return o.reading.with(cmd, func(opener *render.Opener) error {
+	return o.read.with(cmd, func(opener *render.Opener) error {
 		source, err := selected(cmd, opener, &o.selection, catalog)
 		if err != nil {
 			return err
 		}
-		return o.output.write(cmd, o.reading.quiet, "Pruning "+catalog, source)
+		return o.output.write(cmd, o.read.quiet, "Pruning "+catalog, source)
 	})
 }
 

@@ -22,32 +22,32 @@ func agent() string { return "chandlery-catalog/" + version }
 const referenceHelp = "A REFERENCE is the directory or the image of a bundle or of a catalog. Write oci:IMAGE if a directory could have\n" +
 	"the same name."
 
-// reading holds the flags for reading references.
-type reading struct {
+// readOptions holds the flags for reading references.
+type readOptions struct {
 	pulling  pulling.Flags
 	imageRef string
 	quiet    bool
 }
 
 // addFlags adds the flags for reading references.
-func (r *reading) addFlags(flags *pflag.FlagSet) {
+func (r *readOptions) addFlags(flags *pflag.FlagSet) {
 	r.pulling.AddFlags(flags)
 	r.addQuietFlag(flags)
 }
 
 // addImageRefFlag adds the flag for the images of bundles in directories.
-func (r *reading) addImageRefFlag(flags *pflag.FlagSet) {
+func (r *readOptions) addImageRefFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&r.imageRef, "image-ref-template", "",
 		"image reference for a bundle that is read from a directory, with {{.Package}}, {{.Name}} and {{.Version}}; "+
 			"default: none, and the catalog holds the manifests of the bundle")
 }
 
-func (r *reading) addQuietFlag(flags *pflag.FlagSet) {
+func (r *readOptions) addQuietFlag(flags *pflag.FlagSet) {
 	flags.BoolVarP(&r.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
 }
 
 // opener returns an opener for references. It shows its progress on a terminal.
-func (r *reading) opener(cmd *cobra.Command) (*render.Opener, error) {
+func (r *readOptions) opener(cmd *cobra.Command) (*render.Opener, error) {
 	client, err := r.pulling.Client(agent())
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the flag
@@ -64,7 +64,7 @@ func (r *reading) opener(cmd *cobra.Command) (*render.Opener, error) {
 }
 
 // with calls run with an opener, and then removes what the opener has extracted.
-func (r *reading) with(cmd *cobra.Command, run func(*render.Opener) error) (err error) {
+func (r *readOptions) with(cmd *cobra.Command, run func(*render.Opener) error) (err error) {
 	opener, err := r.opener(cmd)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 
 // renderOptions are the flags of "catalog render".
 type renderOptions struct {
-	reading reading
+	read    readOptions
 	output  catalogOutput
 	migrate string
 }
@@ -124,8 +124,8 @@ func newRenderCommand() *cobra.Command {
 	o.output.addFlags(cmd)
 	flags := cmd.Flags()
 	addMigrateFlag(cmd, &o.migrate, render.NoMigration)
-	o.reading.addFlags(flags)
-	o.reading.addImageRefFlag(flags)
+	o.read.addFlags(flags)
+	o.read.addImageRefFlag(flags)
 	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
@@ -138,7 +138,7 @@ func addMigrateFlag(cmd *cobra.Command, level *string, value string) {
 }
 
 func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
-	return o.reading.with(cmd, func(opener *render.Opener) error {
+	return o.read.with(cmd, func(opener *render.Opener) error {
 		source, err := openAll(cmd, opener, args)
 		if err != nil {
 			return err
@@ -146,7 +146,7 @@ func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
 		if source, err = render.Migrated(source, o.migrate); err != nil {
 			return fmt.Errorf("--migrate-level: %w", err)
 		}
-		return o.output.write(cmd, o.reading.quiet, "Rendering", source)
+		return o.output.write(cmd, o.read.quiet, "Rendering", source)
 	})
 }
 

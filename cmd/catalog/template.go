@@ -18,7 +18,7 @@ import (
 
 // templateOptions are the flags of "catalog template".
 type templateOptions struct {
-	reading reading
+	read    readOptions
 	output  catalogOutput
 	migrate string
 }
@@ -42,8 +42,8 @@ func newTemplateCommand() *cobra.Command {
 	o.output.addFlags(cmd)
 	flags.Lookup("output").Usage = "output format: json or yaml for the catalog, mermaid or svg for the graph"
 	addMigrateFlag(cmd, &o.migrate, render.NoMigration)
-	o.reading.addFlags(flags)
-	o.reading.addImageRefFlag(flags)
+	o.read.addFlags(flags)
+	o.read.addImageRefFlag(flags)
 	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
@@ -62,7 +62,7 @@ func (o *templateOptions) run(cmd *cobra.Command, args []string) (err error) {
 		defer file.Close() //nolint:errcheck // nothing was written
 		text = file
 	}
-	return o.reading.with(cmd, func(opener *render.Opener) error { return o.render(cmd, opener, kind, name, text) })
+	return o.read.with(cmd, func(opener *render.Opener) error { return o.render(cmd, opener, kind, name, text) })
 }
 
 var errDirectoryOfGraph = errors.New("--to is for catalogs; a graph is printed")
@@ -76,7 +76,7 @@ func (o *templateOptions) render(cmd *cobra.Command, opener *render.Opener, kind
 		return fmt.Errorf("--migrate-level: %w", err)
 	}
 	if !slices.Contains(graph.Forms(), o.output.format.value) {
-		return o.output.write(cmd, o.reading.quiet, "Rendering "+name, source)
+		return o.output.write(cmd, o.read.quiet, "Rendering "+name, source)
 	}
 	if o.output.to != "" {
 		return errDirectoryOfGraph

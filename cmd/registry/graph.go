@@ -14,7 +14,7 @@ import (
 
 // graphOptions are the flags of "registry graph".
 type graphOptions struct {
-	reading reading
+	read    readOptions
 	output  string
 	channel string
 }
@@ -29,12 +29,12 @@ func newGraphCommand() *cobra.Command {
 		Example: "  registry graph ./catalog lantern -o svg > lantern.svg\n" +
 			"  registry graph ./catalog lantern --channel stable -o mermaid",
 		Args:              between(2, 2),
-		ValidArgsFunction: o.reading.completePackages(1),
+		ValidArgsFunction: o.read.completePackages(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, args[0], args[1])
 		},
 	}
-	o.reading.addFlags(cmd)
+	o.read.addFlags(cmd)
 	inspect.AddOutputFlag(cmd, &o.output, "mermaid", "mermaid", "dot", "svg", "json", "yaml")
 	cmd.Flags().StringVar(&o.channel, "channel", "", "draw only the channel with this name")
 	flagenv.Describe(cmd.Flags(), envPrefix)
@@ -45,11 +45,11 @@ func (o *graphOptions) run(cmd *cobra.Command, argument, pkg string) error {
 	if err := inspect.CheckOutput(cmd, o.output); err != nil {
 		return err
 	}
-	catalog, err := o.reading.outline(cmd.Context(), cmd.ErrOrStderr(), argument, outline.Options{})
+	catalog, err := o.read.outline(cmd.Context(), cmd.ErrOrStderr(), argument, outline.Options{})
 	if err != nil {
 		return fmt.Errorf("drawing: %w", err)
 	}
-	catalog, err = narrow(catalog, pkg, o.channel)
+	catalog, err = filterCatalog(catalog, pkg, o.channel)
 	if err != nil {
 		return fmt.Errorf("drawing: %w", err)
 	}

@@ -20,14 +20,14 @@ func inspected() inspect.Program {
 }
 
 // inspectReader reads catalogs for commands that several programs share.
-type inspectReader struct{ reading reading }
+type inspectReader struct{ read readOptions }
 
 // AddFlags adds the flags for reading catalogs.
-func (r *inspectReader) AddFlags(cmd *cobra.Command) { r.reading.addFlags(cmd) }
+func (r *inspectReader) AddFlags(cmd *cobra.Command) { r.read.addFlags(cmd) }
 
 // Count reads a catalog and returns the numbers of its objects.
 func (r *inspectReader) Count(ctx context.Context, terminal io.Writer, argument string) (inspect.Counts, error) {
-	x, err := r.reading.index(ctx, terminal, argument)
+	x, err := r.read.index(ctx, terminal, argument)
 	if err != nil {
 		return inspect.Counts{}, err
 	}
@@ -37,7 +37,7 @@ func (r *inspectReader) Count(ctx context.Context, terminal io.Writer, argument 
 
 // Outline reads a catalog and returns its outline.
 func (r *inspectReader) Outline(ctx context.Context, terminal io.Writer, argument string, o outline.Options) (*outline.Catalog, error) {
-	return r.reading.outline(ctx, terminal, argument, o)
+	return r.read.outline(ctx, terminal, argument, o)
 }
 
 // Path returns the path of a catalog; empty for an image.

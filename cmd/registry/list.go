@@ -16,7 +16,7 @@ import (
 
 // listOptions are the flags of "registry list".
 type listOptions struct {
-	reading reading
+	read    readOptions
 	output  string
 	channel string
 }
@@ -48,12 +48,12 @@ func newListOf(what, short string, tabulate func(*outline.Catalog) *table) *cobr
 		Short:             short,
 		Long:              short + ".\n\n" + sourceHelp,
 		Args:              between(1, 2),
-		ValidArgsFunction: o.reading.completePackages(1),
+		ValidArgsFunction: o.read.completePackages(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := inspect.CheckOutput(cmd, o.output); err != nil {
 				return err
 			}
-			catalog, err := o.reading.outline(cmd.Context(), cmd.ErrOrStderr(), args[0], outline.Options{})
+			catalog, err := o.read.outline(cmd.Context(), cmd.ErrOrStderr(), args[0], outline.Options{})
 			if err != nil {
 				return fmt.Errorf("listing %s: %w", what, err)
 			}
@@ -61,14 +61,14 @@ func newListOf(what, short string, tabulate func(*outline.Catalog) *table) *cobr
 			if len(args) == 2 {
 				pkg = args[1]
 			}
-			catalog, err = narrow(catalog, pkg, o.channel)
+			catalog, err = filterCatalog(catalog, pkg, o.channel)
 			if err != nil {
 				return fmt.Errorf("listing %s: %w", what, err)
 			}
 			return tabulate(catalog).printAs(cmd.OutOrStdout(), o.output)
 		},
 	}
-	o.reading.addFlags(cmd)
+	o.read.addFlags(cmd)
 	inspect.AddOutputFlag(cmd, &o.output, "table", tableForms...)
 	if what == "bundles" {
 		cmd.Flags().StringVar(&o.channel, "channel", "", "show only bundles in channels with this name")
@@ -82,8 +82,8 @@ var (
 	errNoChannel = errors.New("no such channel")
 )
 
-// narrow removes from a catalog what was not requested. Empty names select everything.
-func narrow(catalog *outline.Catalog, pkg, channel string) (*outline.Catalog, error) {
+// filterCatalog removes from a catalog what was not requested. Empty names select everything.
+func filterCatalog(catalog *outline.Catalog, pkg, channel string) (*outline.Catalog, error) {
 	if pkg != "" {
 		p := catalog.Package(pkg)
 		if p == nil {

@@ -19,14 +19,14 @@ import (
 // sourceHelp describes the arguments of commands that read catalogs.
 const sourceHelp = "A SOURCE is a directory, an index file, an image (oci:REFERENCE) or a mounted ConfigMap (configmap:DIR)."
 
-// reading holds the flags of commands that read catalogs.
-type reading struct {
+// readOptions holds the flags of commands that read catalogs.
+type readOptions struct {
 	source sourceFlags
 	quiet  bool
 }
 
 // addFlags adds the flags for reading catalogs.
-func (r *reading) addFlags(cmd *cobra.Command) {
+func (r *readOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	r.source.AddFlags(flags)
 	flags.BoolVarP(&r.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
@@ -42,7 +42,7 @@ func (r *reading) addFlags(cmd *cobra.Command) {
 }
 
 // index reads a catalog.
-func (r *reading) index(ctx context.Context, terminal io.Writer, argument string) (*index.Index, error) {
+func (r *readOptions) index(ctx context.Context, terminal io.Writer, argument string) (*index.Index, error) {
 	source, err := r.source.open(argument, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
@@ -54,14 +54,14 @@ func (r *reading) index(ctx context.Context, terminal io.Writer, argument string
 		return nil, err
 	}
 	if damage := x.Check(); damage != nil {
-		return r.repaired(ctx, argument, damage)
+		return r.rebuild(ctx, argument, damage)
 	}
 	return x, nil
 }
 
-// repaired reads a catalog again whose index is damaged. A cached index is rebuilt when its
+// rebuild reads a catalog again whose index is damaged. A cached index is rebuilt when its
 // integrity is enforced. An index file cannot be rebuilt.
-func (r *reading) repaired(ctx context.Context, argument string, damage error) (*index.Index, error) {
+func (r *readOptions) rebuild(ctx context.Context, argument string, damage error) (*index.Index, error) {
 	problem := bundles.Problem{File: argument, Message: damage.Error(), Remedy: "make it again with 'registry build'"}
 	if r.source.cacheDir == "" || r.source.cacheEnforceIntegrity {
 		return nil, bundles.Problems{problem}
@@ -83,7 +83,7 @@ func (r *reading) repaired(ctx context.Context, argument string, damage error) (
 }
 
 // outline reads a catalog without its manifests.
-func (r *reading) outline(ctx context.Context, terminal io.Writer, argument string, o outline.Options) (*outline.Catalog, error) {
+func (r *readOptions) outline(ctx context.Context, terminal io.Writer, argument string, o outline.Options) (*outline.Catalog, error) {
 	x, err := r.index(ctx, terminal, argument)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", argument, err)
@@ -98,7 +98,7 @@ func between(least, most int) cobra.PositionalArgs {
 
 // completePackages completes the names of a catalog's packages for the argument at an index. It
 // reads only local files.
-func (r *reading) completePackages(at int) cobra.CompletionFunc {
+func (r *readOptions) completePackages(at int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) < at {
 			return nil, cobra.ShellCompDirectiveDefault

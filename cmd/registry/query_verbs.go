@@ -106,7 +106,7 @@ func (q *query) tabulated(ctx context.Context, args []string, tabulate func(*out
 		return err
 	}
 	if len(args) > 0 {
-		if catalog, err = narrow(catalog, args[0], ""); err != nil {
+		if catalog, err = filterCatalog(catalog, args[0], ""); err != nil {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func (q *query) graph(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if catalog, err = narrow(catalog, args[0], ""); err != nil {
+	if catalog, err = filterCatalog(catalog, args[0], ""); err != nil {
 		return err
 	}
 	form := q.form

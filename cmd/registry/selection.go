@@ -26,7 +26,7 @@ func (o *sourceFlags) completeSelected(cmd *cobra.Command, args []string, typed 
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	whole := reading{source: *o, quiet: true}
+	whole := readOptions{source: *o, quiet: true}
 	whole.source.selection = selectionflags.Flags{}
 	names, directive := whole.completePackages(1)(cmd, args[:1], typed)
 	return names, directive | cobra.ShellCompDirectiveNoSpace

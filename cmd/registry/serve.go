@@ -60,7 +60,7 @@ func newServeCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.metricsGiven = cmd.Flags().Changed(flagMetricsAddress)
 			err := o.run(cmd.Context(), args[0], cmd.ErrOrStderr())
-			o.leaveTerminationMessage(cmd.ErrOrStderr(), err)
+			o.writeTerminationMessage(cmd.ErrOrStderr(), err)
 			return err
 		},
 	}
@@ -238,8 +238,8 @@ func (o *serveOptions) check() error {
 	return nil
 }
 
-// off returns an empty address for "0", which disables an endpoint as in other servers.
-func off(address string) string {
+// enabledAddress returns an address; empty for "0", which disables an endpoint as in other servers.
+func enabledAddress(address string) string {
 	if address == "0" {
 		return ""
 	}
@@ -249,7 +249,7 @@ func off(address string) string {
 // freeMetricsAddress returns the address of the metrics; empty for none. A port in use is an error
 // only if the user has set the address, because "opm serve" needs no such port.
 func (o *serveOptions) freeMetricsAddress(ctx context.Context, logger *slog.Logger) (string, error) {
-	address := off(o.metricsAddress)
+	address := enabledAddress(o.metricsAddress)
 	if address == "" {
 		return "", nil
 	}
@@ -272,10 +272,10 @@ func (o *serveOptions) freeMetricsAddress(ctx context.Context, logger *slog.Logg
 // defaultTerminationLog is the file from which Kubernetes reads the reason of a failure.
 const defaultTerminationLog = "/dev/termination-log"
 
-// leaveTerminationMessage writes the reason of a failure to the termination log. It reports a
+// writeTerminationMessage writes the reason of a failure to the termination log. It reports a
 // failed write only if the user has set the file: outside a container the default file does not
 // exist.
-func (o *serveOptions) leaveTerminationMessage(logs io.Writer, failure error) {
+func (o *serveOptions) writeTerminationMessage(logs io.Writer, failure error) {
 	if failure == nil || o.terminationLog == "" {
 		return
 	}

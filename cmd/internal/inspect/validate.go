@@ -47,8 +47,8 @@ func Validate(p Program) *cobra.Command {
 	return cmd
 }
 
-// judged is the result for one catalog.
-type judged struct {
+// validation is the result for one catalog.
+type validation struct {
 	Source string `json:"source"`
 	Valid  bool   `json:"valid"`
 	// Unreadable is set if the catalog could not be read. The problems state why.
@@ -76,36 +76,36 @@ func (o *validateOptions) run(cmd *cobra.Command, args []string) error {
 	if err := CheckOutput(cmd, o.output); err != nil {
 		return exitcode.Troubled(err)
 	}
-	verdicts := o.judgeAll(cmd, args)
+	validations := o.validateAll(cmd, args)
 	if err := cmd.Context().Err(); err != nil {
 		return exitcode.Troubled(fmt.Errorf("validating: %w", err))
 	}
 	if o.output == "text" {
-		printVerdicts(cmd.OutOrStdout(), verdicts)
-	} else if err := PrintValue(cmd.OutOrStdout(), o.output, verdicts); err != nil {
+		printValidations(cmd.OutOrStdout(), validations)
+	} else if err := PrintValue(cmd.OutOrStdout(), o.output, validations); err != nil {
 		return exitcode.Troubled(err)
 	}
 	switch {
-	case slices.ContainsFunc(verdicts, func(v judged) bool { return v.Unreadable }):
+	case slices.ContainsFunc(validations, func(v validation) bool { return v.Unreadable }):
 		return &exitcode.Error{Code: exitcode.Trouble}
-	case slices.ContainsFunc(verdicts, func(v judged) bool { return !v.Valid }):
+	case slices.ContainsFunc(validations, func(v validation) bool { return !v.Valid }):
 		return exitcode.ErrFound()
 	}
 	return nil
 }
 
-// judgeAll reads one catalog after the other. It prints the error of a catalog that could not be read at once.
-func (o *validateOptions) judgeAll(cmd *cobra.Command, args []string) []judged {
-	verdicts := []judged{}
+// validateAll reads one catalog after the other. It prints the error of a catalog that could not be read at once.
+func (o *validateOptions) validateAll(cmd *cobra.Command, args []string) []validation {
+	validations := []validation{}
 	for _, argument := range args {
-		v := judged{Source: argument, Problems: []problem{}}
+		v := validation{Source: argument, Problems: []problem{}}
 		counts, err := o.Reader.Count(cmd.Context(), cmd.ErrOrStderr(), argument)
 		if cmd.Context().Err() != nil {
 			break
 		}
 		if err == nil {
 			v.Valid, v.Packages, v.Channels, v.Bundles = true, counts.Packages, counts.Channels, counts.Bundles
-			verdicts = append(verdicts, v)
+			validations = append(validations, v)
 			continue
 		}
 		for _, p := range bundles.AsProblems(err) {
@@ -114,9 +114,9 @@ func (o *validateOptions) judgeAll(cmd *cobra.Command, args []string) []judged {
 		if v.Unreadable = o.unreadable(argument, err); v.Unreadable {
 			PrintError(cmd.ErrOrStderr(), o.Name, fmt.Errorf("validating %s: %w", argument, err))
 		}
-		verdicts = append(verdicts, v)
+		validations = append(validations, v)
 	}
-	return verdicts
+	return validations
 }
 
 // unreadable reports whether an error means that a catalog could not be read at all. Other errors
@@ -162,10 +162,10 @@ func newProblem(argument string, p bundles.Problem) problem {
 	return out
 }
 
-// printVerdicts prints the results. Of the catalogs that could not be read it prints only the number.
-func printVerdicts(out io.Writer, verdicts []judged) {
+// printValidations prints the results. Of the catalogs that could not be read it prints only the number.
+func printValidations(out io.Writer, validations []validation) {
 	problems, invalid, unread := 0, 0, 0
-	for _, v := range verdicts {
+	for _, v := range validations {
 		switch {
 		case v.Unreadable:
 			unread++
@@ -180,10 +180,10 @@ func printVerdicts(out io.Writer, verdicts []judged) {
 			fmt.Fprintf(out, "%s: %s\n", v.Source, Count(len(v.Problems), "problem"))
 		}
 	}
-	if len(verdicts) == 1 {
+	if len(validations) == 1 {
 		return
 	}
-	fmt.Fprintf(out, "%s in %d of %s", Count(problems, "problem"), invalid, Count(len(verdicts), "catalog"))
+	fmt.Fprintf(out, "%s in %d of %s", Count(problems, "problem"), invalid, Count(len(validations), "catalog"))
 	if unread > 0 {
 		fmt.Fprintf(out, ", %d could not be read", unread)
 	}

@@ -23,7 +23,7 @@ type quiet struct {
 
 // Handle passes a record on. It lowers the level of records that reflect the stop.
 func (q *quiet) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level > slog.LevelDebug && q.stopping.Err() != nil && tellsOfTheStop(r) {
+	if r.Level > slog.LevelDebug && q.stopping.Err() != nil && causedByShutdown(r) {
 		r.Level = slog.LevelDebug
 		if !q.Enabled(ctx, r.Level) {
 			return nil
@@ -42,9 +42,9 @@ func (q *quiet) WithGroup(name string) slog.Handler {
 	return &quiet{Handler: q.Handler.WithGroup(name), stopping: q.stopping}
 }
 
-// tellsOfTheStop reports whether an error in a record results from the end of a context or the
+// causedByShutdown reports whether an error in a record results from the end of a context or the
 // release of the Lease.
-func tellsOfTheStop(r slog.Record) bool {
+func causedByShutdown(r slog.Record) bool {
 	found := false
 	r.Attrs(func(a slog.Attr) bool {
 		err, ok := a.Value.Any().(error)
