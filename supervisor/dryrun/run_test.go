@@ -282,8 +282,8 @@ func TestRunNeeds(t *testing.T) {
 	})
 }
 
-// TestRunRivals uses several Subscriptions of a package.
-func TestRunRivals(t *testing.T) {
+// TestRunDuplicates uses several Subscriptions of a package.
+func TestRunDuplicates(t *testing.T) {
 	runAll(t, map[string]runCase{
 		"Shared": {
 			reason: "the same request twice is one step",

@@ -80,7 +80,7 @@ func ofTenants() []Watched {
 		{"", "configmaps", "ConfigMap", Metadata, "olm.managed=true", ByEdit, metadataBytes, names},
 		{"networking.k8s.io", "networkpolicies", "NetworkPolicy", Whole, managed, ByEdit, maxPart + wholeBytes, bounded},
 		{"policy", "poddisruptionbudgets", "PodDisruptionBudget", Whole, managed, ByEdit, maxPart + wholeBytes, halves},
-		{"operators.coreos.com", "subscriptions", "Subscription", Whole, "", ByEdit, maxTransitions + maxConfig + wholeBytes, "the object; no `spec.config` above 8 KiB, no name above 512 bytes"},
+		{"operators.coreos.com", "subscriptions", "Subscription", Whole, "", ByEdit, maxTransitionLog + maxConfig + wholeBytes, "the object; no `spec.config` above 8 KiB, no name above 512 bytes"},
 		{"discovery.k8s.io", "endpointslices", "EndpointSlice", Whole, "olm.managed=true", ByCluster, 0, "metadata; of each endpoint one address and the pod"},
 		{rbac, "roles", "Role", Whole, "", ByAdmin, maxRules + wholeBytes, ruled},
 		{rbac, "rolebindings", "RoleBinding", Whole, "", ByAdmin, maxRules + wholeBytes, ruled},

@@ -34,8 +34,8 @@ const (
 	// maxPart is the maximum size of the other kinds. A real object of these has less than 2 KiB.
 	maxPart   = 6 << 10
 	maxConfig = 8 << 10
-	// maxTransitions is the maximum size of the annotations of a Subscription, which hold its transitions.
-	maxTransitions = 24 << 10
+	// maxTransitionLog is the maximum size of the annotations of a Subscription, which hold its transitions.
+	maxTransitionLog = 24 << 10
 	// maxConditions is the maximum number of conditions of a Deployment. Real ones have three.
 	maxConditions = 4
 	// maxName and maxMessage are the maximum lengths of single texts.
@@ -79,7 +79,7 @@ func bound(o any, trimmed bool) {
 	sized, measured := o.(interface{ Size() int })
 	most := boundsOf(measured && sized.Size() > maxObject)
 	if _, is := o.(*operatorsv1alpha1.Subscription); is {
-		most.annotations = maxTransitions
+		most.annotations = maxTransitionLog
 	}
 	cutContent := boundContent(o)
 	if boundMetadata(object, most) || cutContent || trimmed {

@@ -204,6 +204,6 @@ func (c *content) ofPlans(add func(pkg, target string, values ...any)) error {
 	if err != nil {
 		return err
 	}
-	add("supervisor/controllers/subscription", "FuzzReadFacts", string(text))
+	add("supervisor/controllers/subscription", "FuzzReadProperties", string(text))
 	return nil
 }

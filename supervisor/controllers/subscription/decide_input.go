@@ -165,7 +165,7 @@ func (o *observation) canStart(d *decision) bool {
 	if o.lacksResources(d) {
 		return false
 	}
-	forward := o.groups.failForward || d.pinnedElsewhere()
+	forward := o.groups.failForward || d.pinnedToOther()
 	return (d.present.settled() || (d.present.failed() && forward)) && d.inProgress == nil
 }
 

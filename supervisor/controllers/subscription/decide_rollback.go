@@ -15,8 +15,8 @@ func pinOf(sub *operatorsv1alpha1.Subscription) string {
 	return api.PinnedVersion(sub.Annotations)
 }
 
-// pinnedElsewhere reports whether a Subscription is pinned to another version than its newest one.
-func (d *decision) pinnedElsewhere() bool {
+// pinnedToOther reports whether a Subscription is pinned to another version than its newest one.
+func (d *decision) pinnedToOther() bool {
 	wanted := pinOf(d.subscription)
 	return wanted != "" && d.present.current != nil && wanted != d.present.current.Name
 }
@@ -26,7 +26,7 @@ func (d *decision) pinnedElsewhere() bool {
 // becomes current again if it exists. Otherwise it is the fallback, which is installed as a first
 // version.
 func withdrawal(d *decision, outcome resolution.Outcome) (fallback *resolution.Choice, withdraws bool) {
-	if !d.pinnedElsewhere() || d.inProgress != nil || wasInstalled(d.subscription, d.present.current) {
+	if !d.pinnedToOther() || d.inProgress != nil || wasInstalled(d.subscription, d.present.current) {
 		return nil, false
 	}
 	if older := d.present.named(pinOf(d.subscription)); older != nil {

@@ -304,10 +304,10 @@ func TestDecideWhileAVersionIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestDecideKeepsTheClaim has an invalid Subscription that is older than the one whose version was
+// TestDecideKeepsThePackage has an invalid Subscription that is older than the one whose version was
 // installed. It must not get the version, neither when the error becomes irrelevant nor when it is
 // fixed.
-func TestDecideKeepsTheClaim(t *testing.T) {
+func TestDecideKeepsThePackage(t *testing.T) {
 	good := subscription("good", "lamp", func(sub *operatorsv1alpha1.Subscription) {
 		sub.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
 	})

@@ -118,8 +118,8 @@ func nameOf(csv *operatorsv1alpha1.ClusterServiceVersion) string {
 	return csv.Name
 }
 
-// FuzzReadFacts reads an annotation that any client may write.
-func FuzzReadFacts(f *testing.F) {
+// FuzzReadProperties reads an annotation that any client may write.
+func FuzzReadProperties(f *testing.F) {
 	for _, text := range []string{"", "null", "[]", `{"properties":null}`, `{"properties":[{"type":"olm.package","value":7}]}`, `{"properties":[{"type":"olm.package","value":{"packageName":"lamp"}}]}`} {
 		f.Add(text)
 	}

@@ -22,7 +22,7 @@ func from(catalog, channel, digest string) func(*operatorsv1alpha1.ClusterServic
 	}
 }
 
-func TestClaimsOf(t *testing.T) {
+func TestPackageIndex(t *testing.T) {
 	type (
 		subs     = []*operatorsv1alpha1.Subscription
 		versions = []*operatorsv1alpha1.ClusterServiceVersion
@@ -115,7 +115,7 @@ func TestAdopts(t *testing.T) {
 	}
 }
 
-func TestReadFacts(t *testing.T) {
+func TestReadProperties(t *testing.T) {
 	annotated := func(text string) *operatorsv1alpha1.ClusterServiceVersion {
 		csv := version("lamp.v1", "", succeeded)
 		csv.Annotations = map[string]string{api.AnnotationProperties: text}

@@ -17,8 +17,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
-// story is a Subscription, its plan, and a controller that dies now and then.
-type story struct {
+// scenario is a Subscription, its plan, and a controller that dies now and then.
+type scenario struct {
 	t       *testing.T
 	dice    *rand.Rand
 	o       *observation
@@ -33,10 +33,10 @@ type story struct {
 	version               int
 }
 
-func newStory(t *testing.T, dice *rand.Rand) *story {
+func newScenario(t *testing.T, dice *rand.Rand) *scenario {
 	t.Helper()
 	lamp := subscription("my", "lamp")
-	s := &story{t: t, dice: dice, o: observed(read(t), lamp), tracker: &tracker{ordered: true}}
+	s := &scenario{t: t, dice: dice, o: observed(read(t), lamp), tracker: &tracker{ordered: true}}
 	s.d = decided(t, s.o)[0]
 	s.plan = installPlan("p", "lamp.v2", "", 1, lamp)
 	s.plan.UID = types.UID("p")
@@ -45,7 +45,7 @@ func newStory(t *testing.T, dice *rand.Rand) *story {
 }
 
 // moves updates the plan, with a phase.
-func (s *story) moves(phase operatorsv1alpha1.InstallPlanPhase) {
+func (s *scenario) moves(phase operatorsv1alpha1.InstallPlanPhase) {
 	s.version++
 	s.plan = s.plan.DeepCopy()
 	s.plan.ResourceVersion, s.plan.Status.Phase = strconv.Itoa(s.version), phase
@@ -62,17 +62,17 @@ func then(list []string, next string) []string {
 	return append(list, next)
 }
 
-// tells runs the controller until it has done a number of writes, and then kills it.
-func (s *story) tells(writes int) (all bool) {
+// showsAll runs the controller until it has done a number of writes, and then kills it.
+func (s *scenario) showsAll(writes int) (all bool) {
 	for {
-		more, all := s.tellsSome(&writes)
+		more, all := s.showsSome(&writes)
 		if !more || !all {
 			return all
 		}
 	}
 }
 
-func (s *story) tellsSome(left *int) (more, all bool) {
+func (s *scenario) showsSome(left *int) (more, all bool) {
 	writes := *left
 	defer func() { *left = writes }()
 	sub := s.d.subscription
@@ -119,7 +119,7 @@ func (s *story) tellsSome(left *int) (more, all bool) {
 }
 
 // restarts gives the controller a new tracker, with the events that the server can repeat.
-func (s *story) restarts() {
+func (s *scenario) restarts() {
 	s.tracker = &tracker{}
 	told := uint64(0)
 	if ref := s.d.subscription.Status.InstallPlanRef; ref != nil {
@@ -139,18 +139,18 @@ func TestNothingIsLostAndNothingInvented(t *testing.T) {
 	all := []operatorsv1alpha1.InstallPlanPhase{"", "Planning", "RequiresApproval", "Installing", "Complete", "Failed"}
 	for seed := range uint64(100) {
 		dice := rand.New(rand.NewPCG(seed, 6))
-		s := newStory(t, dice)
+		s := newScenario(t, dice)
 		for range 40 {
 			switch dice.IntN(5) {
 			case 0:
-				s.tells(dice.IntN(5))
+				s.showsAll(dice.IntN(5))
 			case 1:
 				s.restarts()
 			default:
 				s.moves(all[dice.IntN(len(all))])
 			}
 		}
-		if !s.tells(1000) || !s.tells(0) {
+		if !s.showsAll(1000) || !s.showsAll(0) {
 			t.Fatalf("seed %d: the writes do not end", seed)
 		}
 		if diff := cmp.Diff(s.truth, s.shown); diff != "" {
@@ -165,14 +165,14 @@ func TestNothingIsLostAndNothingInvented(t *testing.T) {
 // TestLive checks which transitions count as live: the plan is still in their phase.
 func TestLive(t *testing.T) {
 	t.Parallel()
-	s := newStory(t, rand.New(rand.NewPCG(1, 6)))
-	s.tells(10)
+	s := newScenario(t, rand.New(rand.NewPCG(1, 6)))
+	s.showsAll(10)
 	s.moves("Installing")
 	s.moves("Installing")
-	s.tells(10)
+	s.showsAll(10)
 	s.moves("Failed")
 	s.moves("Complete")
-	s.tells(10)
+	s.showsAll(10)
 	entries, err := transitionlog.Read(s.d.subscription)
 	if err != nil {
 		t.Fatal(err)
@@ -250,9 +250,9 @@ func TestAnotherPlanOfTheSameName(t *testing.T) {
 // TestMissingPlanIsShown stops the process after the log has recorded a missing plan. The next
 // process finds another plan.
 func TestMissingPlanIsShown(t *testing.T) {
-	s := newStory(t, nil)
+	s := newScenario(t, nil)
 	s.moves("Complete")
-	s.tells(100)
+	s.showsAll(100)
 	sub := s.d.subscription.DeepCopy()
 	entries, _ := transitionlog.Read(sub)
 	entries = entries.Append(transitionlog.Transition{Plan: "p", UID: "p", Version: strconv.Itoa(s.version), Phase: transitionlog.PhaseMissing, Reason: "ReferencedInstallPlanNotFound"})
@@ -274,15 +274,15 @@ func TestMissingPlanIsShown(t *testing.T) {
 // is shown.
 func TestMoreThanALogHolds(t *testing.T) {
 	for _, writes := range []int{1000, 1} {
-		s := newStory(t, rand.New(rand.NewPCG(1, 1)))
-		s.tells(1000)
+		s := newScenario(t, rand.New(rand.NewPCG(1, 1)))
+		s.showsAll(1000)
 		for i := range 100 {
 			s.moves([]operatorsv1alpha1.InstallPlanPhase{"Installing", "Failed"}[i%2])
 		}
-		s.tells(writes)
+		s.showsAll(writes)
 		l, _ := transitionlog.Read(s.d.subscription)
 		s.restarts()
-		s.tells(1000)
+		s.showsAll(1000)
 		t.Logf("killed after %d writes: %d stages, %d shown by the status, the log begins with %d", writes, len(s.truth), len(s.shown), l[0].Sequence)
 		if len(s.shown) != len(s.truth) {
 			t.Errorf("killed after %d writes: the plan went through %d stages, the status showed %d", writes, len(s.truth), len(s.shown))

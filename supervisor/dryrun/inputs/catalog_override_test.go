@@ -11,7 +11,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
-func TestParseGiven(t *testing.T) {
+func TestParseCatalogOverride(t *testing.T) {
 	odd := filepath.Join(t.TempDir(), "a=b")
 	if err := os.Mkdir(odd, 0o700); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestParseGiven(t *testing.T) {
 	}
 }
 
-func TestParseAllGiven(t *testing.T) {
+func TestParseCatalogOverrides(t *testing.T) {
 	for _, texts := range [][]string{{"a=x", "a=y"}, {"x", "y"}, {"x", "a=y"}, {"olm/a=x", "olm/a=y"}} {
 		if _, err := ParseCatalogOverrides(texts); err == nil {
 			t.Errorf("%q: no error", texts)

@@ -32,7 +32,7 @@ spec:
 			lamp := w.lamp(1)
 			lamp.Channels[0].Entries[0].Objects = []string{manifest}
 			if name == "image" {
-				images := newHeldRegistry(t, "")
+				images := newBlockedRegistry(t, "")
 				images.push(bundleImage(t, manifest))
 				lamp.Channels[0].Entries[0].Image, lamp.Channels[0].Entries[0].Objects = images.reference, nil
 			}

@@ -198,23 +198,23 @@ func (r *record) check() error {
 // Subscriptions: none reverts, and each is true.
 func TestCatalogTroublesDuringUpgrades(t *testing.T) {
 	w := newWorld(t)
-	story := &upgrades{world: w, names: []string{"my-lamp", "my-radio"}}
-	story.serve(1)
+	scenario := &upgrades{world: w, names: []string{"my-lamp", "my-radio"}}
+	scenario.serve(1)
 	spare := fakecatalog.Start(t, single("spare"))
 	w.create(w.catalog("spare", spare.Address()), w.subscription("my-lamp", "lamp"), w.subscription("my-radio", "radio"))
-	story.r = w.recording()
+	scenario.r = w.recording()
 	w.supervise()
-	story.upgraded(1)
-	story.r.learn(well, story.names...)
-	story.stops()
-	story.breaks()
-	story.isDeleted()
-	story.r.end()
-	if err := story.r.check(); err != nil {
+	scenario.upgraded(1)
+	scenario.r.learn(well, scenario.names...)
+	scenario.stops()
+	scenario.breaks()
+	scenario.isDeleted()
+	scenario.r.end()
+	if err := scenario.r.check(); err != nil {
 		t.Error(err)
 	}
-	for _, name := range story.names {
-		if n := len(story.r.statuses[name]); n < 12 {
+	for _, name := range scenario.names {
+		if n := len(scenario.r.statuses[name]); n < 12 {
 			t.Errorf("the watch saw only %d statuses of %s", n, name)
 		}
 	}

@@ -38,8 +38,8 @@ func went(plan, phase, reason string, d time.Duration, observed transitionlog.Ob
 	}
 }
 
-// ledger numbers transitions and returns them as a log.
-func ledger(transitions ...transitionlog.Transition) transitionlog.Log {
+// transitionLog numbers transitions and returns them as a log.
+func transitionLog(transitions ...transitionlog.Transition) transitionlog.Log {
 	var l transitionlog.Log
 	for _, t := range transitions {
 		l = l.Append(t)
@@ -85,10 +85,10 @@ const day = 24 * time.Hour
 
 // situations returns Subscriptions for the tests.
 func situations() map[string]*operatorsv1alpha1.Subscription {
-	waiting := ledger(append(first(),
+	waiting := transitionLog(append(first(),
 		went("bbb", "", "InstallPlanNotYetReconciled", day, transitionlog.Live),
 		went("bbb", "RequiresApproval", "RequiresApproval", day, transitionlog.Live))...)
-	long := ledger(append(first(),
+	long := transitionLog(append(first(),
 		went("ccc", "Installing", "Installing", 2*day, transitionlog.Live),
 		went("ccc", "Failed", "InstallComponentFailed", 2*day+61*time.Second, transitionlog.Live))...)
 	short := append(transitionlog.Log{}, long[1], long[4], long[5])
@@ -97,7 +97,7 @@ func situations() map[string]*operatorsv1alpha1.Subscription {
 	unreadable := subscription(nil, operatorsv1alpha1.SubscriptionStatus{})
 	unreadable.Annotations = map[string]string{api.AnnotationTransitions: "{"}
 	return map[string]*operatorsv1alpha1.Subscription{
-		"installed": subscription(ledger(first()...), operatorsv1alpha1.SubscriptionStatus{
+		"installed": subscription(transitionLog(first()...), operatorsv1alpha1.SubscriptionStatus{
 			State: "AtLatestKnown", InstalledCSV: "lamp.v1", CurrentCSV: "lamp.v1", InstallPlanRef: &corev1.ObjectReference{Name: "install-aaa", UID: "aaa"},
 			Conditions: []operatorsv1alpha1.SubscriptionCondition{healthy},
 		}),
@@ -110,7 +110,7 @@ func situations() map[string]*operatorsv1alpha1.Subscription {
 			Conditions: []operatorsv1alpha1.SubscriptionCondition{condition("InstallPlanFailed", "InstallComponentFailed",
 				"step 3 of 8, ServiceMonitor lamp: the cluster does not have the kind ServiceMonitor of monitoring.coreos.com/v1; install what provides it", 2*day+61*time.Second)},
 		}),
-		"declared": subscription(ledger(first()...), operatorsv1alpha1.SubscriptionStatus{
+		"declared": subscription(transitionLog(first()...), operatorsv1alpha1.SubscriptionStatus{
 			State: "AtLatestKnown", InstalledCSV: "lamp.v1", CurrentCSV: "lamp.v1", InstallPlanRef: &corev1.ObjectReference{Name: "install-aaa", UID: "aaa"},
 			Conditions: []operatorsv1alpha1.SubscriptionCondition{condition("InstallPlanFailed", "InstallComponentFailed", "", day)},
 		}),

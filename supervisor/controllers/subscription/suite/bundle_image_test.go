@@ -189,7 +189,7 @@ func TestUpdateWhoseImageIsLate(t *testing.T) {
 			if tt.foreign {
 				manifest = ""
 			}
-			images := newHeldRegistry(t, tt.holds)
+			images := newBlockedRegistry(t, tt.holds)
 			update.Channels[0].Entries[1].Image, update.Channels[0].Entries[1].Objects = images.reference, nil
 			if !tt.late {
 				images.push(bundleImage(t, manifest))
@@ -229,8 +229,8 @@ func TestUpdateWhoseImageIsLate(t *testing.T) {
 	}
 }
 
-// heldRegistry is a registry that does not answer some requests until release is called.
-type heldRegistry struct {
+// blockedRegistry is a registry that does not answer some requests until release is called.
+type blockedRegistry struct {
 	t *testing.T
 	// reference is the reference of the pushed image.
 	reference string
@@ -238,11 +238,11 @@ type heldRegistry struct {
 	release   func()
 }
 
-// newHeldRegistry starts a registry that holds requests whose path contains a text; "" holds none.
-func newHeldRegistry(t *testing.T, path string) *heldRegistry {
+// newBlockedRegistry starts a registry that holds requests whose path contains a text; "" holds none.
+func newBlockedRegistry(t *testing.T, path string) *blockedRegistry {
 	t.Helper()
 	released := make(chan struct{})
-	h := &heldRegistry{t: t, inner: registry.New(registry.Logger(log.New(io.Discard, "", 0))), release: sync.OnceFunc(func() { close(released) })}
+	h := &blockedRegistry{t: t, inner: registry.New(registry.Logger(log.New(io.Discard, "", 0))), release: sync.OnceFunc(func() { close(released) })}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path != "" && strings.Contains(r.URL.Path, path) {
 			select {
@@ -260,7 +260,7 @@ func newHeldRegistry(t *testing.T, path string) *heldRegistry {
 }
 
 // push pushes the image and bypasses the held requests.
-func (h *heldRegistry) push(img v1.Image) {
+func (h *blockedRegistry) push(img v1.Image) {
 	h.t.Helper()
 	server := httptest.NewServer(h.inner)
 	defer server.Close()
