@@ -68,7 +68,7 @@ func (c *crdChecker) check(ctx context.Context, live, u *unstructured.Unstructur
 			c.reporter.invalid(message)
 			continue
 		}
-		return fmt.Errorf("%w: %s; change that object so that it is valid, and the plan goes on by itself", errUnsafe, message)
+		return fmt.Errorf("%w: %s; change that object so that it is valid; the plan then continues automatically", errUnsafe, message)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (c *crdChecker) checkRevert(ctx context.Context, s *crdState) error {
 		obstacles = append(obstacles, used...)
 	}
 	if len(obstacles) > 0 {
-		return fmt.Errorf("%w: %s; fix what is named, and the plan goes on by itself", errUnsafe, strings.Join(obstacles, ", "))
+		return fmt.Errorf("%w: %s; fix what is named; the plan then continues automatically", errUnsafe, strings.Join(obstacles, ", "))
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ const (
 	// messageNotApproved is the message of a plan that waits for its approval.
 	messageNotApproved = "the InstallPlan needs approval: approve it by setting spec.approved to true"
 	// remedy follows an error that ended the plan, and remedyContent an error of its content.
-	remedy        = "; fix the cause, and the plan goes on by itself within minutes; deleting the InstallPlan tries again at once"
+	remedy        = "; fix the cause; the plan then continues automatically within minutes; to retry at once, delete the InstallPlan"
 	remedyContent = "; fix the cause and delete the InstallPlan to try again"
 )
 
@@ -178,13 +178,13 @@ func exceedsQuota(err error) bool {
 func apiErrorRemedy(err error, account *account) string {
 	switch {
 	case exceedsQuota(err):
-		return "raise the quota or make room in it, and the plan goes on by itself"
+		return "raise the quota or make room in it; the plan then continues automatically"
 	case isDenied(err):
-		return "change the policy that refuses it, or ask for an exception, and the plan goes on by itself"
+		return "change the policy that refuses it, or ask for an exception; the plan then continues automatically"
 	case apierrors.IsForbidden(err) && account != nil:
-		return fmt.Sprintf("grant ServiceAccount %s that right, or take spec.serviceAccountName out of OperatorGroup %s; the plan goes on by itself", account.name, account.group)
+		return fmt.Sprintf("grant ServiceAccount %s that right, or take spec.serviceAccountName out of OperatorGroup %s; the plan then continues automatically", account.name, account.group)
 	case apierrors.IsForbidden(err):
-		return "the supervisor lacks that right: grant it, and the plan goes on by itself"
+		return "the supervisor lacks that right: grant it; the plan then continues automatically"
 	default:
 		return ""
 	}

@@ -58,7 +58,7 @@ func TestRefusalOfAPolicyPasses(t *testing.T) {
 	seen := map[string]bool{}
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		refused := p.Status.Phase == working && strings.Contains(p.Status.Message, "error applying ConfigMap settings of lamp.v1: ") &&
-			strings.Contains(p.Status.Message, "settings are bad") && causedBy(p, refusal.AdmissionDenied, "change the policy that refuses it, or ask for an exception, and the plan goes on by itself")
+			strings.Contains(p.Status.Message, "settings are bad") && causedBy(p, refusal.AdmissionDenied, "change the policy that refuses it, or ask for an exception; the plan then continues automatically")
 		seen[p.ResourceVersion] = seen[p.ResourceVersion] || refused
 		return refused
 	})
@@ -90,7 +90,7 @@ func TestQuotaPasses(t *testing.T) {
 	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return p.Status.Phase == working && strings.Contains(p.Status.Message, "error applying ConfigMap settings of lamp.v1: ") &&
-			strings.Contains(p.Status.Message, "exceeded quota: few") && causedBy(p, refusal.QuotaExceeded, "raise the quota or make room in it, and the plan goes on by itself")
+			strings.Contains(p.Status.Message, "exceeded quota: few") && causedBy(p, refusal.QuotaExceeded, "raise the quota or make room in it; the plan then continues automatically")
 	})
 	if err := w.Delete(t.Context(), quota); err != nil {
 		t.Fatal(err)

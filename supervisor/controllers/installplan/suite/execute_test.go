@@ -147,7 +147,7 @@ func TestPlanWithUnknownAPIFailsInTheEnd(t *testing.T) {
 		return p.Status.Phase == working && strings.Contains(p.Status.Message, "retrying execution due to error: "+says)
 	})
 	p := w.reaches(failed)
-	if c := installed(p); c.Reason != operatorsv1alpha1.InstallPlanReasonComponentFailed || !strings.Contains(c.Message, says) || !strings.HasSuffix(c.Message, "; fix the cause, and the plan goes on by itself within minutes; deleting the InstallPlan tries again at once") || !strings.HasPrefix(p.Status.Message, says) {
+	if c := installed(p); c.Reason != operatorsv1alpha1.InstallPlanReasonComponentFailed || !strings.Contains(c.Message, says) || !strings.HasSuffix(c.Message, "; fix the cause; the plan then continues automatically within minutes; to retry at once, delete the InstallPlan") || !strings.HasPrefix(p.Status.Message, says) {
 		t.Errorf("message %q, condition %+v", p.Status.Message, c)
 	}
 	if got := statuses(p); got[len(got)-1] != "VerticalPodAutoscaler=Unknown" || got[len(got)-2] != "ConfigMap=Created" {

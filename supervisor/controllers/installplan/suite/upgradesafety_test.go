@@ -225,7 +225,7 @@ func TestCRDAsServiceAccount(t *testing.T) {
 	w.plan(w.bundle(w.crd()), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return p.Status.Phase == working && strings.Contains(p.Status.Message, `resource "customresourcedefinitions" in API group "apiextensions.k8s.io" at the cluster scope`) &&
-			strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":installer") && causedBy(p, refusal.PermissionDenied, "grant ServiceAccount "+w.namespace+"/installer that right, or take spec.serviceAccountName out of OperatorGroup "+w.namespace+"/group; the plan goes on by itself")
+			strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":installer") && causedBy(p, refusal.PermissionDenied, "grant ServiceAccount "+w.namespace+"/installer that right, or take spec.serviceAccountName out of OperatorGroup "+w.namespace+"/group; the plan then continues automatically")
 	})
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "definer-" + w.namespace},
