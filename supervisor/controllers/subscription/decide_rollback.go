@@ -103,7 +103,7 @@ func (d *decision) withBlockers(blockers []string) *decision {
 	return d.withoutRollback(&resolution.UnsatisfiableError{
 		Reason:  api.ReasonConstraintsNotSatisfiable,
 		Reasons: reasons[max(0, len(reasons)-maxReasons):],
-		Remedy: "nothing was changed; fix what is named and this goes on by itself, or name another version in annotation " + api.AnnotationPin +
+		Remedy: "nothing was changed; fix what is named, and the supervisor continues automatically; or name another version in annotation " + api.AnnotationPin +
 			", or remove it to " + otherwise,
 	})
 }

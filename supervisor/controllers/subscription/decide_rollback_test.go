@@ -134,7 +134,7 @@ func TestPinCondition(t *testing.T) {
 	c, remedy := refused.GetCondition(unresolved), refused.GetCondition(api.ConditionBlocked)
 	const (
 		want      = "constraints not satisfiable: a is in the way, b is in the way, subscription my is pinned to lamp.v1"
-		wantToFix = "nothing was changed; fix what is named and this goes on by itself, or name another version in annotation chandlery.dev/pin, or remove it to stay at lamp.v2"
+		wantToFix = "nothing was changed; fix what is named, and the supervisor continues automatically; or name another version in annotation chandlery.dev/pin, or remove it to stay at lamp.v2"
 	)
 	if c.Status != "True" || c.Reason != api.ReasonConstraintsNotSatisfiable || c.Message != want || d.install != nil || temporary(d.err) {
 		t.Errorf("condition %+v", c)
