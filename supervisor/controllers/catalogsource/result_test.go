@@ -74,7 +74,7 @@ func TestDeriveHosted(t *testing.T) {
 			reason: "nothing answers any more", source: shop(), h: runResult{created: at(1), starting: true},
 			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", LastConnect: at(3).Time, Err: errors.New("refused"), Snapshot: &catalogs.Snapshot{}},
 			want: operatorsv1alpha1.CatalogSourceStatus{
-				Reason: "RegistryServerError", Message: "the catalog's content could not be read: refused; the last content that was read goes on being used",
+				Reason: "RegistryServerError", Message: "the catalog's content could not be read: refused; using the last known content",
 				RegistryServiceStatus: service,
 				GRPCConnectionState:   &operatorsv1alpha1.GRPCConnectionState{Address: address, LastObservedState: "TRANSIENT_FAILURE", LastConnectTime: at(3)},
 			},

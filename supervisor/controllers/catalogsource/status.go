@@ -122,7 +122,7 @@ func readProblem(source *operatorsv1alpha1.CatalogSource, state catalogs.State, 
 	}
 	message := "the catalog's content could not be read: " + state.Err.Error()
 	if state.Snapshot != nil {
-		message += "; the last content that was read goes on being used"
+		message += "; using the last known content"
 	}
 	return operatorsv1alpha1.CatalogSourceRegistryServerError, message + remedyOf(source, state, h)
 }

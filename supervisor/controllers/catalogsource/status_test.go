@@ -59,7 +59,7 @@ func TestDerive(t *testing.T) {
 			reason: "cannot be read any more", spec: good, followed: true,
 			state: catalogs.State{Address: "shop:50051", Connectivity: "READY", LastConnect: at(3).Time, Err: errors.New("broken"), Snapshot: &catalogs.Snapshot{}},
 			want: operatorsv1alpha1.CatalogSourceStatus{
-				Reason: "RegistryServerError", Message: "the catalog's content could not be read: broken; the last content that was read goes on being used",
+				Reason: "RegistryServerError", Message: "the catalog's content could not be read: broken; using the last known content",
 				RegistryServiceStatus: fresh, GRPCConnectionState: connection("READY", at(3)),
 			},
 		},
