@@ -112,7 +112,7 @@ func (r remedies) forConflict(req *request, why *reason) string {
 	operator := why.node.name() + r.dependents(why.node.operator)
 	owner := r.owner[why.node.operator]
 	if owner != nil && owner.sub.InProgress {
-		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way while something is under way for that one; this is looked at again when that is done", operator, owner.sub.Name)
+		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way until the installation or update of that subscription is complete; the supervisor then resolves again", operator, owner.sub.Name)
 	}
 	if owner != nil {
 		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way; delete both, or move subscription %s to a namespace of its own", operator, owner.sub.Name, req.sub.Name)
