@@ -145,7 +145,7 @@ func TestSecondTimeOfAPhase(t *testing.T) {
 	defer cancel()
 	for s.crew.leader(ctx) < 0 {
 		if !pause.For(leading, retryPeriod) {
-			t.Fatal("nobody leads")
+			t.Fatal("no supervisor leads")
 		}
 	}
 	approved := time.Now()

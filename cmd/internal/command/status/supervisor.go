@@ -99,9 +99,9 @@ func describeSupervisor(s *Supervisor, now time.Time, wide bool) string {
 	case s.Leads:
 		text = s.Leader + " leads"
 	case s.Leader != "" && s.Renewed != nil:
-		text = fmt.Sprintf("nobody leads: %s gave its last sign of life %s ago", s.Leader, ago(now, *s.Renewed))
+		text = fmt.Sprintf("no leader: %s last renewed the Lease %s ago", s.Leader, ago(now, *s.Renewed))
 	default:
-		text = "nobody leads: the Lease is free"
+		text = "no leader: the Lease is free"
 	}
 	return text + ", in namespace " + s.Namespace + describeStandbys(s, wide)
 }
