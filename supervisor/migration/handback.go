@@ -38,7 +38,7 @@ func (h *Handback) Plan(ctx context.Context) (Plan, error) {
 		return Plan{}, err
 	}
 	if elsewhere != "" {
-		return Plan{Verdict: Blocked, Blockers: []string{fmt.Sprintf("the record of the take-over is in namespace %s; hand back with: --supervisor-namespace %s", elsewhere, elsewhere)}}, nil
+		return Plan{Verdict: Blocked, Blockers: []string{fmt.Sprintf("the record of the takeover is in namespace %s; hand back with: --supervisor-namespace %s", elsewhere, elsewhere)}}, nil
 	}
 	if record == nil {
 		return NewHandbackPlan(nil, nil, nil), nil
@@ -59,7 +59,7 @@ func (h *Handback) Plan(ctx context.Context) (Plan, error) {
 	}
 	p.Risks = describeMissing(h.Namespace, missing)
 	if record.Phase == "" {
-		p.Risks = append(p.Risks, fmt.Sprintf("ConfigMap %s/%s, the record of the take-over, is gone: OLM's replicas are taken from the labels %s of its Deployments; of what OLM had made, %d ConfigMaps are left to put it back from",
+		p.Risks = append(p.Risks, fmt.Sprintf("ConfigMap %s/%s, the record of the takeover, is gone: OLM's replicas are taken from the labels %s of its Deployments; of what OLM had made, %d ConfigMaps are left to put it back from",
 			h.Namespace, RecordName, api.LabelTakenOver, record.Chunks))
 	}
 	return p, nil
@@ -99,7 +99,7 @@ func (h *Handback) findRecord(ctx context.Context) (record *Record, elsewhere st
 	}
 	var list corev1.ConfigMapList
 	if err := h.Client.List(ctx, &list, client.HasLabels{api.LabelRecord}); err != nil {
-		return nil, "", fmt.Errorf("looking for the record of a take-over in all namespaces: %w", err)
+		return nil, "", fmt.Errorf("looking for the record of a takeover in all namespaces: %w", err)
 	}
 	chunks := 0
 	for i := range list.Items {

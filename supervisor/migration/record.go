@@ -116,7 +116,7 @@ func (r *Records) Check(ctx context.Context) error {
 	}
 	switch record.Phase {
 	case TakingOver:
-		return fmt.Errorf("%w: a take-over from OLM was begun at %s and is not finished (ConfigMap %s/%s); finish it with: supervisor takeover, or by starting with --takeover; or undo it with: supervisor handback",
+		return fmt.Errorf("%w: a takeover from OLM was begun at %s and is not finished (ConfigMap %s/%s); finish it with: supervisor takeover, or by starting with --takeover; or undo it with: supervisor handback",
 			ErrRefused, record.Begun.Format(time.RFC3339), r.namespace, RecordName)
 	case HandingBack:
 		return fmt.Errorf("%w: this cluster is being handed back to OLM (ConfigMap %s/%s); finish that with: supervisor handback", ErrRefused, r.namespace, RecordName)
@@ -133,11 +133,11 @@ func (r *Records) read(ctx context.Context) (*Record, *corev1.ConfigMap, error) 
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the record of the take-over: %w", err)
+		return nil, nil, fmt.Errorf("reading the record of the takeover: %w", err)
 	}
 	record := &Record{}
 	if err := json.Unmarshal([]byte(cm.Data[recordKey]), record); err != nil {
-		return nil, nil, fmt.Errorf("decoding the record of the take-over, %s of ConfigMap %s/%s: %w", recordKey, cm.Namespace, cm.Name, err)
+		return nil, nil, fmt.Errorf("decoding the record of the takeover, %s of ConfigMap %s/%s: %w", recordKey, cm.Namespace, cm.Name, err)
 	}
 	return record, cm, nil
 }
@@ -146,7 +146,7 @@ func (r *Records) read(ctx context.Context) (*Record, *corev1.ConfigMap, error) 
 func (r *Records) write(ctx context.Context, record *Record, cm *corev1.ConfigMap) error {
 	text, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encoding the record of the take-over: %w", err)
+		return fmt.Errorf("encoding the record of the takeover: %w", err)
 	}
 	if cm == nil {
 		cm = &corev1.ConfigMap{
@@ -154,7 +154,7 @@ func (r *Records) write(ctx context.Context, record *Record, cm *corev1.ConfigMa
 			Data:       map[string]string{recordKey: string(text)},
 		}
 		if err := apply.Create(ctx, r.client, cm, fieldOwner); err != nil {
-			return fmt.Errorf("making the record of the take-over: %w", err)
+			return fmt.Errorf("making the record of the takeover: %w", err)
 		}
 		return nil
 	}
@@ -162,7 +162,7 @@ func (r *Records) write(ctx context.Context, record *Record, cm *corev1.ConfigMa
 	cm.Data = map[string]string{recordKey: string(text)}
 	// The version makes one of two concurrent takeovers start again.
 	if err := apply.Patch(ctx, r.client, cm, apply.MergeFromLocked(before), fieldOwner); err != nil {
-		return fmt.Errorf("writing the record of the take-over: %w", err)
+		return fmt.Errorf("writing the record of the takeover: %w", err)
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (r *Records) change(ctx context.Context, change func(*Record)) error {
 		return err
 	}
 	if record == nil {
-		return fmt.Errorf("ConfigMap %s/%s, the record of the take-over, is gone", r.namespace, RecordName)
+		return fmt.Errorf("ConfigMap %s/%s, the record of the takeover, is gone", r.namespace, RecordName)
 	}
 	change(record)
 	return r.write(ctx, record, cm)

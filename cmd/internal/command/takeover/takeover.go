@@ -86,7 +86,7 @@ func NewHandBack(name, agent string) *cobra.Command {
 		Example: "  " + name + " handback --dry-run\n  " + name + " handback --yes",
 	}, direction{
 		question: "Hand back?", refused: "nothing was handed back",
-		nothing:   "There is nothing to hand back: no record of a take-over was found in any namespace, and no Deployment of OLM is marked as taken over from. An OLM that somebody stopped by hand is started by hand: kubectl -n olm scale deployment olm-operator catalog-operator --replicas=1",
+		nothing:   "There is nothing to hand back: no record of a takeover was found in any namespace, and no Deployment of OLM is marked as taken over from. An OLM that somebody stopped by hand is started by hand: kubectl -n olm scale deployment olm-operator catalog-operator --replicas=1",
 		action: func(o migration.Options) action { return &migration.Handback{Options: o} },
 		next:      "Handed back: OLM's Deployments have their replicas again. Supervisors refuse to work beside it; uninstall them from namespace %s, or leave them at 0 replicas",
 	})

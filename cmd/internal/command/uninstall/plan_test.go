@@ -71,7 +71,7 @@ func TestNewPlan(t *testing.T) {
 			noBlockers: true,
 		},
 		"RecordOfTakeOver": {
-			reason: "the record of a take-over is needed to hand back",
+			reason: "the record of a takeover is needed to hand back",
 			change: func(o *uninstall.Inventory) { o.Others = []string{"ConfigMap chandlery-takeover"} },
 			kept:   []string{"Namespace chandlery-system"}, stays: "which holds ConfigMap chandlery-takeover",
 		},
