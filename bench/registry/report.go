@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -16,18 +17,6 @@ type report struct {
 type verdict struct {
 	line, target, measured string
 	holds                  bool
-}
-
-// answer returns the text for a met or missed target.
-func (v verdict) answer() string {
-	switch {
-	case v.measured == missing:
-		return "not measured"
-	case v.holds:
-		return "yes"
-	default:
-		return "**no**"
-	}
 }
 
 // table has a title, a header and rows with as many cells.
@@ -57,16 +46,27 @@ func (r *report) atLeast(line string, got, limit float64, format func(float64) s
 	r.verdicts = append(r.verdicts, verdict{line, "at least " + format(limit), format(got), got >= limit})
 }
 
-// markdown returns the targets and then the tables.
+// missed returns the targets that are not met. The other tables have the figures of those that are.
+func (r *report) missed() *table {
+	t := &table{title: "Targets", header: []string{"What", "Target", "Measured"}}
+	for _, v := range r.verdicts {
+		if !v.holds {
+			t.row(v.line, v.target, v.measured)
+		}
+	}
+	t.note = fmt.Sprintf("%d of %d targets are met.", len(r.verdicts)-len(t.rows), len(r.verdicts))
+	if len(t.rows) > 0 {
+		t.note += " These are not:"
+	}
+	return t
+}
+
+// markdown returns the missed targets and then the tables.
 func (r *report) markdown() string {
 	var out strings.Builder
 	out.WriteString(r.intro + "\n\n")
 	if len(r.verdicts) > 0 {
-		targets := &table{title: "Targets", header: []string{"What", "Target", "Measured", "Holds"}}
-		for _, v := range r.verdicts {
-			targets.row(v.line, v.target, v.measured, v.answer())
-		}
-		targets.markdown(&out)
+		r.missed().markdown(&out)
 	}
 	for _, t := range r.tables {
 		t.markdown(&out)
@@ -78,6 +78,9 @@ func (t *table) markdown(out *strings.Builder) {
 	out.WriteString("### " + t.title + "\n\n")
 	if t.note != "" {
 		out.WriteString(t.note + "\n\n")
+	}
+	if len(t.rows) == 0 {
+		return
 	}
 	line := func(cells []string) { out.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	line(t.header)
