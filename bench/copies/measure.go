@@ -49,9 +49,9 @@ func measure(ctx context.Context, o options, dir string) (_ *figures, err error)
 	}{
 		{"copies off, operators installed", true, func(ctx context.Context) (time.Duration, error) { return since(time.Now(), s.settled(ctx, false)) }},
 		{"copies turned on", false, func(ctx context.Context) (time.Duration, error) { return s.turn(ctx, true) }},
-		{"copies on, supervisor started anew", true, func(ctx context.Context) (time.Duration, error) { return since(time.Now(), s.settled(ctx, true)) }},
+		{"copies on, supervisor restarted", true, func(ctx context.Context) (time.Duration, error) { return since(time.Now(), s.settled(ctx, true)) }},
 		{"copies turned off", false, func(ctx context.Context) (time.Duration, error) { return s.turn(ctx, false) }},
-		{"copies off, supervisor started anew", true, func(ctx context.Context) (time.Duration, error) { return since(time.Now(), s.settled(ctx, false)) }},
+		{"copies off, supervisor restarted", true, func(ctx context.Context) (time.Duration, error) { return since(time.Now(), s.settled(ctx, false)) }},
 	} {
 		measured, err := s.stage(ctx, step.fresh, step.do)
 		if err != nil {

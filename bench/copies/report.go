@@ -26,12 +26,12 @@ func (f *figures) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d namespaces, %d operators for all of them, %d KiB each; %d cores; %s; one supervisor.\n\n",
 		f.o.namespaces, f.o.operators, f.o.size, runtime.NumCPU(), runtime.Version())
-	fmt.Fprintf(&b, "Promised at rest: %s with copies, %s without, and no writes.\n\n", mebi(targetOn), mebi(targetOff))
-	fmt.Fprintf(&b, "| Stage | As asked after | Writes | Memory at rest | Peak | Writes in %s of rest |\n|---|---|---|---|---|---|\n", f.o.rest)
+	fmt.Fprintf(&b, "Limits while idle: %s with copies, %s without, and no writes.\n\n", mebi(targetOn), mebi(targetOff))
+	fmt.Fprintf(&b, "| Stage | As asked after | Writes | Memory while idle | Peak | Writes in %s while idle |\n|---|---|---|---|---|---|\n", f.o.rest)
 	for _, m := range f.stages {
 		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %d |\n",
 			m.name, m.took.Round(100*time.Millisecond), m.wrote, mebi(m.memory), mebi(m.peak), m.idle)
 	}
-	b.WriteString("\nMemory is what belongs to the process alone (RssAnon), the peak what it had at most since it was started (VmHWM).\n")
+	b.WriteString("\nMemory is private (RssAnon), the peak resident (VmHWM).\n")
 	return b.String()
 }

@@ -28,9 +28,9 @@ func (f *figures) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d cores; %s; one supervisor.\n\n", runtime.NumCPU(), runtime.Version())
 	round := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
-	fmt.Fprintf(&b, "From the moment when a Deployment is available until its version has Succeeded, of %d (promised: %s):\nmedian %s, longest %s.\n\n",
+	fmt.Fprintf(&b, "From an available Deployment to a version that has Succeeded, of %d (limit: %s): median %s, longest %s.\n\n",
 		len(f.succeeded), targetSucceeded, round(percentile(f.succeeded, 50)), round(slices.Max(f.succeeded)))
-	fmt.Fprintf(&b, "A version with %d custom resources was gone after %s.\n\n", f.o.objects, f.removal.Round(time.Second))
+	fmt.Fprintf(&b, "A version with %d custom resources was deleted after %s.\n\n", f.o.objects, f.removal.Round(time.Second))
 	b.WriteString("| Requests of another client | number | median | p99 | longest |\n|---|---|---|---|---|\n")
 	for _, row := range []struct {
 		name   string
@@ -40,6 +40,6 @@ func (f *figures) markdown() string {
 			round(percentile(row.values, 50)), round(percentile(row.values, 99)), round(percentile(row.values, 100)))
 	}
 	ratio := float64(percentile(f.during, 99)) / float64(percentile(f.before, 99))
-	fmt.Fprintf(&b, "\np99 during the removal is %.2f times that before (promised: less than %.0f).\n", ratio, targetRatio)
+	fmt.Fprintf(&b, "\np99 during the removal is %.2f times p99 before it (limit: %.0f).\n", ratio, targetRatio)
 	return b.String()
 }
