@@ -30,7 +30,6 @@ type sample struct {
 // live are the samples of commands for a cluster, in the order in which the commands run.
 var live = []sample{
 	{page: "README.md", begins: "SUPERVISOR ", command: "chandlery status -A"},
-	{page: "README.md", begins: "Subscription shop/lantern: ", command: "chandlery explain lantern -n shop"},
 	{page: "docs/command-line.md", begins: "Subscription demo-lantern/lantern: ", command: "chandlery explain lantern -n demo-lantern"},
 	{page: "docs/command-line.md", begins: "API ", command: "chandlery discover subscriptions -n shop", user: "alice"},
 	{page: "docs/command-line.md", begins: "InstallPlan lab/", command: "chandlery approve --all -n lab --yes"},
