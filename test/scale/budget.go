@@ -52,49 +52,49 @@ const (
 // writesOfPlans returns the writes from the Subscription to the end of the InstallPlan.
 func writesOfPlans() []Row {
 	return []Row{
-		{Kind: Kind{"create", plans}, Each: 1, Why: "The plan of the Subscription."},
-		{Kind: Kind{"patch", plans + "/status"}, Each: 2.5, Why: "The plan begins with its steps, and is Complete."},
-		{Kind: Kind{"patch", subs}, Each: 3.5, Why: "The transitions of the Subscription are recorded before its status shows them."},
-		{Kind: Kind{"patch", subs + "/status"}, Each: 5.5, Why: "The status shows each transition: pending, installing, installed."},
-		{Kind: Kind{"create", csvs}, Each: 1, Why: "A step of the plan."},
+		{Kind: Kind{"create", plans}, Each: 1, Why: "The plan."},
+		{Kind: Kind{"patch", plans + "/status"}, Each: 2.5, Why: "Its phases."},
+		{Kind: Kind{"patch", subs}, Each: 3.5, Why: "Transition log."},
+		{Kind: Kind{"patch", subs + "/status"}, Each: 5.5, Why: "Each transition."},
+		{Kind: Kind{"create", csvs}, Each: 1, Why: "A step."},
 		{Kind: Kind{"create", crds}, First: 1, Why: "A step of the first plan."},
-		{Kind: Kind{"patch", crds}, Each: 2, Why: "A plan adds the annotation of its version and the label of its Operator."},
-		{Kind: Kind{"create", "serviceaccounts"}, Each: 1, Why: "A step of the plan."},
-		{Kind: Kind{"create", "roles" + rbac}, Each: 1, Why: "A step of the plan."},
-		{Kind: Kind{"create", "rolebindings" + rbac}, Each: 1, Why: "A step of the plan."},
-		{Kind: Kind{"create", "clusterroles" + rbac}, Each: 1, First: 12, Why: "A step of the plan; the first versions of an API create the four roles of its users."},
-		{Kind: Kind{"create", "clusterrolebindings" + rbac}, Each: 1, Why: "A step of the plan."},
-		{Kind: Kind{"create", events}, Each: 11, Why: "An Event for each transition of the Subscription and of the version."},
+		{Kind: Kind{"patch", crds}, Each: 2, Why: "Annotation of the version, label of the Operator."},
+		{Kind: Kind{"create", "serviceaccounts"}, Each: 1, Why: "A step."},
+		{Kind: Kind{"create", "roles" + rbac}, Each: 1, Why: "A step."},
+		{Kind: Kind{"create", "rolebindings" + rbac}, Each: 1, Why: "A step."},
+		{Kind: Kind{"create", "clusterroles" + rbac}, Each: 1, First: 12, Why: "A step; the roles for users of a new API."},
+		{Kind: Kind{"create", "clusterrolebindings" + rbac}, Each: 1, Why: "A step."},
+		{Kind: Kind{"create", events}, Each: 11, Why: "One for each transition."},
 	}
 }
 
 // writesOfVersions returns the writes from the version to its success.
 func writesOfVersions() []Row {
 	return []Row{
-		{Kind: Kind{"create", "deployments.apps"}, Each: 1, Why: "The Deployment of the version."},
-		{Kind: Kind{"patch", csvs}, Each: 1.5, Why: "The labels of its APIs and the annotations of its OperatorGroup, in one write."},
-		{Kind: Kind{"patch", csvs + "/status"}, Each: 7.5, Why: "Phases from Pending to Succeeded, requirements, and the progress of the Deployment."},
-		{Kind: Kind{"patch", groups}, Each: 1.5, Why: "The OperatorGroup claims the APIs of the version."},
-		{Kind: Kind{"update", "clusterroles" + rbac}, Each: 3, First: 3, Why: "The roles admin, edit and view of the OperatorGroup select the new APIs."},
-		{Kind: Kind{"patch", "operatorconditions.operators.coreos.com"}, Each: 1.5, Why: "The OperatorCondition of the version."},
-		{Kind: Kind{"patch", "roles" + rbac}, Each: 1.5, Why: "The operator may write its OperatorCondition."},
-		{Kind: Kind{"patch", "rolebindings" + rbac}, Each: 1.5, Why: "The operator's account gets that Role."},
-		{Kind: Kind{"create", operator}, Each: 1, Why: "The Operator of package and namespace."},
-		{Kind: Kind{"patch", operator + "/status"}, Each: 6, Why: "The Operator lists its components, at most each five seconds."},
+		{Kind: Kind{"create", "deployments.apps"}, Each: 1, Why: "The Deployment."},
+		{Kind: Kind{"patch", csvs}, Each: 1.5, Why: "Labels of APIs, annotations of the OperatorGroup."},
+		{Kind: Kind{"patch", csvs + "/status"}, Each: 7.5, Why: "Phases, requirements, progress of the Deployment."},
+		{Kind: Kind{"patch", groups}, Each: 1.5, Why: "Claims of APIs."},
+		{Kind: Kind{"update", "clusterroles" + rbac}, Each: 3, First: 3, Why: "Roles of the OperatorGroup select new APIs."},
+		{Kind: Kind{"patch", "operatorconditions.operators.coreos.com"}, Each: 1.5, Why: "The OperatorCondition."},
+		{Kind: Kind{"patch", "roles" + rbac}, Each: 1.5, Why: "Permission to write it."},
+		{Kind: Kind{"patch", "rolebindings" + rbac}, Each: 1.5, Why: "The same."},
+		{Kind: Kind{"create", operator}, Each: 1, Why: "The Operator."},
+		{Kind: Kind{"patch", operator + "/status"}, Each: 6, Why: "Its components, at most each five seconds."},
 	}
 }
 
 // reads returns the live reads. Caches answer all others.
 func reads() []Row {
 	return []Row{
-		{Kind: Kind{"get", plans}, Each: 1.5, Why: "That no plan of this name exists is no word of a cache, which may lag behind."},
-		{Kind: Kind{"list", plans}, Each: 1.5, Why: "A plan is made when the cache has all plans of the namespace."},
-		{Kind: Kind{"list", csvs}, Each: 1.5, Why: "A plan is made when the cache has all versions of the namespace."},
-		{Kind: Kind{"list", groups}, Each: 1.5, Why: "The account of the group decides with whose rights a plan writes."},
-		{Kind: Kind{"get", crds}, Each: 1.5, First: 6, Why: "The definition that a step compares with the bundle's; the cache has no schemas."},
-		{Kind: Kind{"get", csvs}, Each: 2.5, Why: "Each action of a version is confirmed: it has not changed since its phase was decided."},
-		{Kind: Kind{"get", groups}, Each: 1.5, Why: "Nothing is applied with the rights of an account that the group named earlier."},
-		{Kind: Kind{"get", "configmaps"}, Minute: 15, Why: "The supervisor checks each five seconds whether a migration from OLM is in progress."},
+		{Kind: Kind{"get", plans}, Each: 1.5, Why: "No plan of this name exists."},
+		{Kind: Kind{"list", plans}, Each: 1.5, Why: "The cache has all plans."},
+		{Kind: Kind{"list", csvs}, Each: 1.5, Why: "The cache has all versions."},
+		{Kind: Kind{"list", groups}, Each: 1.5, Why: "The account of the plan."},
+		{Kind: Kind{"get", crds}, Each: 1.5, First: 6, Why: "Schemas, which the cache lacks."},
+		{Kind: Kind{"get", csvs}, Each: 2.5, Why: "The version has not changed, before each action."},
+		{Kind: Kind{"get", groups}, Each: 1.5, Why: "The group has not changed."},
+		{Kind: Kind{"get", "configmaps"}, Minute: 15, Why: "Migration from OLM in progress, each five seconds."},
 	}
 }
 
