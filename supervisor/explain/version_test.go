@@ -171,7 +171,7 @@ func TestExplainVersion(t *testing.T) {
 			change: all(unreadable, tells("ClusterServiceVersionUnhealthy", "RequirementsNotMet",
 				"clusterserviceversion lamp.v1 is in phase Pending: one or more requirements couldn't be found; lamp.v2 is available and will be installed once lamp.v1 is well; status.requirementStatus names what is missing; delete InstallPlan install-a to have its parts applied again")),
 			summary: []string{"lamp.v1 is in phase Pending: one or more requirements couldn't be found", "delete InstallPlan install-a to have its parts applied again"},
-			remedy:  "Do what the status says.",
+			remedy:  "Fix the cause in the status.",
 		},
 		{
 			reason: "a version that may not be seen has a reason", state: explain.Broken, code: explain.CodeDeploymentNotAvailable, object: object,
@@ -183,7 +183,7 @@ func TestExplainVersion(t *testing.T) {
 			reason: "what the next version waits for is no remedy", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
 			change: all(unreadable, tells("ClusterServiceVersionUnhealthy", "ComponentUnhealthy",
 				"clusterserviceversion lamp.v1 is in phase Failed: the wick is wet; lamp.v2 is available and will be installed once lamp.v1 is well, or at once if spec.upgradeStrategy of OperatorGroup group is TechPreviewUnsafeFailForward")),
-			summary: []string{"lamp.v1 is in phase Failed: the wick is wet"}, remedy: "Do what the status says.",
+			summary: []string{"lamp.v1 is in phase Failed: the wick is wet"}, remedy: "Fix the cause in the status.",
 		},
 		{
 			reason: "its namespace is being deleted", state: explain.Broken, code: explain.CodeNamespaceTerminating, object: "Namespace shop",

@@ -29,7 +29,7 @@ var errBareCode = errors.New("a code without meaning or remedy")
 const findingsText = `# Findings
 
 The findings of ` + "[`explain`](../command-line.md#explain) and `status`" + `, in the order in which causes are checked. The code
-is the field ` + "`code`" + ` of JSON and YAML output and does not change. The remedy in the output is often more exact.
+is the field ` + "`code`" + ` of JSON and YAML output and does not change. The output often has a more specific remedy.
 
 | Code | Meaning | Remedy |
 |---|---|---|
