@@ -22,7 +22,7 @@ type editOptions struct {
 func (c *editOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.catalog, "catalog", ".", "catalog directory, catalog file or template to change")
-	flags.BoolVar(&c.dryRun, "dry-run", false, "print the changes, but make none")
+	flags.BoolVar(&c.dryRun, "dry-run", false, "print the changes; change nothing")
 }
 
 // run changes the files of a package and prints the changed files. With --diff it prints the changes instead.
@@ -57,9 +57,9 @@ func newAddCommand() *cobra.Command {
 		Use:   "add BUNDLE...",
 		Short: "Add bundles to a catalog or a template",
 		Long: "Add bundles to the files of a catalog or to a template. A BUNDLE is a directory or an image. The command adds the\n" +
-			"olm.bundle object, and an entry in each channel. If none of --replaces, --skips and --skip-range is set, the values in\n" +
-			"the bundle's ClusterServiceVersion apply. If it has none either, the bundle replaces the head of the channel.\n\n" +
-			"The command refuses an addition that leaves an installed version without an upgrade path. It keeps comments and\n" +
+			"olm.bundle object, and an entry in each channel. Without --replaces, --skips and --skip-range, the values in the\n" +
+			"ClusterServiceVersion of the bundle apply. If it has no such values, the bundle replaces the channel head.\n\n" +
+			"The command refuses an addition that leaves an installed version without an upgrade path. It preserves comments and\n" +
 			"the layout of the files. Several commands can change one catalog at the same time.",
 		Example: "  catalog add ./bundles/lantern-1.1.0 --catalog ./catalog --channel stable --dry-run\n" +
 			"  catalog add registry.example.com/team/lantern-bundle:v1.1.0 --catalog ./catalog --channel stable --skip-range '<1.1.0'",

@@ -32,7 +32,7 @@ func newDeprecateCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.channel, "channel", "c", "", "deprecate the channel with this name")
 	flags.StringVarP(&o.bundle, "bundle", "b", "", "deprecate the bundle with this name")
-	flags.StringVarP(&o.message, "message", "m", "", "reason, and what to use instead")
+	flags.StringVarP(&o.message, "message", "m", "", "reason, and the replacement")
 	flagenv.Describe(flags, envPrefix)
 	return cmd
 }

@@ -32,12 +32,12 @@ func newImagesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "images CATALOG",
 		Short: "List the images that a catalog needs",
-		Long: "List the images that a catalog needs, or the part of it that flags select: the image of the catalog, the images of\n" +
-			"its bundles, and the related images of these bundles. The formats skopeo, oc-mirror and mapping are inputs of\n" +
-			"'skopeo sync', oc-mirror and 'oc image mirror'.\n\n" +
-			"With --check, the command asks a mirror for all these images, at the same paths, and prints the missing ones.\n\n" +
-			"Exit codes: 0 when the mirror has all images or was not asked, 1 when the mirror lacks images, 2 when the command\n" +
-			"failed.",
+		Long: "List the images of a catalog, or of the part that flags select. These are the catalog image, the bundle images and\n" +
+			"their related images. Use the format skopeo with 'skopeo sync', oc-mirror with oc-mirror, and mapping with\n" +
+			"'oc image mirror'.\n\n" +
+			"With --check, the command prints the images that a mirror lacks. The mirror must use the same repository paths.\n\n" +
+			"Exit codes: 0 when the mirror has all images, or --check is not set, 1 when the mirror lacks images, 2 when the\n" +
+			"command failed.",
 		Example: "  catalog images ./catalog --package lantern -o skopeo > sync.yaml\n" +
 			"  catalog images registry.example.com/team/catalog:v1 --check mirror.example.com/team",
 		Args: func(cmd *cobra.Command, args []string) error { return exitcode.Troubled(cobra.ExactArgs(1)(cmd, args)) },
@@ -47,7 +47,7 @@ func newImagesCommand() *cobra.Command {
 	flags.StringVarP(&o.form, "output", "o", mirror.Lines, "output format: "+strings.Join(mirror.Forms(), ", "))
 	complete(cmd, "output", mirror.Forms()...)
 	flags.StringVar(&o.mirror, "mirror", "", "registry to copy the images to, as HOST or HOST/PREFIX, for the format mapping")
-	flags.StringVar(&o.check, "check", "", "mirror to ask for the images, as HOST or HOST/PREFIX")
+	flags.StringVar(&o.check, "check", "", "mirror to check for the images, as HOST or HOST/PREFIX")
 	o.selection.AddFlags(flags)
 	o.read.addFlags(flags)
 	flagenv.Describe(flags, envPrefix)
@@ -126,4 +126,4 @@ func (o *imagesOptions) ask(cmd *cobra.Command, images []mirror.Image) error {
 	return nil
 }
 
-var errUnknown = errors.New("the mirror could not be asked for all images")
+var errUnknown = errors.New("the mirror could not be checked for all images")

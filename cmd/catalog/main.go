@@ -44,7 +44,7 @@ func main() {
 
 func newCommand() *cobra.Command {
 	catalog := program.Program{
-		Name: "catalog", Short: "Make file-based operator catalogs and their images",
+		Name: "catalog", Short: "Create file-based operator catalogs and their images",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
 	return catalog.Command(newInitCommand(), newAddCommand(), newRenderCommand(), newTemplateCommand(), newDeprecateCommand(),

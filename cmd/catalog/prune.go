@@ -24,9 +24,9 @@ func newPruneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune CATALOG",
 		Short: "Create a catalog from a part of another catalog",
-		Long: "Create a catalog from the part of another catalog that the flags select. CATALOG is a directory or an image. The\n" +
-			"upgrade paths to the selected versions stay, also for installed versions that are left out. Standard error lists the\n" +
-			"bundles that are kept because others require them, and the requirements that nothing in the catalog meets.",
+		Long: "Create a catalog from the part of another catalog that the flags select. CATALOG is a directory or an image. Installed\n" +
+			"versions that are not selected can still upgrade to the selected versions. The command prints to standard error the\n" +
+			"bundles that it adds as dependencies, and the requirements that the selected part does not meet.",
 		Example: "  catalog prune ./catalog --package lantern --dependencies --to ./pruned\n" +
 			"  catalog prune registry.example.com/team/catalog:v1 --selection imageset.yaml -o yaml > catalog.yaml",
 		Args: cobra.ExactArgs(1),
@@ -76,7 +76,7 @@ func selected(cmd *cobra.Command, opener *render.Opener, flags *selectionflags.F
 		fmt.Fprintf(cmd.ErrOrStderr(), "catalog: added %s of package %s: %s of package %s requires %s\n", a.Bundle, a.Package, a.ForBundle, a.ForPackage, a.Requirement)
 	}
 	for _, u := range pruned.Selected().Unmet() {
-		fmt.Fprintf(cmd.ErrOrStderr(), "catalog: nothing selected meets what %s of package %s requires: %s\n", u.Bundle, u.Package, u.Requirement)
+		fmt.Fprintf(cmd.ErrOrStderr(), "catalog: no selected bundle meets the requirement of %s of package %s: %s\n", u.Bundle, u.Package, u.Requirement)
 	}
 	return pruned, nil
 }

@@ -31,7 +31,7 @@ type imageOptions struct {
 
 func (o *imageOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.base, "base", catalogimage.Scratch,
-		"base image, of Chandlery's registry or of opm; scratch: only the content, for spec.grpcPodConfig.extractContent")
+		"base image: Chandlery's registry or opm; scratch: an image that contains only the catalog, for CatalogSources with spec.grpcPodConfig.extractContent")
 	flags.StringArrayVar(&o.labels, "label", nil, "label of the image, as NAME=VALUE; may be repeated")
 }
 
@@ -64,10 +64,11 @@ func newPushCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push CATALOG IMAGE",
 		Short: "Build the image of a catalog directory and push it",
-		Long: "Build the image of a catalog directory and push it, without a container engine. The image has the content, the label\n" +
-			"of catalog images, and what the base needs to start fast: the index of Chandlery's registry, or opm's cache. The command\n" +
-			"also pushes a list of all bundles (SPDX) that refers to the image. It does not push a catalog that has problems.\n\n" +
-			"The same catalog on the same base gives the same image, unless the image has opm's cache. $SOURCE_DATE_EPOCH sets the\n" +
+		Long: "Build the image of a catalog directory and push it, without a container engine. The image contains the catalog and the\n" +
+			"catalog label. For a fast start, it also contains the index of Chandlery's registry, or opm's cache, depending on the\n" +
+			"base. The command also pushes an SPDX list of all bundles as an OCI referrer of the image. It does not push a catalog\n" +
+			"that has problems.\n\n" +
+			"The image is reproducible for the same catalog and base, unless it contains opm's cache. $SOURCE_DATE_EPOCH sets the\n" +
 			"time of the image, in seconds since 1970. The default is 0.",
 		Example: "  catalog push ./catalog registry.example.com/team/catalog:v1 --base registry.example.com/chandlery/registry:v1\n" +
 			"  catalog push ./catalog registry.example.com/team/catalog:v1 --layout ./image",
@@ -79,7 +80,7 @@ func newPushCommand() *cobra.Command {
 	flags.StringSliceVar(&o.platforms, "platform", nil,
 		"platform of the image, as os/architecture; may be repeated; default: all platforms of the base, or linux/amd64 and linux/arm64 for scratch")
 	flags.StringVar(&o.layout, "layout", "", "write the image to this new folder as an OCI layout, instead of pushing it")
-	flags.BoolVar(&o.opmCache, "opm-cache", false, "also add opm's cache to an image on scratch, for clusters where opm serves the CatalogSources")
+	flags.BoolVar(&o.opmCache, "opm-cache", false, "also add opm's cache if the base is scratch, for clusters where opm serves the CatalogSources")
 	o.pulling.AddRegistryFlags(flags)
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
 	flagenv.Describe(flags, envPrefix)
@@ -210,9 +211,9 @@ func newDockerfileCommand() *cobra.Command {
 		},
 	}
 	o.addFlags(cmd.Flags())
-	cmd.Flags().StringVar(&builder, "builder", "", "image of Chandlery's registry or of opm, which makes the index or the cache; default: the base")
+	cmd.Flags().StringVar(&builder, "builder", "", "image that creates the index (Chandlery's registry) or the cache (opm); default: --base")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }
 
-var errNoBuilder = errors.New("scratch cannot make an index: name an image of Chandlery's registry or of opm with --base or --builder")
+var errNoBuilder = errors.New("scratch cannot create an index: name an image of Chandlery's registry or of opm with --base or --builder")

@@ -38,8 +38,8 @@ func (r *readOptions) addFlags(flags *pflag.FlagSet) {
 // addImageRefFlag adds the flag for the images of bundles in directories.
 func (r *readOptions) addImageRefFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&r.imageRef, "image-ref-template", "",
-		"image reference for a bundle that is read from a directory, with {{.Package}}, {{.Name}} and {{.Version}}; "+
-			"default: none, and the catalog holds the manifests of the bundle")
+		"image reference for a bundle in a directory, with {{.Package}}, {{.Name}} and {{.Version}}; "+
+			"without this flag, the catalog contains the manifests of the bundle instead of a reference")
 }
 
 func (r *readOptions) addQuietFlag(flags *pflag.FlagSet) {
@@ -114,8 +114,8 @@ func newRenderCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render REFERENCE...",
 		Short: "Print bundles and catalogs as one file-based catalog",
-		Long: "Print bundles and catalogs as one file-based catalog. Packages are sorted by name, and their objects have a fixed\n" +
-			"order: the same content gives the same text.\n\n" + referenceHelp,
+		Long: "Print bundles and catalogs as one file-based catalog. The output is deterministic: packages are sorted by name, and\n" +
+			"their objects have a fixed order.\n\n" + referenceHelp,
 		Example: "  catalog render registry.example.com/team/lantern-bundle:v1.0.0\n" +
 			"  catalog render ./catalog ./bundles/lantern-1.1.0 -o yaml > catalog.yaml",
 		Args: cobra.MinimumNArgs(1),
@@ -133,7 +133,7 @@ func newRenderCommand() *cobra.Command {
 // addMigrateFlag adds the flag for the conversion of objects to newer forms.
 func addMigrateFlag(cmd *cobra.Command, level *string, value string) {
 	levels := render.MigrationLevels()
-	cmd.Flags().StringVar(level, "migrate-level", value, "convert objects up to this form, with all older conversions: "+strings.Join(levels, ", "))
+	cmd.Flags().StringVar(level, "migrate-level", value, "apply this conversion and all earlier ones: "+strings.Join(levels, ", "))
 	complete(cmd, "migrate-level", levels...)
 }
 

@@ -31,7 +31,7 @@ func newTemplateCommand() *cobra.Command {
 		Short: "Render a catalog template, or draw its upgrade graph",
 		Long: "Render a catalog template (" + types + ") to a file-based catalog, or draw its upgrade graph with -o mermaid or\n" +
 			"-o svg. Without a type argument, the schema of the template determines the type. If FILE is -, the command reads\n" +
-			"standard input. The bundles of a template are images or directories.",
+			"standard input. A template names bundles by image or by directory.",
 		Example: "  catalog template semver lantern.yaml -o yaml > catalog.yaml\n" +
 			"  catalog template lantern.yaml -o svg > lantern.svg",
 		Args:      cobra.RangeArgs(1, 2),

@@ -33,8 +33,8 @@ func newBuildCommand() *cobra.Command {
 		Use:   "build SOURCE --output FILE",
 		Short: "Build the index file of a catalog, for a fast start",
 		Long: "Build the index file of the catalog in a directory, an image or a mounted ConfigMap.\n\n" +
-			"The same catalog always gives the same file, byte for byte. The command puts the file in\n" +
-			"place when it is complete. If the catalog has problems, an existing file stays unchanged.\n\n" + selectionHelp,
+			"The file is reproducible: the same catalog results in the same bytes. The command replaces an\n" +
+			"existing file only when the new file is complete, and never if the catalog has problems.\n\n" + selectionHelp,
 		Example: "  registry build ./catalog -o catalog.index\n" +
 			"  registry build oci:registry.example/team/catalog:v1 -o catalog.index\n" +
 			"  registry build ./catalog -o heads.index --heads\n" +
@@ -61,11 +61,11 @@ func newBuildCommand() *cobra.Command {
 
 var (
 	errNoOutput     = errors.New("name the file to write with --output")
-	errOutputStdout = errors.New("--output - would be standard output, but an index is put in place when it is complete; name a file to write")
+	errOutputStdout = errors.New("--output - is standard output, which cannot be replaced when the index is complete; name a file to write")
 	errOutputDir    = errors.New("is a directory; name a file to write")
-	errOutputKind   = errors.New("which the index would take the place of; name a regular file, or one that does not exist yet")
+	errOutputKind   = errors.New("which the index would replace; name a regular file, or one that does not exist yet")
 	errOutputInside = errors.New("lies in the catalog, where it would be read as a part of it; name a file elsewhere")
-	errIsIndex      = errors.New("is an index file already, or none of what an index can be made of")
+	errIsIndex      = errors.New("is an index file already, or is no source for an index")
 )
 
 // creator is a source that can write an index file.
@@ -93,7 +93,7 @@ func (o *buildOptions) run(ctx context.Context, argument string, out, terminal i
 	}
 	file, err := os.Stat(o.output)
 	if err != nil {
-		return fmt.Errorf("looking at the index: %w", err)
+		return fmt.Errorf("reading the index: %w", err)
 	}
 	_, err = fmt.Fprintf(out, "%s: %d packages, %d channels, %d bundles in %d bytes, content %s\n",
 		o.output, info.Packages, info.Channels, info.Bundles, file.Size(), info.ContentDigest)

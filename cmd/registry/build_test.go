@@ -83,7 +83,7 @@ func TestBuildKeepsWhatIsNoFile(t *testing.T) {
 	}
 	defer listener.Close()
 	for name, tc := range map[string]struct{ output, want string }{
-		"Link":   {link, link + " is a symbolic link, which the index would take the place of; name a regular file"},
+		"Link":   {link, link + " is a symbolic link, which the index would replace; name a regular file"},
 		"Pipe":   {pipe, pipe + " is a named pipe"},
 		"Socket": {socket, socket + " is a socket"},
 		"Device": {os.DevNull, os.DevNull + " is a device"},

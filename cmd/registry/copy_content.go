@@ -24,8 +24,8 @@ func newCopyContentCommand() *cobra.Command {
 		Short: "Copy this program or a catalog from one container to another",
 		Long: "Copy the files that a container needs to serve the catalog of another image.\n\n" +
 			"With --program.to, the program copies itself from its own image into a volume. Then run\n" +
-			"the copy in a container of the catalog's image, with --catalog.from and --catalog.to. It\n" +
-			"copies only that directory. The image of the catalog needs no shell.",
+			"the copy in a container of the catalog's image, with --catalog.from and --catalog.to. The\n" +
+			"copy copies only the directory in --catalog.from. The image of the catalog needs no shell.",
 		Example: "  registry copy-content --program.to=/utilities/registry\n" +
 			"  /utilities/registry copy-content --catalog.from=/configs --catalog.to=/extracted-catalog/catalog",
 		Args: cobra.NoArgs,
@@ -39,10 +39,10 @@ func newCopyContentCommand() *cobra.Command {
 }
 
 var (
-	errNothingToCopy = errors.New("say what to copy: --program.to=FILE, or --catalog.from=DIR and --catalog.to=DIR")
+	errNothingToCopy = errors.New("nothing to copy; set --program.to=FILE, or --catalog.from=DIR and --catalog.to=DIR")
 	errHalf          = errors.New("--catalog.from and --catalog.to go together")
 	errNotDirectory  = errors.New("is not a directory")
-	errLinks         = errors.New("is a link to a directory, in a directory that a link leads to; put the directory there itself")
+	errLinks         = errors.New("is a link to a directory, inside a linked directory; replace the link with the directory")
 )
 
 func (o *copyOptions) run() error {
@@ -65,7 +65,7 @@ func (o *copyOptions) run() error {
 		err = fmt.Errorf("%s %w", o.catalogFrom, errNotDirectory)
 	}
 	if err != nil {
-		return fmt.Errorf("--catalog.from: %w; name the directory of the image that holds the file-based catalog", err)
+		return fmt.Errorf("--catalog.from: %w; name the directory of the image that contains the file-based catalog", err)
 	}
 	if err := copyTree(o.catalogFrom, o.catalogTo, false); err != nil {
 		return fmt.Errorf("copying the catalog: %w", err)

@@ -109,9 +109,9 @@ func TestCopyContentErrors(t *testing.T) {
 		reason string
 		want   string
 	}{
-		{copyOptions: copyOptions{}, reason: "nothing", want: "say what to copy"},
+		{copyOptions: copyOptions{}, reason: "nothing", want: "nothing to copy"},
 		{copyOptions: copyOptions{catalogFrom: dir}, reason: "half", want: "go together"},
-		{copyOptions: copyOptions{catalogFrom: filepath.Join(dir, "gone"), catalogTo: dir}, reason: "not there", want: "name the directory of the image that holds the file-based catalog"},
+		{copyOptions: copyOptions{catalogFrom: filepath.Join(dir, "gone"), catalogTo: dir}, reason: "not there", want: "name the directory of the image that contains the file-based catalog"},
 		{copyOptions: copyOptions{catalogFrom: file, catalogTo: dir}, reason: "a file", want: "is not a directory"},
 		{copyOptions: copyOptions{catalogFrom: loop, catalogTo: filepath.Join(file, "below")}, reason: "nowhere to copy to", want: "copying the catalog"},
 		{copyOptions: copyOptions{catalogFrom: loop, catalogTo: filepath.Join(dir, "to")}, reason: "no end", want: "is a link to a directory, in a directory that a link leads to"},

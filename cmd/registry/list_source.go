@@ -62,7 +62,7 @@ func (r *readOptions) index(ctx context.Context, terminal io.Writer, argument st
 // rebuild reads a catalog again whose index is damaged. A cached index is rebuilt when its
 // integrity is enforced. An index file cannot be rebuilt.
 func (r *readOptions) rebuild(ctx context.Context, argument string, damage error) (*index.Index, error) {
-	problem := bundles.Problem{File: argument, Message: damage.Error(), Remedy: "make it again with 'registry build'"}
+	problem := bundles.Problem{File: argument, Message: damage.Error(), Remedy: "recreate it with 'registry build'"}
 	if r.source.cacheDir == "" || r.source.cacheEnforceIntegrity {
 		return nil, bundles.Problems{problem}
 	}

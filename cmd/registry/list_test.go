@@ -175,7 +175,7 @@ func TestDamagedIndex(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			output, code := exitCodeOf(t, tc.args...)
 			want := file + ": the index is damaged"
-			if code != tc.code || !strings.Contains(output, want) || !strings.Contains(output, "make it again with 'registry build'") {
+			if code != tc.code || !strings.Contains(output, want) || !strings.Contains(output, "recreate it with 'registry build'") {
 				t.Errorf("exit code %d, want %d; output:\n%s", code, tc.code, output)
 			}
 		})

@@ -57,7 +57,7 @@ func TestCommands(t *testing.T) {
 		"Version":     {reason: "the version is printed", args: []string{"version"}, want: "registry devel (commit unknown"},
 		"Valid":       {reason: "the content is counted", args: []string{"validate", dir}, want: "1 packages, 1 channels, 1 bundles, no problems"},
 		"Invalid":     {reason: "each problem on a line", args: []string{"validate", broken}, failed: true, want: "/c:6: package \"p\", bundle \"b\": duplicate bundle"},
-		"NoDirectory": {reason: "the usage is shown", args: []string{"serve"}, failed: true, want: "registry: name what to serve: a directory, an index file or an image: registry serve SOURCE [flags]; see 'registry serve --help'"},
+		"NoDirectory": {reason: "the usage is shown", args: []string{"serve"}, failed: true, want: "registry: name the source: a directory, an index file or an image: registry serve SOURCE [flags]; see 'registry serve --help'"},
 		"UnknownFlag": {reason: "the help is pointed at", args: []string{"serve", "--nope", dir}, failed: true, want: "registry: unknown flag: --nope; see 'registry serve --help'"},
 		"Unknown":     {reason: "unknown commands fail", args: []string{"nope"}, failed: true, want: `unknown command "nope"`},
 		"BadPort":     {reason: "the flag is named", args: []string{"serve", dir, "--port=http"}, failed: true, want: `--port must be a number from 0 to 65535, found "http"`},
@@ -187,7 +187,7 @@ func TestTerminationMessage(t *testing.T) {
 		}
 	}
 	nowhere := filepath.Join(t.TempDir(), "none", "log")
-	if output := serve(nowhere); !strings.Contains(output, "registry: leaving the reason in --termination-log: open "+nowhere) {
+	if output := serve(nowhere); !strings.Contains(output, "registry: writing to --termination-log: open "+nowhere) {
 		t.Errorf("a file that cannot be made: %s", output)
 	}
 }

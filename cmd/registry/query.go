@@ -57,10 +57,10 @@ func newQueryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "query ADDRESS WHAT [ARGUMENT...]",
 		Short: "Query a catalog server",
-		Long: "Query a catalog server. ADDRESS is host:port; the default port is 50051. The server is Chandlery's registry\n" +
-			"or any other server of api.Registry. WHAT is one of the following. Queries marked chandlery.registry.v1 need\n" +
-			"Chandlery's registry:\n\n" + describeVerbs() + "\n\n" +
-			"Exit codes: 0 when the server answered, 1 when the query failed, or health found the server not ready.",
+		Long: "Query a catalog server. ADDRESS is host:port; the default port is 50051. The server can be Chandlery's\n" +
+			"registry or any other implementation of api.Registry. WHAT is one of the following. Queries marked\n" +
+			"chandlery.registry.v1 need Chandlery's registry:\n\n" + describeVerbs() + "\n\n" +
+			"Exit codes: 0 when the server answered, 1 when the query failed, or the query health found that the server is not ready.",
 		Example: "  registry query localhost:50051 packages\n" +
 			"  registry query localhost:50051 bundle lantern stable -o yaml\n" +
 			"  registry query catalog.example.org:443 --tls providers ship.example.com/v1alpha1/Lantern",
@@ -98,12 +98,12 @@ func describeVerbs() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-var errBadQuery = errors.New("this cannot be asked")
+var errBadQuery = errors.New("invalid query")
 
 // chooseVerb returns the query that the arguments select.
 func chooseVerb(cmd *cobra.Command, args []string) (verb, error) {
 	if len(args) < 2 || args[0] == "" {
-		return verb{}, fmt.Errorf("%w: name an address and what to ask: %s; see '%s --help'", errBadQuery, cmd.UseLine(), cmd.CommandPath())
+		return verb{}, fmt.Errorf("%w: name an address and a query: %s; see '%s --help'", errBadQuery, cmd.UseLine(), cmd.CommandPath())
 	}
 	for _, v := range verbs() {
 		if v.name != args[1] {

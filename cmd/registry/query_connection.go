@@ -34,7 +34,7 @@ func (c *connectionFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.ca, "ca", "", "file with CA certificates (PEM) to trust instead of those of the system")
 	flags.StringVar(&c.cert, "cert", "", "file with the client certificate (PEM); needs --key")
 	flags.StringVar(&c.key, "key", "", "file with the key (PEM) of the client certificate; needs --cert")
-	flags.StringVar(&c.serverName, "server-name", "", "name that the server's certificate must have, instead of the host in the address")
+	flags.StringVar(&c.serverName, "server-name", "", "name to verify in the server certificate; default: the host in ADDRESS")
 	flags.BoolVar(&c.skipVerify, "insecure-skip-tls-verify", false, "accept any server certificate")
 	c.maxMessage = 256 << 20
 	flags.Var(&c.maxMessage, "max-message-size", "largest message to accept, in bytes or as 512Mi or 4Gi")
@@ -42,7 +42,7 @@ func (c *connectionFlags) addFlags(flags *pflag.FlagSet) {
 
 var (
 	errHalfCertificate = errors.New("--cert and --key go together")
-	errNoCertificate   = errors.New("holds no certificate (PEM)")
+	errNoCertificate   = errors.New("contains no certificate (PEM)")
 )
 
 // dial prepares a connection. It sends nothing before the first call.
@@ -113,7 +113,7 @@ func (o *queryOptions) explain(address, what string, err error) error {
 	case codes.DeadlineExceeded:
 		hint = fmt.Sprintf("; no answer within %s: raise --timeout", o.timeout)
 	case codes.Unimplemented:
-		hint = "; this server does not have what it takes: it is not ours, or an older one"
+		hint = "; this server does not support the query: it is not Chandlery's registry, or an older version"
 	case codes.ResourceExhausted:
 		hint = "; ask less often if the rate limit of the server (its --max-call-rate) is reached, " +
 			"or raise --max-message-size if a message is too large"

@@ -178,9 +178,9 @@ func TestQueryTLS(t *testing.T) {
 		"Plain":         {reason: "TLS must be asked for", args: []string{"health"}, failed: true, want: "(--tls)"},
 		"NoCA":          {reason: "the file is named", args: []string{"health", "--ca", file + "x"}, failed: true, want: "reading --ca"},
 		"NotServing":    {reason: "a state is no failure of the call", args: []string{"health", "sleeping", "--ca", file, "-o", "json"}, failed: true, want: `"status": "NOT_SERVING"`},
-		"NotACatalog":   {reason: "what is missing is said", args: []string{"packages", "--ca", file}, failed: true, want: "does not have what it takes"},
-		"NoExtension":   {reason: "other servers lack it", args: []string{"search", "x", "--ca", file}, failed: true, want: "does not have what it takes"},
-		"NoCertificate": {reason: "the file is named", args: []string{"health", "--ca", "query_test.go"}, failed: true, want: "holds no certificate"},
+		"NotACatalog":   {reason: "what is missing is said", args: []string{"packages", "--ca", file}, failed: true, want: "does not support the query"},
+		"NoExtension":   {reason: "other servers lack it", args: []string{"search", "x", "--ca", file}, failed: true, want: "does not support the query"},
+		"NoCertificate": {reason: "the file is named", args: []string{"health", "--ca", "query_test.go"}, failed: true, want: "contains no certificate"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func TestBuildSelection(t *testing.T) {
 		"ImageSet":  {reason: "the entry for this catalog", args: []string{"--selection", images}, want: ": 1 packages, 1 channels, 1 bundles"},
 		"Inline":    {reason: "as text", args: []string{"--selection", `{"packages":[{"name":"p"}]}`}, want: ": 1 packages, 1 channels, 1 bundles"},
 		"NoPackage": {reason: "named with a remedy", args: []string{"--package", "lamb"}, failed: true, want: `package "lamb": the selection: the catalog has no such package; correct the name`},
-		"Index":     {reason: "it is made already", source: whole, args: []string{"--heads"}, failed: true, want: "is an index file, of which nothing can be selected"},
+		"Index":     {reason: "it is made already", source: whole, args: []string{"--heads"}, failed: true, want: "is an index file, which does not support selection"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := dir

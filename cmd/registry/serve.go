@@ -50,8 +50,8 @@ func newServeCommand() *cobra.Command {
 		Short: "Serve a catalog over gRPC",
 		Long: "Serve the catalog in a directory, an index file, an image or a mounted ConfigMap over gRPC.\n\n" +
 			"The port opens at once. Until the catalog is read, calls fail with Unavailable, and health\n" +
-			"checks report NOT_SERVING. The server serves a change of the source as soon as the change is\n" +
-			"complete and has no problems.\n\n" + selectionHelp,
+			"checks report NOT_SERVING. When the source changes, the server serves the new content if it is\n" +
+			"complete and valid.\n\n" + selectionHelp,
 		Example: "  registry serve ./catalog\n" +
 			"  registry serve ./catalog --tls-cert tls.crt --tls-key tls.key\n" +
 			"  registry serve ./catalog --package 'lantern@>=1.2.0' --dependencies\n" +
@@ -84,18 +84,18 @@ func (o *serveOptions) addFlags(flags *pflag.FlagSet) {
 		"host:port for /metrics, /healthz and /readyz; \"\" or 0: none; "+
 			"if the default port is taken, the server starts without them")
 	flags.StringVarP(&o.terminationLog, "termination-log", "t", defaultTerminationLog,
-		"file to write the reason to when serving fails; \"\": none")
+		"file for the error message if the server fails; \"\": none")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", server.DefaultShutdownTimeout,
 		"time for running calls to finish when the server stops")
 	flags.DurationVar(&o.reloadInterval, "reload-interval", 2*time.Second,
 		"time between two checks of the source for changes; 0: never")
 	flags.IntVar(&o.accessLogSample, "access-log-sample", 1000,
-		"log one in this many successful calls, and all failed calls; 0: only failed calls")
+		"log every Nth successful call, and all failed calls; 0: only failed calls")
 }
 
 func (o *serveOptions) addTLSFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.tls.Certificate, "tls-cert", "",
-		"file with the server's TLS certificate (PEM, with its chain), read again without a restart")
+		"file with the server's TLS certificate chain (PEM); the server reloads a changed file")
 	flags.StringVar(&o.tls.Key, "tls-key", "", "file with the key (PEM) of the certificate")
 	flags.StringVar(&o.tls.ClientCA, "tls-client-ca", "",
 		"file with CA certificates (PEM) that sign the certificates of clients")
@@ -204,7 +204,7 @@ func stopTracing(ctx context.Context, tracing *server.Tracing) error {
 }
 
 var (
-	errOneSource = errors.New("name what to serve: a directory, an index file or an image")
+	errOneSource = errors.New("name the source: a directory, an index file or an image")
 	errBadPort   = errors.New("--port must be a number from 0 to 65535")
 	errNegative  = errors.New("must not be negative")
 )
@@ -286,6 +286,6 @@ func (o *serveOptions) writeTerminationMessage(logs io.Writer, failure error) {
 		err = file.Close()
 	}
 	if err != nil && o.terminationLog != defaultTerminationLog {
-		printError(logs, fmt.Errorf("leaving the reason in --termination-log: %w", err))
+		printError(logs, fmt.Errorf("writing to --termination-log: %w", err))
 	}
 }

@@ -21,11 +21,11 @@ func (o *limitFlags) AddFlags(flags *pflag.FlagSet) {
 	o.values = server.DefaultLimits()
 	o.request, o.headers = pulling.ByteSize(o.values.RequestBytes), pulling.ByteSize(o.values.HeaderBytes)
 	flags.Var(&o.request, "max-request-size", "largest request, in bytes or as 64Ki")
-	flags.Var(&o.headers, "max-header-size", "largest list of request headers, in bytes or as 16Ki")
+	flags.Var(&o.headers, "max-header-size", "largest total size of request headers, in bytes or as 16Ki")
 	flags.Uint32Var(&o.values.ConnectionStreams, "max-connection-streams", o.values.ConnectionStreams,
 		"largest number of concurrent calls on one connection; further calls wait")
 	flags.IntVar(&o.values.Connections, "max-connections", o.values.Connections,
-		"largest number of connections; beyond it, the server closes a connection of the client with the most connections, or the new connection after 5s; 0: no limit")
+		"largest number of connections; beyond it, the server closes a connection of the client that has the most, or else the new connection after 5s; 0: no limit")
 	flags.Float64Var(&o.values.CallRate, "max-call-rate", o.values.CallRate,
 		"largest average number of calls per second from each client address; 0: no limit")
 	flags.IntVar(&o.values.CallBurst, "max-call-burst", o.values.CallBurst,
@@ -35,11 +35,11 @@ func (o *limitFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.values.IdleTimeout, "idle-timeout", o.values.IdleTimeout,
 		"time after which a connection without calls is closed; 0: never")
 	flags.DurationVar(&o.values.StallTimeout, "stall-timeout", o.values.StallTimeout,
-		"time after which the server closes the connection of a client that does not read; a message adds one second for each 16Ki; 0: never")
+		"time limit for a client to read a message, plus 1s for each 16Ki of the message; then the server closes the connection; 0: no limit")
 	flags.DurationVar(&o.values.KeepaliveInterval, "keepalive-interval", o.values.KeepaliveInterval,
-		"time without traffic from a client after which the server pings the client")
+		"idle time of a client after which the server sends a keepalive ping")
 	flags.DurationVar(&o.values.KeepaliveTimeout, "keepalive-timeout", o.values.KeepaliveTimeout,
-		"time for the client to answer this ping")
+		"time limit for the answer to a keepalive ping, before the server closes the connection")
 	flags.DurationVar(&o.values.PingInterval, "min-ping-interval", o.values.PingInterval,
 		"shortest time between two pings of a client; a client that pings more often is disconnected")
 }

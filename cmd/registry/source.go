@@ -50,10 +50,10 @@ func (o *sourceFlags) AddFlags(flags *pflag.FlagSet) {
 // addCacheFlags adds the cache flags of "opm serve".
 func (o *sourceFlags) addCacheFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.cacheDir, "cache-dir", "",
-		"directory that caches what was read, for a faster start; missing or stale content is rebuilt")
+		"directory for cached catalog content, for a faster start; the program rebuilds missing or stale content")
 	flags.BoolVar(&o.cacheOnly, "cache-only", false, "fill the cache directory and exit")
 	flags.BoolVar(&o.cacheEnforceIntegrity, "cache-enforce-integrity", false,
-		"compare a cached index with the content before using it, not afterwards")
+		"verify a cached index against the catalog before using the index, not afterwards")
 }
 
 // check returns an error for invalid values.
@@ -111,7 +111,7 @@ func (o *sourceFlags) openPath(path string, filter source.Filter) (server.Source
 	}, nil
 }
 
-var errSelectIndex = errors.New("is an index file, of which nothing can be selected: give the selection to 'registry build', which makes such a file")
+var errSelectIndex = errors.New("is an index file, which does not support selection; select when you create it with 'registry build'")
 
 // filter returns the filter for the content of an argument.
 func (o *sourceFlags) filter(argument string, logger *slog.Logger) (source.Filter, error) {
@@ -144,9 +144,9 @@ func (o *sourceFlags) openImage(reference string, filter source.Filter) (server.
 var (
 	errNoCacheDir = errors.New("--cache-only fills a cache: name its directory with --cache-dir")
 	errNotCached  = errors.New("--cache-only: only a directory or an image has a cache; " +
-		"an index file needs none, and of a ConfigMap 'registry build' makes one")
-	errCacheNotFilled = errors.New("the index could not be kept in --cache-dir")
-	errSeeWarnings    = errors.New("the warnings say why")
+		"an index file needs none, and 'registry build' creates an index file from a ConfigMap")
+	errCacheNotFilled = errors.New("the index could not be stored in --cache-dir")
+	errSeeWarnings    = errors.New("see the warnings")
 )
 
 // fillCache reads the content to fill the cache.

@@ -103,8 +103,8 @@ func TestCacheOnly(t *testing.T) {
 		"NoDirectory": {"there is nothing to fill", []string{dir}, true, "name its directory with --cache-dir"},
 		"IndexFile":   {"it is an index already", []string{indexFile, "--cache-dir", cache}, true, "an index file needs none"},
 		"ConfigMap":   {"none is kept", []string{configMapPrefix + dir, "--cache-dir", cache}, true, "only a directory or an image has a cache"},
-		"Unwritable":  {"the reason is named", []string{dir, "--cache-dir", filepath.Join(file, "cache")}, true, "could not be kept in --cache-dir " + filepath.Join(file, "cache") + ": open "},
-		"Inside":      {"a cache is no part of the catalog", []string{dir, "--cache-dir", filepath.Join(dir, "cache")}, true, "the warnings say why"},
+		"Unwritable":  {"the reason is named", []string{dir, "--cache-dir", filepath.Join(file, "cache")}, true, "could not be stored in --cache-dir " + filepath.Join(file, "cache") + ": open "},
+		"Inside":      {"a cache is no part of the catalog", []string{dir, "--cache-dir", filepath.Join(dir, "cache")}, true, "see the warnings"},
 		"Filled":      {"that is what it is for", []string{dir, "--cache-dir", cache}, false, "Filled the cache"},
 		"Again":       {"or is already", []string{dir, "--cache-dir", cache}, false, "Filled the cache"},
 	} {

@@ -93,8 +93,8 @@ func newInstallCRDsCommand() *cobra.Command {
 		Short: "Install or update the CustomResourceDefinitions of operators.coreos.com",
 		Long: `Install or update the CustomResourceDefinitions of operators.coreos.com, and wait
 until the API server serves them. The command changes nothing else. You can repeat
-it. If another manager, such as OLM, has set a definition differently, the
-definition stays as it is and the command fails.`,
+it. If another field manager, such as OLM, owns conflicting fields, the command
+does not change the definition and fails.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			handler := slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})
@@ -116,7 +116,7 @@ definition stays as it is and the command fails.`,
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's service account")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time limit for the API server to serve the definitions")
-	cmd.Flags().BoolVar(&force, "force-conflicts", false, "change definitions that another manager has set differently")
+	cmd.Flags().BoolVar(&force, "force-conflicts", false, "change definitions even if another field manager owns conflicting fields")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }

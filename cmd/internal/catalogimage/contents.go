@@ -56,7 +56,7 @@ func (o *Options) contents(catalog *outline.Catalog, of v1.Image) (v1.Image, err
 	encoder := json.NewEncoder(&text)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(o.document(catalog, subject.Digest)); err != nil {
-		return nil, fmt.Errorf("listing what the catalog consists of: %w", err)
+		return nil, fmt.Errorf("listing the bundles: %w", err)
 	}
 	return assembly.Artifact(SPDX, static.NewLayer(text.Bytes(), SPDX), *subject, o.Created) //nolint:wrapcheck // says what it does
 }

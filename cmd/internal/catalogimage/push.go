@@ -47,7 +47,7 @@ func (b *Built) Push(ctx context.Context, client *image.Client, reference string
 			return v1.Hash{}, fmt.Errorf("reading the digest of a list: %w", err)
 		}
 		if err := remote.Write(tag.Digest(of.String()), contents, options...); err != nil {
-			return v1.Hash{}, fmt.Errorf("pushing the list of what the catalog consists of: %w", client.Describe(ref, err))
+			return v1.Hash{}, fmt.Errorf("pushing the list of bundles: %w", client.Describe(ref, err))
 		}
 	}
 	if err := remote.Tag(tag, b.Index, options...); err != nil {

@@ -60,7 +60,7 @@ func TestKubeconfig(t *testing.T) {
 			reason: "none of several is there", variable: nowhere + string(filepath.ListSeparator) + nowhere + "2",
 			want: []string{nowhere + " and " + nowhere + "2 ($KUBECONFIG) does not exist"},
 		},
-		{reason: "a folder", variable: dir, want: []string{dir + " ($KUBECONFIG) cannot be read: is a directory", "see to it that you may"}},
+		{reason: "a folder", variable: dir, want: []string{dir + " ($KUBECONFIG) cannot be read: is a directory", "make it readable"}},
 		{
 			reason: "what is no YAML", variable: broken,
 			want: []string{broken + " ($KUBECONFIG) is no kubeconfig", "yaml: line", "correct it, or name another"},
@@ -69,7 +69,7 @@ func TestKubeconfig(t *testing.T) {
 			reason: "a broken one beside a whole one", variable: whole + string(filepath.ListSeparator) + broken, args: []string{"--context", "at"},
 			want: []string{broken + " ($KUBECONFIG) is no kubeconfig"},
 		},
-		{reason: "an empty one", variable: write("empty", ""), want: []string{"empty ($KUBECONFIG) holds nothing"}},
+		{reason: "an empty one", variable: write("empty", ""), want: []string{"empty ($KUBECONFIG) is empty"}},
 		{
 			reason: "a context that is not there", variable: whole, args: []string{"--context", "else"},
 			want: []string{whole + ` ($KUBECONFIG) has no context "else", which --context names; it has at, gone`},

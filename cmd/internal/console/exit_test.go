@@ -29,7 +29,7 @@ func TestReport(t *testing.T) {
 		"Verdict":    {reason: "the output has said it already", err: fmt.Errorf("a: %w", console.Verdict(console.Degraded)), code: console.Degraded, quiet: true},
 		"Coded":      {reason: "who knows better says so", err: fmt.Errorf("a: %w", &console.Coded{Code: console.Negative, Err: dial}), code: console.Negative},
 		"Usage":      {reason: "anything else is a failure", err: errors.New("unknown flag"), code: console.Failed},
-		"Forbidden":  {reason: "a right is missing", err: fmt.Errorf("a: %w", apierrors.NewForbidden(things, "x", nil)), code: console.Forbidden},
+		"Forbidden":  {reason: "a permission is missing", err: fmt.Errorf("a: %w", apierrors.NewForbidden(things, "x", nil)), code: console.Forbidden},
 		"Unknown":    {reason: "nor may one who is not known", err: apierrors.NewUnauthorized("who?"), code: console.Forbidden},
 		"Dial":       {reason: "nobody listens", err: fmt.Errorf("a: %w", dial), code: console.Unreachable},
 		"Timeout":    {reason: "nobody answers", err: fmt.Errorf("a: %w", context.DeadlineExceeded), code: console.Unreachable},

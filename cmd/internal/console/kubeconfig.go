@@ -38,7 +38,7 @@ func (c *Connection) problem(err error, rules *clientcmd.ClientConfigLoadingRule
 	_, known := merged.Contexts[name]
 	switch {
 	case clientcmdapi.IsConfigEmpty(merged):
-		return fmt.Errorf("%s holds nothing; %s", origin(rules), another)
+		return fmt.Errorf("%s is empty; %s", origin(rules), another)
 	case name == "":
 		return fmt.Errorf("%s has no current-context; choose one with --context%s", origin(rules), contexts(merged))
 	case !known:
@@ -59,7 +59,7 @@ func wrongFile(rules *clientcmd.ClientConfigLoadingRules) error {
 		}
 		there = true
 		if reason := (*fs.PathError)(nil); errors.As(err, &reason) {
-			return fmt.Errorf("%s%s cannot be read: %w; see to it that you may, or %s", path, namer(rules), reason.Err, another)
+			return fmt.Errorf("%s%s cannot be read: %w; make it readable, or %s", path, namer(rules), reason.Err, another)
 		}
 		if _, err := clientcmd.Load(text); err != nil {
 			return fmt.Errorf("%s%s is no kubeconfig: %s; correct it, or %s", path, namer(rules), strings.Join(strings.Fields(err.Error()), " "), another)

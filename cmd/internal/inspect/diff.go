@@ -35,13 +35,13 @@ func Diff(p Program) *cobra.Command {
 	o := diffOptions{Program: p}
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "Show what an update of a catalog changes",
-		Long: "Show what an update of a catalog changes for its users: packages, channels, heads, bundles and deprecations.\n" +
-			"A ! marks a change that leaves installed versions behind: a removed package or channel, a bundle that no longer\n" +
-			"has an upgrade, a head with a lower version, or a head that no longer provides an API.\n\n" +
+		Short: "Show the changes of a catalog update",
+		Long: "Show the changes of a catalog update: packages, channels, heads, bundles and deprecations. A ! marks a change that\n" +
+			"breaks installed versions: a removed package or channel, or a bundle that loses its upgrade path. A ! also marks a\n" +
+			"head with a lower version, and a head that no longer provides an API.\n\n" +
 			"OLD and NEW are sources. " + p.Sources + "\n\n" +
-			"Exit codes: 0 when the catalogs could be compared, 1 when there are differences of the kind that --exit-code\n" +
-			"names, 2 when the catalogs could not be compared.",
+			"Exit codes: 0 when the catalogs could be compared, 1 when the catalogs differ, and --exit-code selects this\n" +
+			"kind of difference, 2 when the catalogs could not be compared.",
 		Example: "  " + p.Name + " diff ./catalog-before ./catalog\n" +
 			"  " + p.Name + " diff " + p.Image + " ./catalog -o markdown --exit-code=breaking",
 		Args: func(cmd *cobra.Command, args []string) error { return exitcode.Troubled(Arguments(cmd, args, 2, 2)) },
@@ -52,7 +52,7 @@ func Diff(p Program) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.pkg, "package", "", "compare only the package with this name")
 	flags.BoolVar(&o.breaking, "breaking", false, "show only changes that leave installed versions without an upgrade path")
-	flags.StringVar(&o.exitCode, "exit-code", "", "exit with 1 for any difference (any), or for changes that leave installed versions behind (breaking)")
+	flags.StringVar(&o.exitCode, "exit-code", "", "exit with 1 if the catalogs differ; any: for any difference; breaking: only for changes with a !")
 	flags.Lookup("exit-code").NoOptDefVal = exitOnAny
 	flagenv.Describe(flags, p.EnvPrefix)
 	cmd.SetFlagErrorFunc(TroubledFlags)

@@ -46,7 +46,7 @@ type Counts struct{ Packages, Channels, Bundles int }
 var ErrNoPackage = errors.New("the catalog has no such package")
 
 // ErrArguments means that a command does not accept its arguments.
-var ErrArguments = errors.New("the arguments do not fit")
+var ErrArguments = errors.New("wrong number of arguments")
 
 // Arguments returns an error unless the number of arguments is between least and most and none is empty.
 func Arguments(cmd *cobra.Command, args []string, least, most int) error {

@@ -24,7 +24,7 @@ func AddOutputFlag(cmd *cobra.Command, to *string, standard string, forms ...str
 }
 
 // ErrBadOutput means that --output is not one of a command's formats.
-var ErrBadOutput = errors.New("--output has a value that it cannot have")
+var ErrBadOutput = errors.New("invalid value of --output")
 
 // CheckOutput returns an error for a format that the command does not have.
 func CheckOutput(cmd *cobra.Command, form string) error {

@@ -26,7 +26,7 @@ type Flags struct {
 func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	f.AddAddressFlag(flags, "localhost:6060")
 	flags.BoolVar(&f.startup, "pprof-capture-profiles", false,
-		"record a CPU profile of the start, for /debug/pprof/startup/cpu")
+		"record a CPU profile of the startup, for /debug/pprof/startup/cpu")
 }
 
 // AddAddressFlag adds only the flag for the address of profiles, with its default.

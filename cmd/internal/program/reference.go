@@ -229,7 +229,7 @@ func exits(cmd *cobra.Command) map[string]string {
 
 // common holds the meanings of exit codes that docs/reference/commands.md states for all commands.
 var common = map[string]string{
-	"1": "the command failed", "3": "a right is missing", "4": "the API server cannot be reached",
+	"1": "the command failed", "3": "a permission is missing", "4": "the API server cannot be reached",
 }
 
 // description returns the description of a command without its exit codes.

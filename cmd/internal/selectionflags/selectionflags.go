@@ -33,19 +33,19 @@ const flagSelection = "selection"
 func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.terms.Packages, Package, nil,
 		"package to select, as NAME or NAME@RANGE, such as lantern@'>=1.2.0 <2.0.0'; may be repeated; "+
-			"if neither this flag nor --"+Channel+" nor --"+From+" is set, all packages are selected")
+			"default: all, unless --"+Channel+" or --"+From+" is set")
 	flags.StringSliceVar(&f.terms.Channels, Channel, nil,
-		"channel to select, as PACKAGE/CHANNEL or PACKAGE/CHANNEL@RANGE; may be repeated; none: all channels of the packages")
+		"channel to select, as PACKAGE/CHANNEL or PACKAGE/CHANNEL@RANGE; may be repeated; default: all channels of the selected packages")
 	flags.StringSliceVar(&f.terms.From, From, nil,
 		"select only the upgrade path from PACKAGE@BUNDLE or PACKAGE@VERSION to the head of each channel; may be repeated")
 	flags.BoolVar(&f.terms.Heads, "heads", false, "select only the head of each channel, or the highest version in the range")
 	flags.BoolVar(&f.terms.Dependencies, "dependencies", false,
-		"also select what the selected bundles require")
+		"also select the bundles that the selected bundles require")
 	flags.StringVar(&f.selection, flagSelection, "",
-		"file with a selection or an ImageSetConfiguration, or a selection as JSON, instead of the other selection flags")
+		"selection as JSON, or file with a selection or an ImageSetConfiguration; excludes the other selection flags")
 }
 
-var errBoth = errors.New("--" + flagSelection + " takes the place of --" + Package + ", --" + Channel + ", --" + From + ", --heads and --dependencies; give one or the other")
+var errBoth = errors.New("--" + flagSelection + " replaces --" + Package + ", --" + Channel + ", --" + From + ", --heads and --dependencies; give one or the other")
 
 // Selection returns what the flags select; nil for the whole catalog. The reference of the
 // catalog's image, or its path, selects an entry of an ImageSetConfiguration.

@@ -34,7 +34,7 @@ func TestSelection(t *testing.T) {
 		},
 		"File":     {reason: "as it is written there", args: []string{"--selection", file}, want: lamp},
 		"Inline":   {reason: "a value that begins with a brace", args: []string{"--selection", ` {"packages":[{"name":"lamp"}]}`}, want: lamp},
-		"Both":     {reason: "it is not known which", args: []string{"--selection", file, "--heads"}, wantErr: "--selection takes the place of --package,"},
+		"Both":     {reason: "it is not known which", args: []string{"--selection", file, "--heads"}, wantErr: "--selection replaces --package,"},
 		"NoFile":   {reason: "the flag is named", args: []string{"--selection", file + ".gone"}, wantErr: "--selection: open "},
 		"BadFile":  {reason: "flag and field are named", args: []string{"--selection", `{"package":"lamp"}`}, wantErr: `--selection {…}: reading the selection: json: unknown field "package"`},
 		"BadTerm":  {reason: "the value is named", args: []string{"--channel", "lamp"}, wantErr: `reading the flags of the selection: "lamp" is not of the form PACKAGE/CHANNEL`},

@@ -18,22 +18,23 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-const help = `Show what waiting InstallPlans would install, ask for confirmation, and approve them.
-Name InstallPlans, or Subscriptions whose InstallPlans wait. The output shows the
-versions, their CustomResourceDefinitions, and the new rights of their operators in the
-whole cluster. A plan that changes after it was shown is not approved.
+const help = `Show InstallPlans that wait for approval, ask for confirmation, and approve them. Name
+InstallPlans, or Subscriptions with InstallPlans that wait for approval. The output
+shows the versions, their CustomResourceDefinitions, and the new cluster-wide
+permissions of their operators. The command does not approve a plan that changes after
+it is shown.
 
-You can repeat the command. It reports a plan that does not wait for approval, and does
-not change it.
+You can repeat the command. It reports plans that do not wait for approval, and leaves
+them unchanged.
 
-You need the rights to list and patch installplans in the namespace. With the rights to
-list subscriptions and clusterserviceversions, you can also name Subscriptions, and the
-output shows replaced versions. With --dry-run, it also shows fields that the API server
-would drop from objects that you may create.
+You need permission to list and patch installplans in the namespace. To name
+Subscriptions and to see replaced versions, you also need permission to list
+subscriptions and clusterserviceversions. With --dry-run, the output also shows fields
+that the API server would drop. This check needs permission to create the objects.
 
 Exit codes: 0 when every requested plan is approved, or was approved before; 1 when the
 command failed, or you did not confirm; 2 when a plan or version failed, or did not
-finish in time (--wait); 3 when a right is missing; 4 when the API server cannot be
+finish in time (--wait); 3 when a permission is missing; 4 when the API server cannot be
 reached.`
 
 // options are the flags of the command.
@@ -54,7 +55,7 @@ func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "approve [INSTALLPLAN|SUBSCRIPTION]...",
-		Short: "Show what waiting InstallPlans change, and approve them",
+		Short: "Show InstallPlans that wait for approval, and approve them",
 		Long:  help,
 		Example: "  " + name + " approve argocd -n argocd --dry-run\n" +
 			"  " + name + " approve argocd -n argocd --wait\n" +
@@ -66,8 +67,8 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddFlags(cmd)
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	flags.BoolVar(&o.all, "all", false, "approve all InstallPlans of the namespace that wait for approval")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be approved, and check that you may approve it; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command proceeds without asking")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show the plans, and check your permission to approve them; change nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
 	flags.BoolVar(&o.wait, "wait", false, "follow the plans until their versions are installed or have failed")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit for --wait")
 	o.output.AddFlags(cmd)
@@ -97,7 +98,7 @@ func (o *options) run(cmd *cobra.Command, names []string) error {
 		return err
 	}
 	if o.dryRun && o.wait {
-		return errors.New("--dry-run and --wait exclude each other: what is not approved is not installed")
+		return errors.New("--dry-run and --wait exclude each other: a dry run installs nothing")
 	}
 	namespace, err := o.connection.Namespace()
 	if err != nil {

@@ -79,13 +79,13 @@ func (a approver) approve(ctx context.Context, p *operatorsv1alpha1.InstallPlan)
 		}
 		switch {
 		case now.UID != p.UID || contentOf(&now) != contentOf(p):
-			return "", fmt.Errorf("InstallPlan %s/%s has changed since it was shown, and was not approved; look at it again", p.Namespace, p.Name)
+			return "", fmt.Errorf("InstallPlan %s/%s changed after it was shown, and was not approved; check it again", p.Namespace, p.Name)
 		case whyNotWaiting(&now) != "":
 			return whyNotWaiting(&now), nil
 		}
 		version = now.ResourceVersion
 	}
-	return "", fmt.Errorf("InstallPlan %s/%s is written to so often that it could not be approved in %d tries; try again", p.Namespace, p.Name, maxTries)
+	return "", fmt.Errorf("InstallPlan %s/%s changes so often that %d attempts to approve it failed; try again", p.Namespace, p.Name, maxTries)
 }
 
 // contentOf returns what the user decides on: the versions and the planned objects.

@@ -76,7 +76,7 @@ func (w *namespaceObjects) find(text string) (p *operatorsv1alpha1.InstallPlan, 
 			}
 		}
 	}
-	return nil, "", fmt.Errorf("namespace %s has no InstallPlan or Subscription %s that can be seen; %s", w.namespace, name, w.summary())
+	return nil, "", fmt.Errorf("namespace %s has no visible InstallPlan or Subscription %s; %s", w.namespace, name, w.summary())
 }
 
 func (w *namespaceObjects) plan(name string) *operatorsv1alpha1.InstallPlan {
@@ -91,11 +91,11 @@ func (w *namespaceObjects) plan(name string) *operatorsv1alpha1.InstallPlan {
 func (w *namespaceObjects) planOf(sub *operatorsv1alpha1.Subscription) (*operatorsv1alpha1.InstallPlan, string) {
 	ref := sub.Status.InstallPlanRef
 	if ref == nil {
-		return nil, fmt.Sprintf("Subscription %s/%s: nothing waits: it has no InstallPlan", sub.Namespace, sub.Name)
+		return nil, fmt.Sprintf("Subscription %s/%s: nothing waits for approval: it has no InstallPlan", sub.Namespace, sub.Name)
 	}
 	p := w.plan(ref.Name)
 	if p == nil {
-		return nil, fmt.Sprintf("Subscription %s/%s: nothing waits: its InstallPlan %s is gone", sub.Namespace, sub.Name, ref.Name)
+		return nil, fmt.Sprintf("Subscription %s/%s: nothing waits for approval: its InstallPlan %s is deleted", sub.Namespace, sub.Name, ref.Name)
 	}
 	return p, ""
 }
@@ -111,9 +111,9 @@ func (w *namespaceObjects) summary() string {
 	for i := range w.subscriptions {
 		names = append(names, w.subscriptions[i].Name)
 	}
-	text := "no InstallPlan waits there"
+	text := "no InstallPlan waits for approval"
 	if len(waiting) > 0 {
-		text = "these InstallPlans wait: " + strings.Join(waiting, ", ")
+		text = "these InstallPlans wait for approval: " + strings.Join(waiting, ", ")
 	}
 	if len(names) > 0 {
 		text += "; its Subscriptions are " + strings.Join(names, ", ")
@@ -132,7 +132,7 @@ func whyNotWaiting(p *operatorsv1alpha1.InstallPlan) string {
 		return "is approved already, and in phase " + shown(phase)
 	case phase == operatorsv1alpha1.InstallPlanPhaseComplete, phase == operatorsv1alpha1.InstallPlanPhaseFailed,
 		phase == operatorsv1alpha1.InstallPlanPhaseInstalling:
-		return "does not wait: it is in phase " + shown(phase)
+		return "does not wait for approval: it is in phase " + shown(phase)
 	default:
 		return ""
 	}

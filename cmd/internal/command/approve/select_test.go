@@ -58,10 +58,10 @@ func TestChoose(t *testing.T) {
 		"Kind":         {reason: "unless it is said what is meant", names: []string{"installplan/planning", "sub/lamp"}, want: []string{"planning", "waits"}},
 		"All":          {reason: "all are those that wait, or will", all: true, want: []string{"waits", "planning"}},
 		"Settled": {reason: "of others it says why not", names: []string{"approved", "failed", "automatic"}, want: []string{
-			"approved is approved already, and in phase Installing", "failed does not wait: it is in phase Failed", "automatic needs no approval, and is in phase Complete",
+			"approved is approved already, and in phase Installing", "failed does not wait for approval: it is in phase Failed", "automatic needs no approval, and is in phase Complete",
 		}},
 		"Nothing":  {reason: "a Subscription without a plan is no mistake", names: []string{"new", "lost"}, notes: 2},
-		"Nobody":   {reason: "a name that is none is", names: []string{"lmap"}, err: "these InstallPlans wait: waits, planning; its Subscriptions are lamp, new, lost, planning"},
+		"Nobody":   {reason: "a name that is none is", names: []string{"lmap"}, err: "these InstallPlans wait for approval: waits, planning; its Subscriptions are lamp, new, lost, planning"},
 		"Bad kind": {reason: "so is another kind", names: []string{"pod/lamp"}, err: "names neither an InstallPlan nor a Subscription"},
 	} {
 		t.Run(name, func(t *testing.T) {

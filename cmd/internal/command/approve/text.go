@@ -63,12 +63,12 @@ func describe(r *result, paint console.Paint, wide bool) string {
 	for _, d := range r.Definitions {
 		news := "updates"
 		if d.New {
-			news = "brings"
+			news = "creates"
 		}
 		fmt.Fprintf(&b, "  %s CustomResourceDefinition %s\n", news, d.Name)
 	}
 	if len(r.ClusterRules) > 0 {
-		b.WriteString("  " + paint.Waiting("may newly do in the whole cluster:") + "\n")
+		b.WriteString("  " + paint.Waiting("new cluster-wide permissions:") + "\n")
 		for i, rule := range r.ClusterRules {
 			if i == maxRules && !wide {
 				fmt.Fprintf(&b, "    and %d more; -o wide lists them\n", len(r.ClusterRules)-i)
@@ -84,15 +84,18 @@ func describe(r *result, paint console.Paint, wide bool) string {
 
 // count returns the text about the number of objects and the number of unchecked ones.
 func count(r *result) string {
-	text := fmt.Sprintf("%d objects in all", r.Objects)
-	if r.Objects == 0 {
-		text = "which objects it has is not known yet: the plan is in phase " + cmp.Or(r.Phase, "none yet")
+	text := fmt.Sprintf("%d objects in total", r.Objects)
+	switch r.Objects {
+	case 0:
+		text = "objects not known yet; phase of the plan: " + cmp.Or(r.Phase, "none yet")
+	case 1:
+		text = "1 object in total"
 	}
 	if r.Unread > 0 {
-		text += fmt.Sprintf("; %d of them too large to be in the plan, and not looked at", r.Unread)
+		text += fmt.Sprintf("; %d of them too large for the plan, and not checked", r.Unread)
 	}
 	if r.Unchecked > 0 {
-		text += fmt.Sprintf("; %d of them not checked for fields that the cluster does not know: the API server refused the dry run, as where you may not create them or their kind is not served", r.Unchecked)
+		text += fmt.Sprintf("; %d of them not checked for unknown fields: the API server refused the dry run, for example because you lack permission to create them, or their kind is not served", r.Unchecked)
 	}
 	return text
 }

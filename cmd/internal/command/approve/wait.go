@@ -89,7 +89,7 @@ func (f waiter) timeoutError(ctx context.Context, last []state) error {
 			open = append(open, s.what+" "+s.is)
 		}
 	}
-	return &console.Coded{Code: console.Negative, Err: fmt.Errorf("not installed within %s (--timeout): %s; '%s status -n %s' says why",
+	return &console.Coded{Code: console.Negative, Err: fmt.Errorf("not installed within %s (--timeout): %s; '%s status -n %s' shows the reason",
 		f.timeout, strings.Join(open, ", "), f.program, f.namespace)}
 }
 
@@ -159,7 +159,7 @@ func (f waiter) version(ctx context.Context, namespace, name string) (state, err
 	err := f.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &v)
 	switch {
 	case apierrors.IsNotFound(err):
-		s.is, s.over = "is gone: a newer one has replaced it", true
+		s.is, s.over = "is deleted: a newer version has replaced it", true
 		return s, nil
 	case err != nil:
 		return s, fmt.Errorf("reading ClusterServiceVersion %s/%s: %w", namespace, name, err)

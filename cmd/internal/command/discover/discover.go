@@ -15,29 +15,28 @@ import (
 	"github.com/chandlery/chandlery/supervisor/discovery"
 )
 
-const help = `Report whether APIs are in the cluster, whether you may read them, and whether an
-operator reconciles them. Write an API as for kubectl: servicemonitors, ServiceMonitor,
-servicemonitors.monitoring.coreos.com or ServiceMonitor.v1.monitoring.coreos.com. For a
-name without dots, the command looks first among the APIs that it checks without
-arguments, then in the core group.
+const help = `Report whether APIs are in the cluster, whether you can read them, and whether an
+operator reconciles them. Name an API as in kubectl: servicemonitors, ServiceMonitor,
+servicemonitors.monitoring.coreos.com or ServiceMonitor.v1.monitoring.coreos.com. The
+command resolves a name without dots in its default list first, then in the core group.
 
-Without arguments, the command checks the kinds of operators.coreos.com, and the
-optional APIs of the supervisor.
+Without arguments, the command checks its default list: the kinds of
+operators.coreos.com, and the optional APIs of the supervisor.
 
 --deployment, --selector, --lease and --owned identify the operator of the given APIs.
-Each object that they identify must be healthy.
+Each Deployment, Lease or ClusterServiceVersion that they select must be healthy.
 
 Exit codes:
   0  Installed: the API can be used
   1  the command failed
   2  NotInstalled: the cluster does not have the API
-  3  Forbidden: you may not read the API, or may not check whether it exists; --role
-     prints the missing RBAC rules
+  3  Forbidden: you lack permission to read the API, or to check whether it exists;
+     --role prints the missing RBAC rules
   4  Unreachable: the check failed, or the API does not work
   5  Degraded: nothing reconciles the API
 
-The worst result sets the exit code, in the order 4, 3, 2, 5, 0. A missing optional API
-counts only if you name it.`
+The worst result sets the exit code. From worst to best: 4, 3, 2, 5, 0. A missing
+optional API changes the exit code only if you name the API.`
 
 // parallel is the number of concurrent requests for APIs.
 const parallel = 8
@@ -71,12 +70,12 @@ func New(name, agent string) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
-	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace in which you want to read the APIs; empty: all namespaces")
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace in which to check read access to the APIs; empty: all namespaces")
 	flags.StringVar(&o.supervisorNamespace, "supervisor-namespace", "", "namespace of the Lease of the supervisor, which reconciles operators.coreos.com; empty: any")
 	flags.StringVar(&o.deployment, "deployment", "", "Deployment that reconciles the given APIs, as NAMESPACE/NAME")
 	flags.StringVar(&o.selector, "selector", "", "labels of the Deployments that reconcile the given APIs")
 	flags.StringVar(&o.lease, "lease", "", "Lease that the operator of the given APIs holds, as NAMESPACE/NAME")
-	flags.BoolVar(&o.owned, "owned", false, "a ClusterServiceVersion must own the given APIs")
+	flags.BoolVar(&o.owned, "owned", false, "require that a ClusterServiceVersion owns the given APIs")
 	flags.BoolVar(&o.role, "role", false, "print only the missing RBAC rules, as YAML for kubectl apply")
 	console.Complete(cmd, "namespace", o.connection.CompleteNamespaces)
 	o.output.AddFlags(cmd)

@@ -142,7 +142,7 @@ func (o *options) explain(b *strings.Builder, paint console.Paint, found []check
 // writeRemedy writes the remedy of a result, and what an optional API is for.
 func (o *options) writeRemedy(b *strings.Builder, f *checkResult) {
 	if remedy := f.result.Remedy(); remedy != "" && !f.isMissingOptional() {
-		b.WriteString(console.Wrap("  What to do: ", "  ", remedy+"."))
+		b.WriteString(console.Wrap("  To do: ", "  ", remedy+"."))
 	}
 	if f.optional {
 		b.WriteString(console.Wrap("  It is optional: ", "  ", f.use+"."))

@@ -85,7 +85,7 @@ func isInconclusive(e explain.Explanation) bool {
 func (a *answer) scope() string {
 	switch {
 	case a.Fallback != "":
-		return "namespace " + a.Fallback + " (others may not be listed)"
+		return "namespace " + a.Fallback + " (you lack permission to list others)"
 	case a.everywhere:
 		return "the cluster"
 	default:
@@ -103,13 +103,13 @@ func (a *answer) remainder() string {
 	case a.missing:
 		return "The API of Subscriptions is not installed in this cluster: supervisor install-crds"
 	case all == 0 && len(a.Unreadable) > 0:
-		return "No Subscription of " + where + " can be seen."
+		return "No Subscription in " + where + " is visible."
 	case all == 0:
 		return "There is no Subscription in " + where + "."
 	case inconclusive:
-		return count(all-explained, all, where, "seems", "seem") + " to be well or on the way, as far as can be seen."
+		return count(all-explained, all, where, "seems", "seem") + " to be healthy or in progress; some objects could not be read."
 	default:
-		return count(all-explained, all, where, "is", "are") + " well or on the way."
+		return count(all-explained, all, where, "is", "are") + " healthy or in progress."
 	}
 }
 

@@ -17,19 +17,19 @@ import (
 
 const help = `Explain why a Subscription does not progress: first the cause, then the path from the
 Subscription to it, and last the remedy. Without a SUBSCRIPTION, the command explains
-each Subscription of the namespace that is not healthy. You can also name
-catalogsource/NAME, installplan/NAME or csv/NAME.
+each unhealthy Subscription of the namespace. You can also name catalogsource/NAME,
+installplan/NAME or csv/NAME.
 
-Read access is enough, such as the ClusterRole view in the namespace. If the cause can
-be in an object that you may not read, the output names the object and the missing RBAC
-rule. If you may not read the Lease of the supervisor, and no work is in progress, the
-command relies on the statuses.
+Read access is enough, for example through a RoleBinding to the ClusterRole view. If you
+cannot read an object that may contain the cause, the output names the object and the
+missing RBAC rule. Without permission to read the supervisor's Lease, the command cannot
+check the supervisor. It then trusts the status of objects without work in progress.
 
 Exit codes:
-  0  everything is healthy or in progress, or waits for time or approval
+  0  everything is healthy, in progress or waiting
   1  the command failed
-  2  something is wrong, or does not exist
-  3  no problem is visible, but something that matters could not be read
+  2  there is a problem, or a named object does not exist
+  3  no problem was found, but a relevant object could not be read
   4  the API server cannot be reached`
 
 // kinds maps the types in arguments to kinds.
@@ -58,7 +58,7 @@ func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "explain [SUBSCRIPTION | TYPE/NAME]...",
-		Short: "Explain why a Subscription does not progress, and what to do",
+		Short: "Explain why a Subscription does not progress, and how to fix it",
 		Long:  help,
 		Example: fmt.Sprintf("  %[1]s explain argocd -n argocd\n"+
 			"  %[1]s explain --all-namespaces\n"+
@@ -70,9 +70,9 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddFlags(cmd)
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	o.output.AddFlags(cmd)
-	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "explain what is not healthy in all namespaces")
+	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "explain the unhealthy objects of all namespaces")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
-	flags.StringSliceVar(&o.supervisors, "supervisor-namespace", []string{"chandlery-system"}, "namespaces of the Lease of the supervisor, if you may not list Leases in all namespaces")
+	flags.StringSliceVar(&o.supervisors, "supervisor-namespace", []string{"chandlery-system"}, "namespaces to search for the supervisor's Lease, if you cannot list Leases in all namespaces")
 	return cmd
 }
 

@@ -100,8 +100,8 @@ Also: note: it is old
 			}()}},
 			text: `Subscription shop/lamp: waiting: InstallPlan shop/install-a waits for approval
 
-Could not be seen; a cause may be there:
-  pods in namespace shop: you may not read them; this role allows it, once it is bound to you:
+Could not be read, and may contain a cause:
+  pods in namespace shop: you lack permission to read them; this role grants it when it is bound to you:
     kubectl -n shop create role read-pods --verb=get,list --resource=pods
 `,
 		},
@@ -111,14 +111,14 @@ Could not be seen; a cause may be there:
 		},
 		{
 			reason: "where none is named, those that are well are counted", answer: answer{namespace: "shop", Explanations: []explain.Explanation{healthy(), healthy()}}, code: console.Fine,
-			text: "All 2 Subscriptions in namespace shop are well or on the way.\n",
+			text: "All 2 Subscriptions in namespace shop are healthy or in progress.\n",
 		},
 		{
 			reason: "what could not be seen is named with its rule", answer: answer{namespace: "shop", Explanations: []explain.Explanation{healthy(), inconclusive()}}, code: console.Forbidden,
-			text: `All 2 Subscriptions in namespace shop seem to be well or on the way, as far as can be seen.
+			text: `All 2 Subscriptions in namespace shop seem to be healthy or in progress; some objects could not be read.
 
-Could not be seen; a cause may be there:
-  pods in namespace shop: you may not read them; this role allows it, once it is bound to you:
+Could not be read, and may contain a cause:
+  pods in namespace shop: you lack permission to read them; this role grants it when it is bound to you:
     kubectl -n shop create role read-pods --verb=get,list --resource=pods
 `,
 		},
@@ -126,7 +126,7 @@ Could not be seen; a cause may be there:
 			reason: "what could not be seen and is not needed is no more than a note", answer: answer{named: true, Explanations: []explain.Explanation{resting()}}, code: console.Fine,
 			text: `Subscription shop/wick: healthy: wick.v1 is installed
 
-You may not read leases.coordination.k8s.io; this goes by what statuses say.
+You lack permission to read leases.coordination.k8s.io; this relies on statuses.
 `,
 		},
 		{
@@ -135,10 +135,10 @@ You may not read leases.coordination.k8s.io; this goes by what statuses say.
 		},
 		{
 			reason: "Subscriptions that may not be listed", answer: answer{namespace: "shop", Unreadable: hidden}, code: console.Forbidden,
-			text: `No Subscription of namespace shop can be seen.
+			text: `No Subscription in namespace shop is visible.
 
-Could not be seen; a cause may be there:
-  subscriptions.operators.coreos.com: you may not read them; this role allows it, once it is bound to you:
+Could not be read, and may contain a cause:
+  subscriptions.operators.coreos.com: you lack permission to read them; this role grants it when it is bound to you:
     kubectl create clusterrole read-subscriptions --verb=get,list --resource=subscriptions.operators.coreos.com
 `,
 		},
@@ -148,7 +148,7 @@ Could not be seen; a cause may be there:
 		},
 		{
 			reason: "a namespace instead of all", answer: answer{everywhere: true, Fallback: "shop", Explanations: []explain.Explanation{healthy()}}, code: console.Forbidden,
-			text: "The only Subscription in namespace shop (others may not be listed) is well or on the way.\n",
+			text: "The only Subscription in namespace shop (you lack permission to list others) is healthy or in progress.\n",
 		},
 	} {
 		if code := tc.answer.code(); code != tc.code {

@@ -225,7 +225,7 @@ func (p *printer) minor(hidden []explain.Unreadable) {
 	}
 	if len(names) > 0 {
 		p.linef("")
-		p.linef("%s", p.paint.Faint("You may not read "+strings.Join(names, ", ")+"; this goes by what statuses say."))
+		p.linef("%s", p.paint.Faint("You lack permission to read "+strings.Join(names, ", ")+"; this relies on statuses."))
 	}
 }
 
@@ -237,7 +237,7 @@ func (p *printer) unreadable(hidden []explain.Unreadable) {
 		return
 	}
 	p.linef("")
-	p.linef("%s", p.paint.Bold("Could not be seen; a cause may be there:"))
+	p.linef("%s", p.paint.Bold("Could not be read, and may contain a cause:"))
 	for _, u := range hidden {
 		where, role := "", "clusterrole"
 		if u.Namespace != "" {
@@ -251,7 +251,7 @@ func (p *printer) unreadable(hidden []explain.Unreadable) {
 			role = "create clusterrole"
 		}
 		rule := u.Rule()
-		p.linef("  %s%s: you may not read them; this role allows it, once it is bound to you:", u.Resource, where)
+		p.linef("  %s%s: you lack permission to read them; this role grants it when it is bound to you:", u.Resource, where)
 		p.linef("    kubectl %s read-%s --verb=%s --resource=%s", role, rule.Resources[0], strings.Join(rule.Verbs, ","), u.Resource)
 	}
 }

@@ -29,23 +29,22 @@ type options struct {
 	program    string
 }
 
-const help = `Print the phases of the InstallPlans of Subscriptions, each with its time, its duration
-and how it was observed, then the current state and the possible next actions. Without a
-SUBSCRIPTION, print this for all Subscriptions of the namespace.
+const help = `Print the phases of the InstallPlans of Subscriptions, with time, duration and kind of
+observation. Then print the current state and the possible next actions. Without a
+SUBSCRIPTION, the command does this for all Subscriptions of the namespace.
 
-The transitions come from the annotation chandlery.dev/transitions, which keeps the
-newest 64. The column SEEN shows live if the plan was still in the phase when the
-Subscription recorded the transition, and afterwards if the plan had already left the
-phase, or if no supervisor observed it.
+The annotation chandlery.dev/transitions stores the newest 64 transitions. The column
+SEEN is live if the supervisor recorded the phase while the plan was in it. Otherwise,
+SEEN is afterwards.
 
 With --watch, the command also prints each new transition, and each change of the state
 or of a condition. With -o json or yaml it prints one document for each transition.
 
-You need the rights to get, list and watch subscriptions in the namespace. With the
-right to list installplans, the output also shows the versions that a plan installs.
+You need permission to get, list and watch subscriptions in the namespace. With
+permission to list installplans, the output also shows the versions of each plan.
 
 Exit codes: 0 when the history was printed; 1 when the command failed, or an annotation
-cannot be read; 3 when a right is missing; 4 when the API server cannot be reached.`
+cannot be read; 3 when a permission is missing; 4 when the API server cannot be reached.`
 
 // New returns the command "history" of a program. name is how users call the program, and agent is
 // its user agent for API servers.
@@ -168,7 +167,7 @@ func (r *runner) withRemedy(verb string, err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		remedy = fmt.Sprintf("; the right to %s subscriptions.%s in namespace %s is missing", verb, operatorsv1alpha1.GroupName, r.namespace)
+		remedy = fmt.Sprintf("; you lack permission to %s subscriptions.%s in namespace %s", verb, operatorsv1alpha1.GroupName, r.namespace)
 	case apimeta.IsNoMatchError(err):
 		remedy = "; is the supervisor installed? 'supervisor install-crds' installs the kinds"
 	}
@@ -191,7 +190,7 @@ func (r *runner) notFound(missing []string, existing []operatorsv1alpha1.Subscri
 	for i := range existing {
 		names = append(names, existing[i].Name)
 	}
-	has := "no Subscription that can be seen; --namespace (-n) names another"
+	has := "no visible Subscription; --namespace (-n) names another"
 	if len(names) > 0 {
 		has = strings.Join(names, ", ")
 	}

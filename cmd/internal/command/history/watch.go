@@ -49,7 +49,7 @@ func (r *runner) watchChanges(ctx context.Context, found []timeline.Timeline) er
 		case !retry:
 			return err
 		case err != nil:
-			fmt.Fprintf(r.log, "following is interrupted, and tried again: %v\n", err)
+			fmt.Fprintf(r.log, "the watch was interrupted; retrying: %v\n", err)
 		}
 		select {
 		case <-ctx.Done():

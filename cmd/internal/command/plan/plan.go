@@ -30,31 +30,32 @@ type options struct {
 	quiet      bool
 }
 
-const help = `Print what the supervisor would install and update: from which catalog and channel, in
-which order, and why. Also print what it would not install, and why. The command only
-reads the cluster.
+const help = `Print the installations and updates that the supervisor would make: from which catalog
+and channel, in which order, and why. Also print which Subscriptions it would not
+install, and why. The command does not change the cluster.
 
 -n NAMESPACE reads the Subscriptions of a namespace of the cluster. -f FILE reads
-Subscriptions from files, as if their namespace held nothing else. With both, the result
-is as if the files had been applied to the namespace. In a directory, -f reads all
-*.yaml, *.yml and *.json files. The files can also hold ClusterServiceVersions, which
-count as installed, InstallPlans, OperatorGroups and CatalogSources, for example the
-output of 'kubectl get -o yaml'. The status of a Subscription in a file counts only if
-the files also hold a ClusterServiceVersion or InstallPlan that the status names.
+Subscriptions from files, as if their namespace contained nothing else. With both, the
+result is as if the files had been applied to the namespace. In a directory, -f reads all
+*.yaml, *.yml and *.json files. The files can also contain InstallPlans, OperatorGroups,
+CatalogSources and ClusterServiceVersions. The ClusterServiceVersions count as installed.
+The output of 'kubectl get -o yaml' works. The command uses the status of a Subscription
+in a file only if the files contain the ClusterServiceVersion or InstallPlan in that
+status.
 
---catalog [[NAMESPACE/]NAME=]SOURCE gives the content of a catalog. SOURCE is a
-directory, an index file, or host:port of a server. Without a name, the source stands
-for any catalog that the Subscriptions name. With -f, and --catalog for all catalogs,
-the command does not contact a cluster. Otherwise it reads a catalog of the cluster at
-its spec.address or through a port-forward. A port-forward needs the right to create
+--catalog [[NAMESPACE/]NAME=]SOURCE sets the content of a catalog. SOURCE is a
+directory, an index file, or host:port of a server. Without a name, the command uses the
+source for every catalog that the Subscriptions name. The command contacts no cluster if
+you set -f, and --catalog for all catalogs. Otherwise it reads a catalog of the cluster
+at its spec.address or through a port-forward. A port-forward needs permission to create
 pods/portforward.
 
 The output marks steps that wait for approval, and also shows the steps after them. It
-is valid for the current content of the catalogs, if every installation succeeds.
+assumes that the catalogs do not change and that every installation succeeds.
 
-Exit codes: 0 when everything can be done or is up to date, 1 when the command failed, 2
-when something would not be installed, or cannot be checked because its catalog cannot
-be read, 3 when a right is missing, 4 when the API server cannot be reached.`
+Exit codes: 0 when every Subscription can be installed or is up to date, 1 when the
+command failed, 2 when a Subscription cannot be installed, or its catalog cannot be read,
+3 when a permission is missing, 4 when the API server cannot be reached.`
 
 // New returns the command "plan" of a program. name is how users call the program, and agent is its
 // user agent for API servers.
@@ -65,7 +66,7 @@ func New(name, agent string) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "plan [-f FILE]... [-n NAMESPACE]",
-		Short: "Show what would be installed and updated; change nothing",
+		Short: "Show future installations and updates; change nothing",
 		Long:  help,
 		Example: "  " + name + " plan -f subscription.yaml --catalog ./catalog\n" +
 			"  " + name + " plan -n shop\n" +

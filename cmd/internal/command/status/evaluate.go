@@ -130,8 +130,8 @@ func (s *Status) competingManagers(active []competing.Workload) []explain.Findin
 		w := &active[i]
 		found = append(found, explain.Finding{
 			Code: CodeCompetingManager, Severity: explain.Wrong, Object: explain.Ref{Kind: explain.KindDeployment, Namespace: w.Namespace, Name: w.Name},
-			Cause:  w.Describe() + " works beside the supervisor, and both write the same objects",
-			Remedy: "Take over from it (the command takeover says first what that changes), or stop the supervisor.",
+			Cause:  w.Describe() + " runs beside the supervisor, and both write the same objects",
+			Remedy: "Take over from it (takeover --dry-run shows the changes), or stop the supervisor.",
 		})
 	}
 	return found
@@ -149,8 +149,8 @@ func suspectedManagers(f *competing.Finding) []explain.Finding {
 		ref := explain.Ref{Kind: explain.KindDeployment, Namespace: w.Namespace, Name: w.Name}
 		found = append(found, explain.Finding{
 			Code: CodeSuspect, Severity: explain.Note, Object: ref,
-			Cause:  ref.String() + " looks like OLM's " + w.Program + ", and its service account " + w.ServiceAccount + " may not write ClusterServiceVersions or InstallPlans in all namespaces; supervisors ignore it",
-			Remedy: "Find out who made it, and delete it. If it does OLM's work with other rights, name its namespace in --manager-namespaces of the supervisor.",
+			Cause:  ref.String() + " looks like OLM's " + w.Program + ", and its service account " + w.ServiceAccount + " lacks permission to write ClusterServiceVersions or InstallPlans in all namespaces; supervisors ignore it",
+			Remedy: "Find out who created it, and delete it. If it manages operators with other permissions, name its namespace in --manager-namespaces of the supervisor.",
 		})
 	}
 	return found
@@ -164,8 +164,8 @@ func reconciledByOLM(f explain.Finding, active []competing.Workload) explain.Fin
 		names = append(names, active[i].Namespace+"/"+active[i].Name)
 	}
 	f.Severity, f.Affects, f.Commands = explain.Note, nil, nil
-	f.Cause = "no supervisor works here; OLM does, and looks after the operators: " + strings.Join(names, ", ")
-	f.Remedy = "To let supervisors do it, take over: the command takeover says first what that changes."
+	f.Cause = "no supervisor runs in this cluster; OLM manages the operators: " + strings.Join(names, ", ")
+	f.Remedy = "To manage them with supervisors, take over. The command takeover --dry-run shows the changes."
 	return f
 }
 

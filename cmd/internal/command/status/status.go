@@ -23,17 +23,16 @@ import (
 // leastInterval is the shortest interval of --watch.
 const leastInterval = time.Second
 
-const help = `Show the catalogs and operators of a cluster on one screen: the leading supervisor, the
-catalogs with their replicas, the Subscriptions with their installed and next versions,
-what waits for approval, and what is wrong, with remedies.
+const help = `Show the state of a cluster on one screen: the leading supervisor, catalogs,
+Subscriptions, pending approvals, and problems with their remedies.
 
-Without a namespace, the command shows all namespaces, or the namespace of the
-kubeconfig's context if you may not read all. Read access is enough. The end of the
-output lists what could not be read, with the missing RBAC rules.
+Without -n, the command shows all namespaces. If you cannot read all, it shows the
+namespace of the kubeconfig's context. Read access is enough. The section NOT SEEN lists
+the objects that the command could not read, with the missing RBAC rules.
 
-Exit codes: 0 when all is well, even if something waits for approval; 1 when the command
-failed; 2 when something is wrong; 3 when no problem is visible, but something that
-matters could not be read; 4 when the API server cannot be reached.`
+Exit codes: 0 when there is no problem, even if InstallPlans wait for approval; 1 when
+the command failed; 2 when there is a problem; 3 when no problem was found, but a
+relevant object could not be read; 4 when the API server cannot be reached.`
 
 // options are the flags of the command.
 type options struct {
@@ -52,7 +51,7 @@ func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "status [-n NAMESPACE | -A]",
-		Short: "Show the state of catalogs and operators, and what to do",
+		Short: "Show the state of catalogs and operators, and remedies",
 		Long:  help,
 		Example: "  " + name + " status\n" +
 			"  " + name + " status -n shop --watch\n" +
@@ -64,7 +63,7 @@ func New(name, agent string) *cobra.Command {
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	o.connection.AddNamespaceFlag(cmd, "namespace to show, with the catalogs that it uses; empty: all namespaces")
-	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "show all namespaces, without a fallback to one namespace")
+	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "show all namespaces; do not fall back to the namespace of the kubeconfig's context")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "refresh the output until you interrupt the command")
 	flags.DurationVar(&o.interval, "interval", 5*time.Second, "time between two refreshes with --watch")

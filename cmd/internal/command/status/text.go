@@ -49,16 +49,16 @@ func (v View) verdict(s *Status) string {
 	case Well:
 	case Wrong:
 		if slices.ContainsFunc(s.Unreadable, lacksKind) {
-			return v.Paint.Bad("The kinds of operators.coreos.com are not installed here.") + "\n  > supervisor install-crds\n"
+			return v.Paint.Bad("The CustomResourceDefinitions of operators.coreos.com are not installed.") + "\n  > supervisor install-crds\n"
 		}
-		return v.Paint.Bad("Something is wrong: see WRONG above.") + "\n"
+		return v.Paint.Bad("Problems found: see WRONG above.") + "\n"
 	case Unknown:
-		return v.Paint.Waiting("Nothing is wrong as far as can be seen.") + "\n"
+		return v.Paint.Waiting("No problems found, but some objects could not be read.") + "\n"
 	}
 	if len(s.Approvals) > 0 {
-		return v.Paint.Good("All is well; something waits for approval.") + "\n"
+		return v.Paint.Good("No problems; InstallPlans wait for approval.") + "\n"
 	}
-	return v.Paint.Good("All is well.") + "\n"
+	return v.Paint.Good("No problems.") + "\n"
 }
 
 func (v View) width() int {
@@ -86,13 +86,13 @@ func (v View) supervisors(s *Status) string {
 	}
 	for i := range s.Others {
 		other := &s.Others[i]
-		what := map[competing.State]string{competing.Running: "works here", competing.Stopped: "is stopped", competing.HandedOver: "was taken over from"}[other.State()]
+		what := map[competing.State]string{competing.Running: "is running", competing.Stopped: "is stopped", competing.HandedOver: "was taken over"}[other.State()]
 		fmt.Fprintf(&others, "OTHER       %s/%s (%s) %s\n", other.Namespace, other.Name, cmp.Or(other.Version, other.Program), what)
 	}
 	if len(s.Supervisors) > 0 {
 		return b.String() + others.String()
 	}
-	text := "none: there is no Lease of one"
+	text := "none: there is no supervisor Lease"
 	if slices.ContainsFunc(s.Unreadable, func(u Unreadable) bool { return strings.HasPrefix(u.Resource, "leases.") }) {
 		text = "not known: its Lease could not be read"
 	}
@@ -200,7 +200,7 @@ func (v View) approvals(s *Status) string {
 		if len(a.Subscriptions) > 0 {
 			text += ", for Subscription " + strings.Join(a.Subscriptions, ", ")
 		}
-		b.WriteString(console.Wrap("  ", "    ", text+"; made "+ago(s.ReadAt, a.Since)+" ago"))
+		b.WriteString(console.Wrap("  ", "    ", text+"; created "+ago(s.ReadAt, a.Since)+" ago"))
 		fmt.Fprintf(&b, "  > %s approve %s -n %s\n", v.Program, a.InstallPlan, a.Namespace)
 	}
 	return b.String()
@@ -281,7 +281,7 @@ func (v View) unreadable(s *Status) string {
 	var b strings.Builder
 	b.WriteString(v.Paint.Bold("NOT SEEN") + "\n")
 	if s.Fallback != "" {
-		b.WriteString(console.Wrap("  ", "    ", "other namespaces than "+s.Fallback+": you may not list the Subscriptions of all"))
+		b.WriteString(console.Wrap("  ", "    ", "namespaces other than "+s.Fallback+": you lack permission to list Subscriptions in all namespaces"))
 	}
 	slices.SortStableFunc(order, func(a, b lack) int { return cmp.Compare(rank(a.minor), rank(b.minor)) })
 	for _, one := range order {
@@ -292,10 +292,10 @@ func (v View) unreadable(s *Status) string {
 		}
 		switch {
 		case one.minor:
-			b.WriteString(v.Paint.Faint(console.Wrap("  ", "    ", what+": you may not read them (not needed here)")))
+			b.WriteString(v.Paint.Faint(console.Wrap("  ", "    ", what+": you lack permission to read them (not needed here)")))
 		case one.why == explain.ReasonForbidden:
 			resource, group, _ := strings.Cut(one.resource, ".")
-			b.WriteString(console.Wrap("  ", "    ", what+": you may not read them"))
+			b.WriteString(console.Wrap("  ", "    ", what+": you lack permission to read them"))
 			fmt.Fprintf(&b, "    missing rule: {apiGroups: [%q], resources: [%s], verbs: [get, list]}\n", group, resource)
 		case one.why == explain.ReasonNotInstalled:
 			b.WriteString(console.Wrap("  ", "    ", one.resource+": this cluster has no such kind"))

@@ -41,7 +41,7 @@ func TestApprove(t *testing.T) {
 	w.waits()
 	for _, program := range callers(t) {
 		got := program.call(t, w.kubeconfig, "approve", "my-lamp", "-n", w.namespace, "--dry-run")
-		contains(t, got.out, "installs lamp.v1 (1.0.0)", "may newly do in the whole cluster:", "get secrets", "2 objects in all", "would be approved (dry run)")
+		contains(t, got.out, "installs lamp.v1 (1.0.0)", "new cluster-wide permissions:", "get secrets", "2 objects in total", "would be approved (dry run)")
 		if got.code != 0 || w.plan().Spec.Approved {
 			t.Fatalf("%s: %+v", program.name, got)
 		}
@@ -72,7 +72,7 @@ func TestApproveTellsWhatIsDropped(t *testing.T) {
 	w.status(p)
 	args := []string{"approve", "my-lamp", "-n", w.namespace, "--dry-run"}
 	got := callers(t)[1].call(t, w.kubeconfig, args...)
-	contains(t, strings.Join(strings.Fields(got.out), " "), "the API server warns:", `Service lamp: unknown field "spec.bogus", unknown field "spec.ports[0].colour"`, "1 objects in all")
+	contains(t, strings.Join(strings.Fields(got.out), " "), "the API server warns:", `Service lamp: unknown field "spec.bogus", unknown field "spec.ports[0].colour"`, "1 object in total")
 	if got.code != 0 || got.log != "" {
 		t.Errorf("%+v", got)
 	}

@@ -31,7 +31,7 @@ func TestHistory(t *testing.T) {
 	w := newWorld(t)
 	out, failure := w.history("my-lamp")
 	contains(t, out, "Subscription "+w.namespace+"/my-lamp: package lamp, channel stable, catalog olm/wares\n",
-		"TIME (UTC)", "InstallPlan install-aaa: lamp.v1\n", "RequiresApproval", "UpgradePending: lamp.v1 is to be installed\n",
+		"TIME (UTC)", "InstallPlan install-aaa: lamp.v1\n", "RequiresApproval", "UpgradePending: lamp.v1 is pending\n",
 		"> approve it: supervisor approve install-aaa -n "+w.namespace)
 	if failure != "" {
 		t.Error(failure)

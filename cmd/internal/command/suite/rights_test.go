@@ -56,14 +56,14 @@ func TestRights(t *testing.T) {
 			args:  []string{"status"},
 			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 0, "nobody": 3},
 			says: map[string]string{
-				"admin": "All is well.", "viewer": "nodes: you may not read them (not needed here)",
-				"reader": "catalogsources.operators.coreos.com (olm): you may not read them", "nobody": "SUBSCRIPTION  could not be read",
+				"admin": "No problems.", "viewer": "nodes: you lack permission to read them (not needed here)",
+				"reader": "catalogsources.operators.coreos.com (olm): you lack permission to read them", "nobody": "SUBSCRIPTION  could not be read",
 			},
 		},
 		{
 			args:  []string{"explain", "my-lamp"},
 			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 0, "nobody": 3},
-			says:  map[string]string{"admin": "healthy", "reader": "You may not read catalogsources.operators.coreos.com, leases.coordination.k8s.io; this goes by what statuses say.", "viewer": "healthy", "nobody": "subscriptions.operators.coreos.com"},
+			says:  map[string]string{"admin": "healthy", "reader": "You lack permission to read catalogsources.operators.coreos.com, leases.coordination.k8s.io; this relies on statuses.", "viewer": "healthy", "nobody": "subscriptions.operators.coreos.com"},
 		},
 		{
 			args:  []string{"history", "my-lamp"},
@@ -78,7 +78,7 @@ func TestRights(t *testing.T) {
 		{
 			args:  []string{"approve", "my-lamp"},
 			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 0, "nobody": 3},
-			says:  map[string]string{"viewer": "does not wait: it is in phase Complete", "nobody": "resources: [installplans], verbs: [list]"},
+			says:  map[string]string{"viewer": "does not wait for approval: it is in phase Complete", "nobody": "resources: [installplans], verbs: [list]"},
 		},
 		{
 			args:  []string{"support-bundle"},
@@ -126,7 +126,7 @@ func TestStatusFallsBack(t *testing.T) {
 	w.well()
 	for _, user := range w.users() {
 		got := callers(t)[1].call(t, user.kubeconfig, "status")
-		told := strings.Contains(got.out, "other namespaces than default: you may not list the Subscriptions of all")
+		told := strings.Contains(got.out, "namespaces other than default: you lack permission to list")
 		if want := user.name == "reader" || user.name == "nobody"; told != want || want && got.code != 3 {
 			t.Errorf("%s: %+v", user.name, got)
 		}
@@ -142,7 +142,7 @@ func TestStatusWatches(t *testing.T) {
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	r.await(t, "All is well.")
+	r.await(t, "No problems.")
 	cp := controlplane.Get(t)
 	if err := cp.KillComponent(controlplane.KubeAPIServer); err != nil {
 		t.Fatal(err)
@@ -201,8 +201,8 @@ func TestExitCodes(t *testing.T) {
 		"Form":                {args: []string{"status", "-o", "svg"}, code: 1, says: "human, wide, json, yaml"},
 		"Both":                {args: []string{"status", "-A", "-n", w.namespace}, code: 1, says: "exclude each other"},
 		"Nobody":              {args: []string{"approve", "-n", w.namespace, "someone"}, code: 1, says: "its Subscriptions are my-lamp"},
-		"Nothing":             {args: []string{"approve", "-n", w.namespace}, code: 1, says: "these InstallPlans wait: install-aaa"},
-		"Wrong":               {args: []string{"status", "-n", w.namespace}, code: 2, says: "Something is wrong"},
+		"Nothing":             {args: []string{"approve", "-n", w.namespace}, code: 1, says: "these InstallPlans wait for approval: install-aaa"},
+		"Wrong":               {args: []string{"status", "-n", w.namespace}, code: 2, says: "Problems found"},
 		"Size":                {args: []string{"support-bundle", "--log-bytes", "much"}, code: 1, says: "--log-bytes"},
 		"Nowhere status":      {args: []string{"status", "-n", "nowhere"}, code: 1, says: "namespace nowhere does not exist"},
 		"Nowhere explain":     {args: []string{"explain", "-n", "nowhere"}, code: 1, says: "namespace nowhere does not exist"},

@@ -74,7 +74,7 @@ func (g *gatherer) addLog(ctx context.Context, pod *corev1.Pod, path string, opt
 	}
 	text := redact.Text(string(end))
 	if !whole {
-		text = "[what came before is left out: --log-bytes]\n" + text
+		text = "[earlier lines are left out: --log-bytes]\n" + text
 	}
 	g.contents.add(path, []byte(text))
 }

@@ -40,18 +40,19 @@ const (
 	nameFormat = "20060102-150405"
 )
 
-const help = `Collect data for support in one file, which only the owner can read: the output of
-status and explain, the objects that they read, Events, and the logs of supervisors,
-catalogs and operators. Read access is enough. The bundle lists what could not be read.
+const help = `Collect support data in one file that only its owner can read. The file contains the
+output and the input of status and explain, Events, and the logs of supervisors,
+catalogs and operators. Read access is enough. The bundle lists the objects that could
+not be read.
 
 The command reads no Secrets and no ConfigMaps. It removes text that looks like a
 password, a token, a private key or the credentials of a URL, and the values of all
-environment variables. Certificates stay, and so do the names of objects, images and
-hosts. Check the bundle before you share it.
+environment variables. The bundle contains certificates, and the names of objects, images
+and hosts. Check the bundle before you share it.
 
-Exit codes: 0 when everything could be read; 1 when no bundle was written; 3 when the
-bundle was written but is not complete (see missing.txt in it); 4 when the API server
-cannot be reached.`
+Exit codes: 0 when the bundle is complete; 1 when no bundle was written; 3 when the
+bundle was written but is incomplete (see its missing.txt); 4 when the API server cannot
+be reached.`
 
 // options are the flags of the command.
 type options struct {
@@ -83,13 +84,13 @@ func New(name, agent string) *cobra.Command {
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	o.connection.AddNamespaceFlag(cmd, "namespace to collect from, with the catalogs that it uses; empty: all namespaces")
-	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "collect from all namespaces, without a fallback to one namespace")
+	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "collect from all namespaces; do not fall back to the namespace of the kubeconfig's context")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	flags.StringVarP(&o.path, "output", "o", "", "file to write; -: standard output; default: chandlery-support-TIME.tar.gz")
 	flags.StringVar(&o.logBytes, "log-bytes", "1Mi", "size limit for each log; the newest part is kept")
 	flags.StringVar(&o.maxBytes, "max-bytes", "64Mi", "size limit for the bundle before compression")
 	flags.BoolVar(&o.noLogs, "no-logs", false, "leave out the logs of pods")
-	flags.BoolVar(&o.showEnv, "show-env", false, "show the values of environment variables whose names do not look secret")
+	flags.BoolVar(&o.showEnv, "show-env", false, "show the values of environment variables, except those with secret-like names")
 	if err := cmd.MarkFlagFilename("output", "tar.gz"); err != nil {
 		panic(err) //nolint:forbidigo // the flag has just been added
 	}

@@ -17,34 +17,35 @@ import (
 )
 
 const help = `Take over from the OLM that runs in this cluster. The command scales OLM's Deployments
-to 0 and does not delete them. The supervisors then manage what OLM installed, as it is.
-No pod of an operator restarts. Before it changes anything, the command writes a record
-to ConfigMaps in the namespace of the supervisors. handback restores objects from this
-record.
+to 0 and does not delete them. The supervisors then manage the operators that OLM
+installed, in their current state. No operator pod restarts. Before it changes anything,
+the command writes a record to ConfigMaps in the namespace of the supervisors. The
+command handback restores objects from this record.
 
 You can interrupt the command at any time and repeat it. Supervisors that run with
 --takeover do the same automatically.
 
-You need the rights of a cluster administrator: to patch deployments in OLM's namespace,
-to list, in all namespaces, what OLM creates, to create subjectaccessreviews, and to
-create and update configmaps in the namespace of the supervisors.
+You need the permissions of a cluster administrator. The command lists OLM's objects in
+all namespaces, patches deployments in OLM's namespace, and creates subjectaccessreviews.
+It creates and updates configmaps in the namespace of the supervisors.
 
 Exit codes: 0 when the takeover is done, or possible (--dry-run); 1 when the command
-failed, or you did not confirm; 2 when there is nothing to take over, or the output
-names what prevents it; 3 when a right is missing; 4 when the API server cannot be
-reached.`
+failed, or you did not confirm; 2 when there is nothing to take over, or an obstacle in
+the output prevents the takeover; 3 when a permission is missing; 4 when the API server
+cannot be reached.`
 
 const helpBack = `Hand this cluster back to the OLM that managed it before the takeover. The command
-scales the supervisors to 0. It deletes what the supervisors created in place of OLM's
-objects, recreates what they deleted, and removes their marks from all other objects.
-Then it scales OLM's Deployments to their former numbers of replicas. Operators keep
-their current versions.
+scales the supervisors to 0. It deletes the supervisors' replacements of OLM's objects,
+and restores the objects that the supervisors changed or deleted. It removes the
+supervisors' labels and annotations from other objects. Then it restores the replica
+counts of OLM's Deployments. Operators keep their current versions.
 
 You can interrupt the command at any time and repeat it.
 
 Exit codes: 0 when the handback is done, or possible (--dry-run); 1 when the command
-failed, or you did not confirm; 2 when there is nothing to hand back; 3 when a right is
-missing; 4 when the API server cannot be reached.`
+failed, or you did not confirm; 2 when there is nothing to hand back, or an obstacle in
+the output prevents the handback; 3 when a permission is missing; 4 when the API server
+cannot be reached.`
 
 // defaultNamespace is the namespace of supervisors in a documented installation.
 const defaultNamespace = "chandlery-system"
@@ -70,10 +71,10 @@ func New(name, agent string) *cobra.Command {
 		Example: "  " + name + " takeover --dry-run\n  " + name + " takeover --yes",
 	}, direction{
 		question: "Take over?", refused: "nothing was taken over",
-		nothing:   "There is nothing to take over: no OLM was found in this cluster.",
-		done:      "Everything has been taken over; there is nothing left to do.",
-		action: func(o migration.Options) action { return &migration.Takeover{Options: o, Again: true} },
-		next:      "Taken over. Next: see to it that supervisors run in namespace %s; those that refused begin by themselves. Then look at: " + name + " status. To go back: " + name + " handback",
+		nothing: "There is nothing to take over: no OLM was found in this cluster.",
+		done:    "The takeover is complete; there is nothing left to do.",
+		action:  func(o migration.Options) action { return &migration.Takeover{Options: o, Again: true} },
+		next:    "Taken over. Make sure that supervisors run in namespace %s; supervisors that refused to work start automatically. To check the cluster, run: " + name + " status. To go back, run: " + name + " handback",
 	})
 }
 
@@ -86,9 +87,9 @@ func NewHandBack(name, agent string) *cobra.Command {
 		Example: "  " + name + " handback --dry-run\n  " + name + " handback --yes",
 	}, direction{
 		question: "Hand back?", refused: "nothing was handed back",
-		nothing:   "There is nothing to hand back: no record of a takeover was found in any namespace, and no Deployment of OLM is marked as taken over from. An OLM that somebody stopped by hand is started by hand: kubectl -n olm scale deployment olm-operator catalog-operator --replicas=1",
-		action: func(o migration.Options) action { return &migration.Handback{Options: o} },
-		next:      "Handed back: OLM's Deployments have their replicas again. Supervisors refuse to work beside it; uninstall them from namespace %s, or leave them at 0 replicas",
+		nothing: "There is nothing to hand back: no namespace has the record of a takeover, and no Deployment of OLM has the label of a takeover. To start an OLM that was stopped manually, run: kubectl -n olm scale deployment olm-operator catalog-operator --replicas=1",
+		action:  func(o migration.Options) action { return &migration.Handback{Options: o} },
+		next:    "Handed back. OLM's Deployments have their replicas again. Supervisors refuse to work beside OLM; uninstall them from namespace %s, or leave them at 0 replicas",
 	})
 }
 
@@ -111,10 +112,10 @@ func newCommand(name, agent string, cmd *cobra.Command, d direction) *cobra.Comm
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd, d) }
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
-	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors, which holds the record")
-	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces where every Deployment that looks like OLM's counts as OLM; in other namespaces, it counts only if its service account may write ClusterServiceVersions or InstallPlans in all namespaces")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be done; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command proceeds without asking")
+	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors and of the takeover record")
+	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces in which any OLM-like Deployment counts as OLM; elsewhere, only one whose service account can write ClusterServiceVersions or InstallPlans cluster-wide")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show the steps; change nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
 	o.output.AddFlags(cmd)
 	return cmd
 }
@@ -147,7 +148,7 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 		return errors.New(d.refused)
 	}
 	if err := m.Run(cmd.Context()); err != nil {
-		return fmt.Errorf("%w; what was done so far is written down: run the command again to go on", err)
+		return fmt.Errorf("%w; progress is recorded; run the command again to continue", err)
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), console.Wrap("", "", fmt.Sprintf(d.next, o.namespace)))
 	return nil

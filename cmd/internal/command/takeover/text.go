@@ -22,7 +22,7 @@ func (o *options) show(out io.Writer, p *migration.Plan, d direction) error {
 	case migration.Done:
 		b.WriteString(paint.Good(d.done) + "\n")
 	case migration.Blocked:
-		section(&b, paint.Bad("Something stands in the way:"), p.Blockers)
+		section(&b, paint.Bad("Obstacles:"), p.Blockers)
 	case migration.Possible:
 	}
 	section(&b, paint.Bold("The other lifecycle manager:"), p.Managers)
@@ -30,16 +30,16 @@ func (o *options) show(out io.Writer, p *migration.Plan, d direction) error {
 	for _, step := range p.Steps {
 		steps = append(steps, step.Text)
 	}
-	section(&b, paint.Bold("What is done, in this order:"), steps)
+	section(&b, paint.Bold("Steps, in this order:"), steps)
 	if o.output.Form == console.Wide {
 		operations(&b, paint.Bold("Objects:"), p.Operations)
 	}
 	if p.Verdict == migration.Possible || p.Verdict == migration.Blocked {
-		section(&b, paint.Bold("Goes on as it is, looked after by supervisors:"), p.Adopted)
-		section(&b, paint.Bold("Becomes different:"), p.Changes)
-		section(&b, paint.Bold("Is left alone:"), p.Left)
+		section(&b, paint.Bold("Managed by the supervisors, without changes:"), p.Adopted)
+		section(&b, paint.Bold("Changes:"), p.Changes)
+		section(&b, paint.Bold("Left unchanged:"), p.Left)
 	}
-	section(&b, paint.Waiting("To know before:"), p.Risks)
+	section(&b, paint.Waiting("Notes:"), p.Risks)
 	if _, err := io.WriteString(out, b.String()); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}

@@ -89,7 +89,7 @@ func (p *Plan) namespace(o *Inventory) {
 	switch {
 	case !o.NamespaceOwned:
 	case len(o.Others) > 0:
-		p.Stays = append(p.Stays, fmt.Sprintf("Namespace %s, which holds %s", o.Namespace, enumerate(o.Others)))
+		p.Stays = append(p.Stays, fmt.Sprintf("Namespace %s, which contains %s", o.Namespace, enumerate(o.Others)))
 	default:
 		p.Remove = append(p.Remove, Object{Version: "v1", Kind: "Namespace", Name: o.Namespace})
 	}
@@ -98,7 +98,7 @@ func (p *Plan) namespace(o *Inventory) {
 // productOnly plans a removal that keeps all operators.
 func (p *Plan) productOnly(o *Inventory) {
 	if n := len(o.Operators); n > 0 {
-		p.Stays = append(p.Stays, fmt.Sprintf("%s, whose pods go on", count(n, "operator")))
+		p.Stays = append(p.Stays, fmt.Sprintf("%s, with running pods", count(n, "operator")))
 	}
 	for _, kind := range kinds() {
 		if n := o.Counts[kind]; n > 0 {
@@ -106,16 +106,16 @@ func (p *Plan) productOnly(o *Inventory) {
 		}
 	}
 	if len(o.Prerequisites) > 0 {
-		p.Stays = append(p.Stays, "what deploy/prerequisites holds: the kinds of operators.coreos.com, the namespace of the global catalogs and the rights of users")
+		p.Stays = append(p.Stays, "the objects of deploy/prerequisites: the CustomResourceDefinitions of operators.coreos.com, the namespace of the global catalogs and the ClusterRoles for users")
 	}
 	if len(o.Operators) > 0 {
-		p.Notes = append(p.Notes, "Without a supervisor no operator is updated or repaired, no certificate of a webhook is renewed, and no catalog leaves a lost node")
+		p.Notes = append(p.Notes, "Without a supervisor, nothing updates or repairs operators, renews webhook certificates, or moves catalogs off lost nodes")
 	}
 	if len(o.Finalized) > 0 {
 		p.Notes = append(p.Notes,
-			"Finalizers of the supervisor are on "+enumerate(o.Finalized)+
-				". Without a supervisor the deletion of such an object, or of its namespace, does not end",
-			"To delete one without a supervisor, and without its clean-up: "+
+			"These objects have finalizers of the supervisor: "+enumerate(o.Finalized)+
+				". Without a supervisor, the deletion of such an object or of its namespace does not complete",
+			"To delete such an object without a supervisor and without clean-up, run: "+
 				`kubectl -n NAMESPACE patch csv NAME --type=merge -p '{"metadata":{"finalizers":null}}'`)
 	}
 }
@@ -123,13 +123,13 @@ func (p *Plan) productOnly(o *Inventory) {
 // all plans a removal of everything.
 func (p *Plan) all(o *Inventory) {
 	if len(o.Managers) > 0 {
-		p.Blockers = append(p.Blockers, "another lifecycle manager of the same kinds is installed: "+enumerate(o.Managers)+
-			". The kinds and the operators are its own too. Hand the cluster back and uninstall without --everything, or remove that manager first")
+		p.Blockers = append(p.Blockers, "another lifecycle manager is installed: "+enumerate(o.Managers)+
+			". It uses the same kinds and operators. Hand the cluster back and uninstall without --everything, or remove that manager first")
 		return
 	}
 	definitions := map[string]bool{}
 	for _, operator := range o.Operators {
-		line := "Operator " + operator.Namespace + "/" + operator.Name + " with its Deployments and rights"
+		line := "Operator " + operator.Namespace + "/" + operator.Name + " with its Deployments and RBAC"
 		if operator.Phase != "" {
 			line += " (" + operator.Phase + ")"
 		}
@@ -145,7 +145,7 @@ func (p *Plan) all(o *Inventory) {
 	}
 	for _, one := range o.Prerequisites {
 		if one.Foreign {
-			p.Stays = append(p.Stays, one.String()+", which another owner has made")
+			p.Stays = append(p.Stays, one.String()+", which another owner created")
 			continue
 		}
 		p.Remove = append(p.Remove, one.Object)
@@ -154,7 +154,7 @@ func (p *Plan) all(o *Inventory) {
 		}
 	}
 	if len(definitions) > 0 {
-		p.Stays = append(p.Stays, count(len(definitions), "CustomResourceDefinition")+" of operators, with the objects of their kinds, unless spec.cleanup of a version asks for their removal")
+		p.Stays = append(p.Stays, count(len(definitions), "CustomResourceDefinition")+" of operators, with their custom resources, except those that spec.cleanup of a version removes")
 	}
 }
 

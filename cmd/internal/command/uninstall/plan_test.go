@@ -44,17 +44,17 @@ func TestNewPlan(t *testing.T) {
 			reason:  "what operators need stays",
 			removed: []string{"Deployment chandlery-system/chandlery-supervisor", "Namespace chandlery-system", "Role kube-node-lease/chandlery-supervisor"},
 			kept:    []string{"CustomResourceDefinition subscriptions.operators.coreos.com", "Namespace olm", "ClusterRole aggregate-olm-edit"},
-			stays:   "2 operators, whose pods go on", notes: "ClusterServiceVersion shop/lamp.v1. Without a supervisor the deletion", noLost: true, noBlockers: true,
+			stays:   "2 operators, with running pods", notes: "ClusterServiceVersion shop/lamp.v1. Without a supervisor, the deletion", noLost: true, noBlockers: true,
 		},
 		"Everything": {
 			reason: "each operator is named before it is lost", everything: true,
 			removed: []string{"CustomResourceDefinition subscriptions.operators.coreos.com", "Namespace olm", "ClusterRole aggregate-olm-view"},
-			lost:    "Operator shop/lamp.v1 with its Deployments and rights (Succeeded)", stays: "1 CustomResourceDefinition of operators", noBlockers: true,
+			lost:    "Operator shop/lamp.v1 with its Deployments and RBAC (Succeeded)", stays: "1 CustomResourceDefinition of operators", noBlockers: true,
 		},
 		"OtherOwner": {
-			reason: "a namespace that another owner has made stays", everything: true,
+			reason: "a namespace that another owner created stays", everything: true,
 			change: func(o *uninstall.Inventory) { o.Prerequisites[len(o.Prerequisites)-1].Foreign = true },
-			kept:   []string{"Namespace olm"}, stays: "Namespace olm, which another owner has made",
+			kept:   []string{"Namespace olm"}, stays: "Namespace olm, which another owner created",
 		},
 		"BesideOLM": {
 			reason: "the kinds are OLM's too", everything: true,
@@ -73,7 +73,7 @@ func TestNewPlan(t *testing.T) {
 		"RecordOfTakeOver": {
 			reason: "the record of a takeover is needed to hand back",
 			change: func(o *uninstall.Inventory) { o.Others = []string{"ConfigMap chandlery-takeover"} },
-			kept:   []string{"Namespace chandlery-system"}, stays: "which holds ConfigMap chandlery-takeover",
+			kept:   []string{"Namespace chandlery-system"}, stays: "which contains ConfigMap chandlery-takeover",
 		},
 		"NamespaceOfOthers": {
 			reason: "a namespace without the label belongs to another owner",

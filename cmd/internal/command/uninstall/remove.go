@@ -82,11 +82,11 @@ func (r *remover) waitForPods(ctx context.Context) error {
 		return len(pods.Items) == 0, err //nolint:wrapcheck // wrapped below
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		r.report(fmt.Sprintf("going on, though a pod of a supervisor is still there after %s", r.timeout))
+		r.report(fmt.Sprintf("continuing, although a supervisor pod still exists after %s", r.timeout))
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("waiting for the supervisors to end: %w", err)
+		return fmt.Errorf("waiting for the supervisors to stop: %w", err)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (r *remover) deleteOperators(ctx context.Context) error {
 		return err
 	}
 	if !running {
-		r.report("no supervisor is ready to clean up after operators: removing its finalizers")
+		r.report("no supervisor is ready to clean up operators: removing its finalizers")
 	}
 	kinds := append(managed(), operatorsv1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion"))
 	var left []string
@@ -138,8 +138,8 @@ func (r *remover) deleteOperators(ctx context.Context) error {
 		return len(left) == 0, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("after %s there are still %s; the status of each shows the reason. Run the command again, with a longer --timeout; "+
-			"or scale the supervisor to 0 replicas first, to leave out the clean-up", r.timeout, enumerate(left))
+		return fmt.Errorf("after %s, these objects still exist: %s; the status of each shows the reason. Run the command again with a longer --timeout; "+
+			"to skip the clean-up, scale the supervisor to 0 replicas first", r.timeout, enumerate(left))
 	}
 	return err //nolint:wrapcheck // wrapped where it arises
 }

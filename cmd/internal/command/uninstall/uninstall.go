@@ -15,24 +15,26 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-const help = `Remove the supervisor, its Deployment and its rights, and its namespace unless that holds
-other objects. Catalogs, Subscriptions, operators and the kinds of operators.coreos.com
-stay. A new installation continues with them.
+const help = `Remove the Deployment and the RBAC of the supervisor. Also remove its namespace, unless
+the namespace contains other objects. The command keeps catalogs, Subscriptions,
+operators and the CustomResourceDefinitions of operators.coreos.com. A later installation
+manages them again.
 
-With --everything, also remove all operators and catalogs, then the kinds, the namespace
-of the global catalogs and the rights of users. A ready supervisor cleans up after the
-operators first. If no supervisor is ready, the command removes the finalizers of the
-supervisor instead. The CustomResourceDefinitions of operators stay, with the objects of
-their kinds. If OLM is installed, the command refuses --everything, because OLM uses the
-same kinds.
+With --everything, also remove all operators and catalogs. Then remove the
+CustomResourceDefinitions of operators.coreos.com, the namespace of the global catalogs
+and the ClusterRoles for users. If a supervisor is ready, it first cleans up the
+operators. Otherwise, the command removes the finalizers of the supervisor. The command
+keeps the CustomResourceDefinitions of operators and their custom resources. If OLM is
+installed, the command refuses --everything, because OLM uses the same kinds.
 
-The command shows what it removes and what stays, and asks for confirmation. You can
-interrupt the command and repeat it. You need the rights of a cluster administrator.
+The command lists the objects that it removes and keeps, and asks for confirmation. You
+can interrupt the command and repeat it. You need the permissions of a cluster
+administrator.
 
 Exit codes: 0 when the removal is done, or possible (--dry-run); 1 when the command
-failed, you did not confirm, or there is no terminal to confirm at; 2 when there is
-nothing to remove, or the output names what prevents it; 3 when a right is missing; 4
-when the API server cannot be reached.`
+failed, or was not confirmed (without a terminal, set --yes); 2 when there is nothing to
+remove, or an obstacle in the output prevents the removal; 3 when a permission is
+missing; 4 when the API server cannot be reached.`
 
 // defaultNamespace is the namespace of supervisors in a documented installation.
 const defaultNamespace = "chandlery-system"
@@ -68,8 +70,8 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddFlags(cmd)
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.catalogNamespace)
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors")
-	flags.BoolVar(&o.everything, "everything", false, "also remove all operators and catalogs, and the kinds of operators.coreos.com")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be removed; change nothing")
+	flags.BoolVar(&o.everything, "everything", false, "also remove all operators and catalogs, and the CustomResourceDefinitions of operators.coreos.com")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "list the objects to remove; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the deletion of each object")
 	o.output.AddFlags(cmd)
@@ -105,7 +107,7 @@ func (o *options) run(cmd *cobra.Command, _ []string) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s%s ...\n", strings.ToUpper(step[:1]), step[1:])
 	}}
 	if err := r.remove(cmd.Context(), &p); err != nil {
-		return fmt.Errorf("%w; run the command again to go on", err)
+		return fmt.Errorf("%w; run the command again to continue", err)
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), "Removed.")
 	return nil
@@ -118,7 +120,7 @@ func (o *options) confirm(in io.Reader, out io.Writer) error {
 	}
 	answering, is := in.(io.Writer)
 	if !is || !terminal.IsTerminal(answering) || !terminal.IsTerminal(out) {
-		return errors.New("nothing was removed: there is no terminal to ask at. Check the output and repeat the command with --yes")
+		return errors.New("nothing was removed: without a terminal, the command cannot ask for confirmation. Check the output and repeat the command with --yes")
 	}
 	question := "Remove it?"
 	if o.everything {
@@ -137,7 +139,7 @@ func (o *options) show(out io.Writer, p *Plan) error {
 	}
 	paint := o.output.Paint(out)
 	var b strings.Builder
-	section(&b, paint.Bad("This prevents it:"), p.Blockers)
+	section(&b, paint.Bad("Obstacles:"), p.Blockers)
 	if len(p.Remove) == 0 {
 		b.WriteString("There is nothing to remove.\n")
 	}
@@ -146,10 +148,10 @@ func (o *options) show(out io.Writer, p *Plan) error {
 		for _, object := range p.Remove {
 			removed = append(removed, object.String())
 		}
-		section(&b, paint.Bold("Is removed:"), removed)
-		section(&b, paint.Bad("Is lost with it:"), p.Lost)
-		section(&b, paint.Bold("Stays:"), p.Stays)
-		section(&b, paint.Waiting("To know before:"), p.Notes)
+		section(&b, paint.Bold("Removed:"), removed)
+		section(&b, paint.Bad("Also deleted:"), p.Lost)
+		section(&b, paint.Bold("Kept:"), p.Stays)
+		section(&b, paint.Waiting("Notes:"), p.Notes)
 	}
 	if _, err := io.WriteString(out, b.String()); err != nil {
 		return fmt.Errorf("printing: %w", err)

@@ -54,7 +54,7 @@ func (t *Timeline) headline() string {
 // emptyReason returns why there are no transitions.
 func (t *Timeline) emptyReason() string {
 	if t.InstallPlan == "" {
-		return "no history yet: no InstallPlan has been made for it"
+		return "no history yet: it has no InstallPlan"
 	}
 	return fmt.Sprintf("no history yet: it refers to InstallPlan %s, but no supervisor has recorded its transitions (annotation %s)", t.InstallPlan, api.AnnotationTransitions)
 }
@@ -69,11 +69,11 @@ func (t *Timeline) stateLine() string {
 	case t.InstalledCSV == "" && t.CurrentCSV == "":
 		return state + ": nothing is installed"
 	case t.InstalledCSV == "":
-		return fmt.Sprintf("%s: %s is to be installed", state, t.CurrentCSV)
+		return fmt.Sprintf("%s: %s is pending", state, t.CurrentCSV)
 	case t.CurrentCSV == "" || t.CurrentCSV == t.InstalledCSV:
 		return fmt.Sprintf("%s: %s is installed", state, t.InstalledCSV)
 	default:
-		return fmt.Sprintf("%s: %s is installed, %s is to come", state, t.InstalledCSV, t.CurrentCSV)
+		return fmt.Sprintf("%s: %s is installed, %s is pending", state, t.InstalledCSV, t.CurrentCSV)
 	}
 }
 
@@ -150,9 +150,9 @@ func (t *Transition) cells(zone *time.Location, now time.Time, lasted string) []
 // gapLine returns a line about missing transitions.
 func (t *Transition) gapLine(first bool) string {
 	if first {
-		return fmt.Sprintf("… earlier ones that are no longer kept: %d", t.Lost)
+		return fmt.Sprintf("… earlier transitions, no longer stored: %d", t.Lost)
 	}
-	return fmt.Sprintf("… missing here, because somebody has changed the annotation %s: %d", api.AnnotationTransitions, t.Lost)
+	return fmt.Sprintf("… missing transitions, because the annotation %s was edited: %d", api.AnnotationTransitions, t.Lost)
 }
 
 // plan returns the name of the InstallPlan and what it installs.

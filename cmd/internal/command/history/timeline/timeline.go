@@ -132,7 +132,7 @@ func next(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.Install
 			fmt.Sprintf(`or with kubectl alone: kubectl -n %s patch installplan %s --type merge -p '{"spec":{"approved":true}}'`, sub.Namespace, ref.Name),
 		}
 	case failed && settled:
-		return []string{fmt.Sprintf("nothing is left to do: every step of %s is applied, and another client declared it failed", ref.Name)}
+		return []string{fmt.Sprintf("no action is necessary: every step of %s is applied, and another client set its phase to Failed", ref.Name)}
 	case failed:
 		return []string{fmt.Sprintf("to try again at once: kubectl -n %s delete installplan %s", sub.Namespace, ref.Name)}
 	default:

@@ -208,7 +208,7 @@ func TestPrerequisitesChangeNothingOfOthers(t *testing.T) {
 		t.Errorf("it does not name the other manager:\n%s", out)
 	}
 	out = c.run(1, program("supervisor"), "install-crds", "--kubeconfig", c.cp.Kubeconfig())
-	if !strings.Contains(out, "subscriptions.operators.coreos.com was left as it is") {
+	if !strings.Contains(out, "subscriptions.operators.coreos.com was not changed") {
 		t.Errorf("install-crds does not name what it left:\n%s", out)
 	}
 	c.helm("install", "chandlery", filepath.Join(c.root, "deploy", "chart"), "--namespace", home, "--create-namespace")
