@@ -174,9 +174,9 @@ func catalogPodFinding(s *search, f *Finding) *Finding {
 // catalogStartingFinding returns the finding about a catalog that does not serve yet and has no problem.
 func catalogStartingFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
 	if s.ReadAt.Sub(source.CreationTimestamp.Time) > gracePeriod && source.Status.GRPCConnectionState == nil && len(source.Status.Conditions) == 0 {
-		return s.finding(CodeNotLookedAt, Wrong, s.current().String()+" has no status, though it is there"+since(&source.CreationTimestamp))
+		return s.finding(CodeNotLookedAt, Wrong, s.current().String()+" has had no status"+since(&source.CreationTimestamp))
 	}
-	says := "is not read yet"
+	says := "its content has not been read yet"
 	if c := conditionOf(source.Status.Conditions, api.ConditionProgressing); c != nil {
 		says = c.Message
 	}
@@ -223,7 +223,7 @@ func otherCatalogs(s *search) string {
 	if len(names) > most {
 		names = append(names[:most], "…")
 	}
-	return "; there are " + strings.Join(names, ", ")
+	return "; existing CatalogSources: " + strings.Join(names, ", ")
 }
 
 // excludedFinding returns the finding about a catalog that the OperatorGroup excludes; nil if it does not.
@@ -235,7 +235,7 @@ func excludedFinding(s, catalog *search) *Finding {
 		return nil
 	}
 	group := refTo(KindOperatorGroup, groups[0])
-	return catalog.follow(group, "", "").finding(CodeCatalogExcluded, Wrong, fmt.Sprintf("%s keeps %s out by its annotation %s", group, catalog.current(), annotation)).
+	return catalog.follow(group, "", "").finding(CodeCatalogExcluded, Wrong, fmt.Sprintf("%s excludes %s with its annotation %s", group, catalog.current(), annotation)).
 		withCommands(kubectl("annotate", group, annotation+"-"))
 }
 
@@ -252,7 +252,7 @@ func outOfScopeFinding(s, catalog *search) *Finding {
 	if s.GlobalNamespace != "" {
 		global = " (global: " + s.GlobalNamespace + ")"
 	}
-	return catalog.finding(CodeCatalogOutOfScope, Wrong, fmt.Sprintf("%s is in a namespace that serves neither namespace %s of %s nor all of them%s",
+	return catalog.finding(CodeCatalogOutOfScope, Wrong, fmt.Sprintf("%s serves neither namespace %s of %s nor all namespaces%s",
 		from, s.sub.Namespace, s.subject, global)).withRemedy(remedy).
 		withCommands("kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))
 }

@@ -22,7 +22,7 @@ func TestExplainSupervisor(t *testing.T) {
 		},
 		{
 			reason: "a Lease that was given up", state: explain.Broken, code: explain.CodeSupervisorNotRunning, object: "Lease chandlery-system/chandlery-supervisor",
-			change: func(o *clusterState) { o.Leases[0].Spec.HolderIdentity = new("") }, summary: []string{"was given up"},
+			change: func(o *clusterState) { o.Leases[0].Spec.HolderIdentity = new("") }, summary: []string{"was released"},
 		},
 		{
 			reason: "a Lease that has run out comes before what statuses say", state: explain.Broken, code: explain.CodeSupervisorNotRunning,
@@ -45,7 +45,7 @@ func TestExplainSupervisor(t *testing.T) {
 		{
 			reason: "a Lease that nobody may see where something is on its way", state: explain.Unknown, code: explain.CodeUnderWay,
 			change:  all(hides("leases.coordination.k8s.io", ""), planIs(operatorsv1alpha1.InstallPlanPhaseInstalling, "", ""), func(o *clusterState) { o.Leases = nil }),
-			summary: []string{"could not be seen"},
+			summary: []string{"obstacles could not be checked"},
 		},
 		{
 			reason: "a catalog that nobody may see and that the Subscription calls healthy", state: explain.Healthy,
@@ -67,11 +67,11 @@ func TestExplainSupervisor(t *testing.T) {
 		},
 		{
 			reason: "no Subscription of that name", state: explain.Missing,
-			change: func(o *clusterState) { o.Subscriptions = nil }, summary: []string{"there is none of that name"},
+			change: func(o *clusterState) { o.Subscriptions = nil }, summary: []string{"no object has this name"},
 		},
 		{
 			reason: "a Subscription that may not be seen", state: explain.Unknown,
-			change: all(hides("subscriptions.operators.coreos.com", "shop"), func(o *clusterState) { o.Subscriptions = nil }), summary: []string{"may not be read"},
+			change: all(hides("subscriptions.operators.coreos.com", "shop"), func(o *clusterState) { o.Subscriptions = nil }), summary: []string{"you cannot read subscriptions.operators.coreos.com"},
 		},
 		{
 			reason: "an API that is not there", state: explain.Missing, code: explain.CodeNotInstalled,

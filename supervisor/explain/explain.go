@@ -42,7 +42,7 @@ func Object(o *ClusterState, subject Ref) Explanation {
 		if p == nil {
 			return explainAbsent(s, "installplans.operators.coreos.com")
 		}
-		findings, healthySummary = withSupervisor(s, func(s *search) []*Finding { return append(planFindings(s, p), planWarnings(s, p)...) }), "it was carried out"
+		findings, healthySummary = withSupervisor(s, func(s *search) []*Finding { return append(planFindings(s, p), planWarnings(s, p)...) }), "it is complete"
 	case KindVersion:
 		csv := s.version(subject.Namespace, subject.Name)
 		if csv == nil {
@@ -69,10 +69,10 @@ func explainAbsent(s *search, resource string) Explanation {
 		}
 	}
 	if s.needs(resource, s.subject.Namespace) {
-		hidden := "it cannot be seen whether it exists: " + resource + " may not be read"
+		hidden := "it is unknown whether it exists: you cannot read " + resource
 		return Explanation{Subject: s.subject, State: Unknown, Summary: hidden, Unreadable: *s.unreadable}
 	}
-	const none = "there is none of that name"
+	const none = "no object has this name"
 	if f := terminatingFinding(s, s.subject.Namespace); f != nil {
 		return Explanation{Subject: s.subject, State: Missing, Summary: none + ": " + f.Cause, Findings: []Finding{*f}}
 	}
@@ -97,7 +97,7 @@ func explanationOf(s *search, findings []Finding, healthySummary string) Explana
 	case severity == Waiting:
 		e.State = Held
 	case underWay && matters:
-		e.State, e.Summary = Unknown, e.Summary+"; whether anything keeps it could not be seen"
+		e.State, e.Summary = Unknown, e.Summary+"; obstacles could not be checked"
 	case underWay:
 		e.State = Progressing
 	case matters:

@@ -161,12 +161,12 @@ func TestExplainCatalog(t *testing.T) {
 				o.Nodes[0].Labels = map[string]string{"rack": "a"}
 				o.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown
 			}),
-			summary: []string{"Node n1 is lost", "olm/wares-1 is to run on it"},
+			summary: []string{"Node n1 is lost", "the nodeSelector of Pod olm/wares-1 requires it"},
 		},
 		{
 			reason: "a catalog that was just made", state: explain.Held, code: explain.CodeCatalogStarting,
 			change:  all(away("CONNECTING", ""), func(o *clusterState) { o.catalog().Status.Reason = "" }),
-			summary: []string{"CatalogSource olm/wares: is not read yet"},
+			summary: []string{"CatalogSource olm/wares: its content has not been read yet"},
 		},
 		{
 			reason: "what happens to one pod of a catalog that serves keeps nothing", state: explain.Healthy, code: explain.CodeCatalogCrashing,
@@ -194,7 +194,7 @@ func TestExplainCatalog(t *testing.T) {
 					mine.Namespace, mine.Name = "otherns", "mine"
 					o.CatalogSources = append(o.CatalogSources, *mine)
 				}),
-			summary: []string{"CatalogSource otherns/mine is in a namespace that serves neither namespace shop", "nor all of them (global: olm)"},
+			summary: []string{"CatalogSource otherns/mine serves neither namespace shop", "nor all namespaces (global: olm)"},
 			remedy:  "spec.sourceNamespace to one of olm/wares",
 		},
 		{
@@ -302,9 +302,9 @@ func TestExplainResolution(t *testing.T) {
 		{
 			reason: "a bundle image that cannot be pulled", state: explain.Broken, code: explain.CodeBundleImagePullFailed,
 			change: all(says(operatorsv1alpha1.SubscriptionBundleUnpackFailed, "", ""), unpullable("Bundle unpacking failed - NotFound: bundle lamp.v1: registry.example.com/lamp:1: not found",
-				"push the image, or have the catalog name one that is there; the supervisor retries")),
+				"push the image, or change the catalog to an existing image; the supervisor retries")),
 			summary: []string{"image of a bundle cannot be pulled: NotFound: bundle lamp.v1: registry.example.com/lamp:1: not found"},
-			remedy:  "Push the image, or have the catalog name one that is there; the supervisor retries.",
+			remedy:  "Push the image, or change the catalog to an existing image; the supervisor retries.",
 		},
 		{
 			reason: "a bundle image that cannot be pulled, of a former release", state: explain.Broken, code: explain.CodeBundleImagePullFailed,
@@ -314,18 +314,18 @@ func TestExplainResolution(t *testing.T) {
 		{
 			reason: "a bundle that cannot be used", state: explain.Broken, code: explain.CodeBundleUnusable,
 			change: all(says(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonErrorPreventedUnpacking, "Bundle unpacking failed - Unfit: bundle lamp.v1: it is no bundle"),
-				tells(api.ConditionBlocked, api.ReasonBundleUnusable, "ask its author for an image that is a bundle")),
+				tells(api.ConditionBlocked, api.ReasonBundleUnusable, "ask its author for a valid bundle image")),
 			summary: []string{"bundle lamp.v1: it is no bundle"}, remedy: "Ask its author",
 		},
 		{
 			reason: "a pinned version is as somebody wants it", state: explain.Healthy, code: explain.CodePinned,
-			change:  tells("NewerVersionHeld", "Pinned", "annotation chandlery.dev/pin holds lamp.v1; lamp.v2 is available; remove the annotation, or name a newer version in it, to go on"),
+			change:  tells("NewerVersionHeld", "Pinned", "annotation chandlery.dev/pin pins lamp.v1; lamp.v2 is available; to upgrade, remove the annotation or set a newer version"),
 			summary: []string{"lamp.v1 is installed", "annotation chandlery.dev/pin holds lamp.v1", "lamp.v2 is available"},
 		},
 		{
 			reason: "a newer version that cannot be had", state: explain.Held, code: explain.CodeNewerVersionHeld,
 			change:  tells("NewerVersionHeld", "ConstraintsNotSatisfiable", "constraints not satisfiable: lamp.v2 requires an operator; create a CatalogSource that has one"),
-			summary: []string{"a newer version cannot be had", "lamp.v2 requires an operator"},
+			summary: []string{"a newer version cannot be installed", "lamp.v2 requires an operator"},
 		},
 		{
 			reason: "a deprecation is worth a word", state: explain.Healthy, code: explain.CodeDeprecated,
@@ -342,7 +342,7 @@ func TestExplainResolution(t *testing.T) {
 			change: all(says("Other", "", ""), func(o *clusterState) {
 				o.sub().Status.Conditions, o.sub().CreationTimestamp = nil, ago(time.Second)
 			}),
-			summary: []string{"was made a moment ago"},
+			summary: []string{"was created a moment ago"},
 		},
 		{
 			reason: "nobody has looked at it", state: explain.Broken, code: explain.CodeNotLookedAt,
@@ -374,12 +374,12 @@ func TestExplainPlan(t *testing.T) {
 			summary: []string{"InstallPlan shop/install-a, which installs lamp.v1, waits for approval"},
 		},
 		{
-			reason: "a right is missing", state: explain.Broken, code: explain.CodeRightsMissing, object: planObject,
+			reason: "a permission is missing", state: explain.Broken, code: explain.CodeRightsMissing, object: planObject,
 			change: stepRetried(forbidden, api.Cause{
-				Reason: string(refusal.PermissionDenied), Remedy: "grant ServiceAccount shop/poor that right, or take spec.serviceAccountName out of OperatorGroup group",
+				Reason: string(refusal.PermissionDenied), Remedy: "grant ServiceAccount shop/poor this permission, or remove spec.serviceAccountName from OperatorGroup group",
 			}),
 			summary: []string{"InstallPlan shop/install-a: error applying Role lamp", "system:serviceaccount:shop:poor"},
-			remedy:  "Grant ServiceAccount shop/poor that right, or take spec.serviceAccountName out of OperatorGroup group.",
+			remedy:  "Grant ServiceAccount shop/poor this permission, or remove spec.serviceAccountName from OperatorGroup group.",
 		},
 		{
 			reason: "a right is missing, in a plan without a cause", state: explain.Broken, code: explain.CodeRightsMissing, object: planObject,
@@ -389,29 +389,29 @@ func TestExplainPlan(t *testing.T) {
 		{
 			reason: "a kind that is not served", state: explain.Broken, code: explain.CodePlanStepAPIMissing, object: planObject,
 			change:  stepFailed("api-server resource not found installing Gadget g: GroupVersionKind x/v1, Kind=Gadget not found on the cluster", because(api.ReasonAPINotFound)),
-			summary: []string{"Gadget g"}, remedy: "Install what serves that kind",
+			summary: []string{"Gadget g"}, remedy: "Install the operator or API server that serves the kind",
 		},
 		{
 			reason: "a definition that would lose what is stored", state: explain.Broken, code: explain.CodePlanDefinitionUnsafe, object: planObject,
-			change: stepFailed("error applying CustomResourceDefinition lamps.example.com of lamp.v1: the CustomResourceDefinition is left as it is: v1 is stored",
+			change: stepFailed("error applying CustomResourceDefinition lamps.example.com of lamp.v1: the CustomResourceDefinition is not changed: v1 is stored",
 				because(api.ReasonDefinitionRefused)),
 			summary: []string{"lamps.example.com"},
 		},
 		{
 			reason: "a copy of the same version", state: explain.Broken, code: explain.CodePlanObjectOwnedByOther,
-			change: stepRetried("error applying ClusterServiceVersion lamp.v1 of lamp.v1: ClusterServiceVersion shop/lamp.v1 is only a copy: the operator is installed in namespace operators and serves this one; uninstall it there",
+			change: stepRetried("error applying ClusterServiceVersion lamp.v1 of lamp.v1: ClusterServiceVersion shop/lamp.v1 is a copy: the operator is installed in namespace operators and serves this one; uninstall it there",
 				because(api.ReasonObjectOwnedByOther)),
-			summary: []string{"shop/lamp.v1 is only a copy", "namespace operators"},
+			summary: []string{"shop/lamp.v1 is a copy", "namespace operators"},
 		},
 		{
 			reason: "an object of another operator", state: explain.Broken, code: explain.CodePlanObjectOwnedByOther,
-			change: stepFailed("error applying ConfigMap settings of lamp.v1: it is not this operator's: ConfigMap belongs to ClusterServiceVersion torch.v1; uninstall one",
+			change: stepFailed("error applying ConfigMap settings of lamp.v1: it does not belong to this operator: ConfigMap belongs to ClusterServiceVersion torch.v1; uninstall one",
 				because(api.ReasonObjectOwnedByOther)),
 			summary: []string{"torch.v1"},
 		},
 		{
 			reason: "a kind that bundles may not contain", state: explain.Broken, code: explain.CodePlanObjectUnsupported,
-			change:  stepFailed("error applying Gadget g of lamp.v1: a bundle may not bring objects of this kind", finally(api.ReasonKindNotAllowed)),
+			change:  stepFailed("error applying Gadget g of lamp.v1: bundles cannot contain objects of this kind", finally(api.ReasonKindNotAllowed)),
 			summary: []string{"Gadget g"}, remedy: "Ask the author of the bundle to remove it",
 		},
 		{
@@ -426,7 +426,7 @@ func TestExplainPlan(t *testing.T) {
 		},
 		{
 			reason: "a Secret that a user creates", state: explain.Held, code: explain.CodePlanStepFailed,
-			change:  stepRetried("error applying Secret key of lamp.v1: it has to be there before the plan", because(api.ReasonSecretMissing)),
+			change:  stepRetried("error applying Secret key of lamp.v1: it must exist before the plan", because(api.ReasonSecretMissing)),
 			summary: []string{"Secret key"},
 		},
 		{
@@ -464,7 +464,7 @@ func TestExplainPlan(t *testing.T) {
 		},
 		{
 			reason: "somebody declared it failed", state: explain.Broken, code: explain.CodePlanDeclaredFailed,
-			change: planIs(failed, "", ""), summary: []string{"does not say why"},
+			change: planIs(failed, "", ""), summary: []string{"is Failed without a cause"},
 		},
 		{
 			reason: "its bundle image is not to be had", state: explain.Broken, code: explain.CodeBundleImagePullFailed, object: "BundleImage registry.example.com/lamp:1",
@@ -496,7 +496,7 @@ func TestExplainPlan(t *testing.T) {
 		},
 		{
 			reason: "it is carried out", state: explain.Progressing, code: explain.CodeUnderWay, object: planObject,
-			change: planIs(going, "", ""), summary: []string{"lamp.v1 is on its way: InstallPlan install-a is in phase Installing"},
+			change: planIs(going, "", ""), summary: []string{"lamp.v1 is being installed: InstallPlan install-a is in phase Installing"},
 		},
 	})
 }

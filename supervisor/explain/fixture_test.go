@@ -133,7 +133,7 @@ func unpullable(message, remedy string) func(*clusterState) {
 // catalogAway changes the Subscription to one whose catalog does not answer.
 func catalogAway() func(*clusterState) {
 	return unresolved(api.ReasonErrorPreventedResolution, "error using catalogsource olm/wares: away",
-		api.ReasonCatalogUnavailable, "what is installed stays, and the resolution continues when the catalog answers")
+		api.ReasonCatalogUnavailable, "installed operators stay, and the resolution continues when the catalog answers")
 }
 
 // stepRetried changes the plan to one whose step failed and is retried.

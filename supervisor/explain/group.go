@@ -29,7 +29,7 @@ func groupFinding(s *search, namespace string) *Finding {
 		return nil
 	}
 	if len(groups) == 0 {
-		f := s.finding(CodeOperatorGroupMissing, Wrong, "namespace "+namespace+" has no OperatorGroup, so that nothing is installed in it")
+		f := s.finding(CodeOperatorGroupMissing, Wrong, "namespace "+namespace+" has no OperatorGroup, so the supervisor installs nothing in it")
 		f.Object = Ref{Kind: KindNamespace, Name: namespace}
 		return f.withCommands("kubectl create -f - <<EOF\napiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata:\n  name: operators\n  namespace: " + namespace +
 			"\nspec:\n  targetNamespaces: [" + namespace + "]\nEOF")
@@ -39,7 +39,7 @@ func groupFinding(s *search, namespace string) *Finding {
 		for _, g := range groups {
 			names = append(names, g.Name)
 		}
-		f := s.finding(CodeOperatorGroupAmbiguous, Wrong, fmt.Sprintf("namespace %s has %d OperatorGroups (%s), so that nothing is installed in it",
+		f := s.finding(CodeOperatorGroupAmbiguous, Wrong, fmt.Sprintf("namespace %s has %d OperatorGroups (%s), so the supervisor installs nothing in it",
 			namespace, len(groups), strings.Join(names, ", ")))
 		f.Object = Ref{Kind: KindNamespace, Name: namespace}
 		return f.withCommands("kubectl -n " + namespace + " delete operatorgroup " + names[len(names)-1])

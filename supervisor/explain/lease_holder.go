@@ -39,28 +39,28 @@ func describeHolder(s *search, lease *coordinationv1.Lease) holder {
 	if pod := find(s.Pods, Ref{Namespace: namespace, Name: name}); pod != nil {
 		at := refTo(KindPod, pod)
 		h.what = fmt.Sprintf(" (%s, %s)", at, pod.Status.Phase)
-		h.remedy = fmt.Sprintf("see in the log of %s why it does not lead, and whether it reaches the API server; one that hangs is replaced when it is deleted", at)
+		h.remedy = fmt.Sprintf("find out in the log of %s why it does not lead, and whether it reaches the API server; if the pod hangs, delete it", at)
 		h.commands = []string{fmt.Sprintf("kubectl -n %s logs %s", namespace, name), get}
 		h.cause = supervisorCause(s, namespace)
 		return h
 	}
 	if s.needsToConfirm("pods", namespace) {
-		h.remedy = fmt.Sprintf("see why the pods of the supervisor in namespace %s do not run or do not lead; where it runs outside of the cluster, see to its process", namespace)
+		h.remedy = fmt.Sprintf("find out why the pods of the supervisor in namespace %s do not run or do not lead; if it runs outside the cluster, check its process", namespace)
 		h.commands = []string{get}
 		return h
 	}
 	switch {
 	case supervisorDeployed(s, namespace):
 		if h.identity != "" {
-			h.what = " (a pod that is gone)"
+			h.what = " (a deleted pod)"
 		}
 		h.cause = supervisorCause(s, namespace)
 		h.commands = []string{get, fmt.Sprintf("kubectl -n %s logs -l %s --tail=20", namespace, ofSupervisor())}
 	case h.identity == "":
-		h.remedy = fmt.Sprintf("start a supervisor: namespace %s has no Deployment of one; where it runs outside of the cluster, start its process", namespace)
+		h.remedy = fmt.Sprintf("start a supervisor: namespace %s has no Deployment of a supervisor; if it runs outside the cluster, start its process", namespace)
 	default:
 		h.what = fmt.Sprintf(" (no pod of namespace %s)", namespace)
-		h.remedy = fmt.Sprintf("start the process %s again, which runs outside of the cluster, or see in its log why it does not renew the Lease; if it is gone for good, start a supervisor elsewhere", name)
+		h.remedy = fmt.Sprintf("restart the process %s, which runs outside the cluster, or find out in its log why it does not renew the Lease; if the process no longer exists, start another supervisor", name)
 	}
 	return h
 }

@@ -26,7 +26,7 @@ func nameLimitRange(s *search, f *Finding) bool {
 		at := refTo(KindLimitRange, &s.LimitRanges[i])
 		remedy := fmt.Sprintf("change %s of %s", field, at)
 		if s.current().Kind != KindCatalogSource {
-			remedy = fmt.Sprintf("have the pods ask for what %s allows: spec.config.resources of the Subscription; or change %s of it", at, field)
+			remedy = fmt.Sprintf("in spec.config.resources of the Subscription, set values that %s allows; or change %s of it", at, field)
 		}
 		f.withCause(fmt.Sprintf("%s (%s of %s)", f.Cause, field, at)).withRemedy(remedy).withCommands(kubectl("describe", at, ""))
 		return true

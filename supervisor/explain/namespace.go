@@ -25,7 +25,7 @@ func terminatingFinding(s *search, namespace string) *Finding {
 		when, held = since(object.DeletionTimestamp), deletionBlockerOf(object)
 	}
 	if s.sub != nil && !s.sub.DeletionTimestamp.IsZero() && len(s.sub.Finalizers) > 0 {
-		what := fmt.Sprintf("%s is held in it by its finalizers %s", s.subject, strings.Join(s.sub.Finalizers, ", "))
+		what := fmt.Sprintf("%s still has the finalizers %s", s.subject, strings.Join(s.sub.Finalizers, ", "))
 		held = deletionBlocker{what: what, remedy: finalizerRemedy(s.sub.Finalizers)}
 	}
 	f := at.finding(CodeNamespaceTerminating, Waiting, "namespace "+namespace+" is being deleted"+when)
@@ -64,8 +64,8 @@ func deletionBlockerOf(namespace *corev1.Namespace) deletionBlocker {
 	} {
 		if message := messages[kind]; message != "" {
 			return deletionBlocker{
-				what:     "what is left in it cannot be found: " + message,
-				remedy:   "bring what serves the API that is named back, or delete its APIService if it is gone for good",
+				what:     "its remaining objects cannot be listed: " + message,
+				remedy:   "restore the server of the API in the message, or delete its APIService if the API is no longer in use",
 				commands: []string{"kubectl get apiservices"},
 			}
 		}
@@ -74,14 +74,14 @@ func deletionBlockerOf(namespace *corev1.Namespace) deletionBlocker {
 		finalizers := remainingFinalizers(messages[corev1.NamespaceFinalizersRemaining])
 		resources := remainingResources(messages[corev1.NamespaceContentRemaining])
 		return deletionBlocker{
-			what:   fmt.Sprintf("%s are held in it by their finalizers %s", orWords(resources, "objects"), orWords(finalizers, "")),
+			what:   fmt.Sprintf("%s still have the finalizers %s", orWords(resources, "objects"), orWords(finalizers, "")),
 			remedy: finalizerRemedy(finalizers),
 			commands: []string{fmt.Sprintf("kubectl -n %s get %s -o custom-columns=KIND:.kind,NAME:.metadata.name,FINALIZERS:.metadata.finalizers",
 				namespace.Name, cmp.Or(strings.Join(resources, ","), "RESOURCE"))},
 		}
 	}
 	if message := messages[corev1.NamespaceDeletionContentFailure]; message != "" {
-		return deletionBlocker{what: "not all in it can be deleted: " + message, remedy: "see to what refuses the deletion"}
+		return deletionBlocker{what: "some of its objects cannot be deleted: " + message, remedy: "fix the cause in the message"}
 	}
 	return ownFinalizers(namespace, messages[corev1.NamespaceContentRemaining])
 }
@@ -98,13 +98,13 @@ func ownFinalizers(namespace *corev1.Namespace, content string) deletionBlocker 
 	if content != "" || len(own) == 0 {
 		return deletionBlocker{}
 	}
-	return deletionBlocker{what: "its own finalizers hold it (spec.finalizers and metadata.finalizers): " + strings.Join(own, ", "), remedy: finalizerRemedy(own)}
+	return deletionBlocker{what: "its own finalizers block it (spec.finalizers and metadata.finalizers): " + strings.Join(own, ", "), remedy: finalizerRemedy(own)}
 }
 
 // finalizerRemedy returns the remedy for finalizers that remain.
 func finalizerRemedy(finalizers []string) string {
-	return "see why whoever set the finalizers " + strings.Join(finalizers, ", ") +
-		" does not take them away; the namespace goes once they are gone. Where whoever set them is gone for good, take them away by hand"
+	return "find out why the controller of the finalizers " + strings.Join(finalizers, ", ") +
+		" does not remove them. If that controller no longer exists, remove the finalizers manually"
 }
 
 // orWords returns a list in words, or other words if it is empty.

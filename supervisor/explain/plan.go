@@ -58,7 +58,7 @@ func planFindings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
 		return []*Finding{approvalFinding(at, p.Spec.ClusterServiceVersionNames)}
 	case operatorsv1alpha1.InstallPlanPhaseFailed:
 		if installed.Status != corev1.ConditionFalse || message == "" {
-			return []*Finding{at.finding(CodePlanDeclaredFailed, Wrong, at.current().String()+" is Failed and does not say why: another client set the phase").
+			return []*Finding{at.finding(CodePlanDeclaredFailed, Wrong, at.current().String()+" is Failed without a cause: another client set the phase").
 				withCommands(kubectl("delete", at.current(), ""))}
 		}
 		cause, _ := api.CauseOf(p)

@@ -91,7 +91,7 @@ func heldVersion(s *search) []*Finding {
 		return []*Finding{s.finding(CodePinned, Note, s.subject.String()+" is pinned: "+message).
 			withCommands(kubectl("annotate", s.subject, api.AnnotationPin+"-"))}
 	case api.ReasonConstraintsNotSatisfiable:
-		return []*Finding{s.finding(CodeNewerVersionHeld, Waiting, s.subject.String()+": a newer version cannot be had: "+message)}
+		return []*Finding{s.finding(CodeNewerVersionHeld, Waiting, s.subject.String()+": a newer version cannot be installed: "+message)}
 	default:
 		return nil // the version itself tells
 	}
@@ -112,7 +112,7 @@ func deprecations(s *search) []*Finding {
 		operatorsv1alpha1.SubscriptionPackageDeprecated, operatorsv1alpha1.SubscriptionChannelDeprecated, operatorsv1alpha1.SubscriptionBundleDeprecated,
 	} {
 		if _, message, is := trueCondition(s.sub, kind); is {
-			return []*Finding{s.finding(CodeDeprecated, Note, s.subject.String()+": the catalog advises against it: "+message)}
+			return []*Finding{s.finding(CodeDeprecated, Note, s.subject.String()+": the catalog deprecates it: "+message)}
 		}
 	}
 	return nil

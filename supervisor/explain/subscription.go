@@ -88,11 +88,11 @@ func progressFinding(s *search) *Finding {
 	status := &s.sub.Status
 	if len(status.Conditions) == 0 && status.CurrentCSV == "" {
 		if s.ReadAt.Sub(s.sub.CreationTimestamp.Time) > gracePeriod {
-			return s.finding(CodeNotLookedAt, Wrong, s.subject.String()+" has no status, though it is there"+since(&s.sub.CreationTimestamp))
+			return s.finding(CodeNotLookedAt, Wrong, s.subject.String()+" has had no status"+since(&s.sub.CreationTimestamp))
 		}
-		return s.finding(CodeUnderWay, Note, s.subject.String()+" was made a moment ago")
+		return s.finding(CodeUnderWay, Note, s.subject.String()+" was created a moment ago")
 	}
-	what := "it is being looked for what to install"
+	what := "the supervisor resolves its dependencies"
 	at := s
 	if ref := status.InstallPlanRef; ref != nil {
 		if p := s.plan(s.sub.Namespace, ref.Name); p != nil && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
@@ -104,9 +104,9 @@ func progressFinding(s *search) *Finding {
 		at = at.follow(refTo(KindVersion, csv), string(csv.Status.Phase), csv.Status.Message)
 		what = fmt.Sprintf("ClusterServiceVersion %s is in phase %s: %s", csv.Name, orNone(string(csv.Status.Phase)), csv.Status.Message)
 	} else if csv != nil {
-		what = csv.Name + " runs, which the Subscription does not say yet"
+		what = csv.Name + " runs; the status of the Subscription does not show this yet"
 	} else if status.CurrentCSV != "" {
-		what = status.CurrentCSV + " is on its way: " + what
+		what = status.CurrentCSV + " is being installed: " + what
 	}
 	return at.finding(CodeUnderWay, Note, what)
 }
@@ -135,10 +135,10 @@ func uninstallFindings(s *search) []*Finding {
 		}
 	}
 	if !is {
-		f := s.finding(CodeUninstallHeld, Waiting, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s",
+		f := s.finding(CodeUninstallHeld, Waiting, fmt.Sprintf("%s is being deleted%s, but has finalizers: %s",
 			s.subject, since(s.sub.DeletionTimestamp), strings.Join(s.sub.Finalizers, ", ")))
 		if s.sub.Annotations[api.AnnotationOnDelete] == "" {
-			f = f.withRemedy("see why whoever set the finalizers " + strings.Join(s.sub.Finalizers, ", ") + " does not take them away").
+			f = f.withRemedy("find out why the controller of the finalizers " + strings.Join(s.sub.Finalizers, ", ") + " does not take them away").
 				withCommands(kubectl("get", s.subject, "-o yaml"))
 		}
 		return []*Finding{f}

@@ -31,7 +31,7 @@ func supervisorFindings(s *search) []*Finding {
 			return nil
 		}
 		const missing = "Lease " + api.LeaseName
-		f := s.finding(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no "+missing+" in this cluster, so that nothing goes on in it")
+		f := s.finding(CodeSupervisorNotRunning, Wrong, "no supervisor runs: the cluster has no "+missing+", so nothing is reconciled")
 		f.Object = Ref{Kind: KindLease, Name: api.LeaseName}
 		return []*Finding{f.withRemedy("Install or start the supervisor.").
 			withCommands("kubectl get deployments,pods --all-namespaces -l " + ofSupervisor().String())}
@@ -52,7 +52,7 @@ func leaderlessFinding(s *search, lease *coordinationv1.Lease) *Finding {
 	cause := fmt.Sprintf("no supervisor runs: Lease %s/%s ", lease.Namespace, lease.Name)
 	holder := describeHolder(s, lease)
 	if holder.identity == "" {
-		cause += "was given up"
+		cause += "was released"
 	} else {
 		cause += "is held by " + holder.identity + holder.what + ", which last renewed it"
 	}
@@ -62,7 +62,7 @@ func leaderlessFinding(s *search, lease *coordinationv1.Lease) *Finding {
 	if holder.cause != "" {
 		cause += "; " + holder.cause
 	}
-	return s.finding(CodeSupervisorNotRunning, Wrong, cause+"; what statuses say is as old").
+	return s.finding(CodeSupervisorNotRunning, Wrong, cause+"; statuses have not been updated since then").
 		withRemedy(holder.remedy).withCommands(holder.commands...).withCommands(kubectl("get", s.current(), "-o yaml"))
 }
 

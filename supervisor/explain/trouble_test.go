@@ -60,25 +60,25 @@ func TestExplainLeaderless(t *testing.T) {
 		},
 		{
 			reason: "a pod that is gone", change: all(held("supervisor-a_0a1b2c3d"), deployment(1), pod("supervisor-b", crashes)),
-			summary: []string{"supervisor-a_0a1b2c3d (a pod that is gone)", "Pod chandlery-system/supervisor-b: container supervisor ended"},
+			summary: []string{"supervisor-a_0a1b2c3d (a deleted pod)", "Pod chandlery-system/supervisor-b: container supervisor ended"},
 			remedy:  "pods of the supervisor", command: get,
 		},
 		{
 			reason: "nobody since the Deployment was scaled down", change: all(held(""), deployment(0)),
-			summary: []string{"was given up", "Deployment chandlery-system/supervisor is scaled to 0 replicas"}, command: get,
+			summary: []string{"was released", "Deployment chandlery-system/supervisor is scaled to 0 replicas"}, command: get,
 		},
 		{
 			reason: "a process outside of the cluster", change: held("workbench_0a1b2c3d"),
 			summary: []string{"is held by workbench_0a1b2c3d (no pod of namespace chandlery-system)"},
-			remedy:  "Start the process workbench again, which runs outside of the cluster", command: "kubectl -n chandlery-system get lease chandlery-supervisor -o yaml",
+			remedy:  "Restart the process workbench, which runs outside the cluster", command: "kubectl -n chandlery-system get lease chandlery-supervisor -o yaml",
 		},
 		{
-			reason: "a process outside of the cluster that gave it up", change: held(""), summary: []string{"was given up"},
-			remedy: "namespace chandlery-system has no Deployment of one; where it runs outside of the cluster, start its process",
+			reason: "a process outside of the cluster that gave it up", change: held(""), summary: []string{"was released"},
+			remedy: "namespace chandlery-system has no Deployment of a supervisor; if it runs outside the cluster, start its process",
 		},
 		{
 			reason: "pods may not be seen", change: all(held("workbench_0a1b2c3d"), hides("pods", "chandlery-system")),
-			summary: []string{"is held by workbench_0a1b2c3d, which"}, remedy: "where it runs outside of the cluster, see to its process", command: get,
+			summary: []string{"is held by workbench_0a1b2c3d, which"}, remedy: "if it runs outside the cluster, check its process", command: get,
 		},
 	}
 	for i := range cases {
@@ -115,8 +115,8 @@ func TestExplainLimitRange(t *testing.T) {
 	cases := []explained{
 		{
 			reason: "a maximum", change: says("maximum memory usage per Container is 64Mi, but limit is 128Mi"),
-			summary: []string{"Deployment shop/lamp: its pods may not be made", "but limit is 128Mi (spec.limits[1].max.memory of LimitRange shop/small)"},
-			remedy:  "what LimitRange shop/small allows: spec.config.resources of the Subscription; or change spec.limits[1].max.memory of it", command: "kubectl -n shop describe limitrange small",
+			summary: []string{"Deployment shop/lamp: the API server refuses its pods", "but limit is 128Mi (spec.limits[1].max.memory of LimitRange shop/small)"},
+			remedy:  "in spec.config.resources of the Subscription, set values that LimitRange shop/small allows; or change spec.limits[1].max.memory of it", command: "kubectl -n shop describe limitrange small",
 		},
 		{
 			reason: "the first of several, where nothing is requested", change: says("[minimum cpu usage per Pod is 100m.  No request is specified, minimum memory usage per Container is 16Mi.  No request is specified]"),
@@ -267,30 +267,30 @@ func TestExplainNamespace(t *testing.T) {
 		{
 			reason: "objects are held", state: explain.Broken,
 			change:  going(time.Hour, kubernetes, content, is(corev1.NamespaceFinalizersRemaining, "Some content in the namespace has finalizers remaining: example.com/never in 3 resource instances")),
-			summary: "namespace shop is being deleted since 2026-03-02T08:00:00Z, and configmaps, lamps.ship.example.com are held in it by their finalizers example.com/never",
+			summary: "namespace shop is being deleted since 2026-03-02T08:00:00Z, and configmaps, lamps.ship.example.com still have the finalizers example.com/never",
 			remedy:  "finalizers example.com/never", command: "kubectl -n shop get configmaps,lamps.ship.example.com -o custom-columns=KIND:.kind,NAME:.metadata.name,FINALIZERS:.metadata.finalizers",
 		},
 		{
 			reason: "it has only just begun", state: explain.Held, change: going(time.Second, kubernetes, content, is(corev1.NamespaceFinalizersRemaining, "Some content in the namespace has finalizers remaining: example.com/never in 3 resource instances")),
-			summary: "are held in it by their finalizers example.com/never",
+			summary: "still have the finalizers example.com/never",
 		},
 		{
 			reason: "it only takes time", state: explain.Held, change: going(time.Hour, kubernetes, content),
-			summary: "namespace shop is being deleted since 2026-03-02T08:00:00Z", remedy: "Wait until the namespace is gone", command: "kubectl get namespace shop -o yaml",
+			summary: "namespace shop is being deleted since 2026-03-02T08:00:00Z", remedy: "Wait until the namespace is deleted", command: "kubectl get namespace shop -o yaml",
 		},
 		{
 			reason: "an API cannot be asked", state: explain.Broken,
 			change:  going(time.Hour, kubernetes, is(corev1.NamespaceDeletionDiscoveryFailure, "Discovery failed for some groups, 1 failing: metrics.k8s.io/v1beta1: stale")),
-			summary: "what is left in it cannot be found: Discovery failed for some groups, 1 failing: metrics.k8s.io/v1beta1", remedy: "APIService", command: "kubectl get apiservices",
+			summary: "its remaining objects cannot be listed: Discovery failed for some groups, 1 failing: metrics.k8s.io/v1beta1", remedy: "APIService", command: "kubectl get apiservices",
 		},
 		{
 			reason: "something refuses the deletion", state: explain.Broken,
 			change:  going(time.Hour, kubernetes, content, is(corev1.NamespaceDeletionContentFailure, `Failed to delete all resource types, 1 remaining: admission webhook "keep.example.com" denied the request`)),
-			summary: `not all in it can be deleted: Failed to delete all resource types, 1 remaining: admission webhook "keep.example.com"`, remedy: "refuses the deletion",
+			summary: `some of its objects cannot be deleted: Failed to delete all resource types, 1 remaining: admission webhook "keep.example.com"`, remedy: "Fix the cause in the message",
 		},
 		{
 			reason: "its own finalizers", state: explain.Broken, change: going(time.Hour, []corev1.FinalizerName{"example.com/keep"}),
-			summary: "its own finalizers hold it (spec.finalizers and metadata.finalizers): example.com/keep", remedy: "finalizers example.com/keep",
+			summary: "its own finalizers block it (spec.finalizers and metadata.finalizers): example.com/keep", remedy: "finalizers example.com/keep",
 		},
 	} {
 		o := healthyState(tc.change)
@@ -307,7 +307,7 @@ func TestExplainNamespace(t *testing.T) {
 			t.Errorf("%s: commands are %q, want %q first", tc.reason, f.Commands, tc.command)
 		}
 		gone := explain.Explain(o, lamp)
-		contains(t, tc.reason, gone.Summary, "there is none of that name: namespace shop is being deleted")
+		contains(t, tc.reason, gone.Summary, "no object has this name: namespace shop is being deleted")
 		contains(t, tc.reason, gone.Summary, tc.summary)
 	}
 }

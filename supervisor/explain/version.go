@@ -59,7 +59,7 @@ func versionDeleted(s *search) []*Finding {
 	}
 	plan := s.follow(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
 	at := plan.follow(Ref{Kind: KindVersion, Namespace: s.sub.Namespace, Name: name}, "missing", "")
-	return []*Finding{at.finding(CodeVersionDeleted, Wrong, fmt.Sprintf("%s does not exist, though %s has brought it: it was deleted since", at.current(), plan.current())).
+	return []*Finding{at.finding(CodeVersionDeleted, Wrong, fmt.Sprintf("%s was deleted after %s created it", at.current(), plan.current())).
 		withCommands(kubectl("delete", plan.current(), ""))}
 }
 
@@ -84,7 +84,7 @@ func versionFindings(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []
 		return nil
 	case operatorsv1alpha1.CSVPhaseNone:
 		if s.ReadAt.Sub(csv.CreationTimestamp.Time) > gracePeriod {
-			return []*Finding{at.finding(CodeNotLookedAt, Wrong, self.String()+" has no status, though it is there"+since(&csv.CreationTimestamp))}
+			return []*Finding{at.finding(CodeNotLookedAt, Wrong, self.String()+" has had no status"+since(&csv.CreationTimestamp))}
 		}
 		return nil
 	default:
@@ -176,7 +176,7 @@ func notUpgradeableFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersi
 	}
 	at := s.follow(condition, "Upgradeable=False", why)
 	const override = `{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Checked","message":"upgrade it"}]}}`
-	cause := fmt.Sprintf("%s does not let %s be upgraded to %s: %s", condition, csv.Spec.Replaces, csv.Name, why)
+	cause := fmt.Sprintf("%s blocks the upgrade of %s to %s: %s", condition, csv.Spec.Replaces, csv.Name, why)
 	return at.finding(CodeOperatorNotUpgradeable, Waiting, cause).
 		withRemedy(remedy).withCommands(kubectl("patch", condition, "--type merge -p '"+override+"'"))
 }
@@ -184,10 +184,10 @@ func notUpgradeableFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersi
 // upgradeRemedies returns the remedy for each cause that blocks an upgrade.
 func upgradeRemedies() map[opcondition.Cause]string {
 	return map[opcondition.Cause]string{
-		opcondition.Overridden: "change or remove the entry of type Upgradeable in its spec.overrides to go on",
-		opcondition.Reported:   "to go on all the same, give its spec.overrides an entry of type Upgradeable with status True",
-		opcondition.Outdated: "wait until the operator reports again for the present generation, " +
-			"or give its spec.overrides an entry of type Upgradeable with status True",
+		opcondition.Overridden: "to upgrade, change or remove the entry of type Upgradeable in its spec.overrides",
+		opcondition.Reported:   "to upgrade anyway, add an entry of type Upgradeable with status True to its spec.overrides",
+		opcondition.Outdated: "wait until the operator reports again for the current generation, " +
+			"or add an entry of type Upgradeable with status True to its spec.overrides",
 	}
 }
 
@@ -314,7 +314,7 @@ func cleanupFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Fi
 		if s.ReadAt.Sub(csv.DeletionTimestamp.Time) < gracePeriod {
 			return nil
 		}
-		return at.finding(CodeCleanupHeld, Wrong, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s", self, since(csv.DeletionTimestamp), strings.Join(csv.Finalizers, ", ")))
+		return at.finding(CodeCleanupHeld, Wrong, fmt.Sprintf("%s is being deleted%s, but has finalizers: %s", self, since(csv.DeletionTimestamp), strings.Join(csv.Finalizers, ", ")))
 	}
 	severity := Waiting
 	if cause, _ := api.CauseOf(csv); cause.Reason == api.ReasonFinalizersRemaining {
@@ -328,11 +328,11 @@ func cleanupFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Fi
 	list := csv.Status.Cleanup.PendingDeletion[i]
 	held := Ref{Kind: list.Kind, Namespace: list.Instances[0].Namespace, Name: list.Instances[0].Name}
 	f.Object = held
-	f.Chain = append(f.Chain, Link{Object: held, State: "being deleted", Message: "its finalizers hold it"})
+	f.Chain = append(f.Chain, Link{Object: held, State: "being deleted", Message: "it has finalizers"})
 	resource := held
 	if list.Group != "" {
 		resource.Kind += "." + list.Group
 	}
-	return f.withCause(fmt.Sprintf("%s is held by its finalizers, and %s waits for it to go: %s", held, self, csv.Status.Message)).
+	return f.withCause(fmt.Sprintf("%s has finalizers, and %s waits for its deletion: %s", held, self, csv.Status.Message)).
 		withCommands(kubectl("get", resource, "-o yaml"), kubectl("annotate", self, api.AnnotationSkipCleanup+"=true"))
 }

@@ -60,7 +60,7 @@ func TestExplainVersion(t *testing.T) {
 		},
 		{
 			reason: "rights are missing", state: explain.Broken, code: explain.CodePermissionsMissing, object: "ServiceAccount shop/lamp",
-			change:  lacks("ServiceAccount", "lamp", "the service account lacks 1 of 2 policy rules; give it a role with them"),
+			change:  lacks("ServiceAccount", "lamp", "the service account lacks 1 of 2 policy rules; grant it a role with these rules"),
 			summary: []string{"ServiceAccount lamp: the service account lacks 1 of 2 policy rules"},
 		},
 		{
@@ -84,11 +84,11 @@ func TestExplainVersion(t *testing.T) {
 			change: all(update(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable, "operator is not upgradeable"), func(o *clusterState) {
 				o.OperatorConditions = []operatorsv2.OperatorCondition{condition("lamp.v1", no, "a migration runs")}
 			}),
-			summary: []string{"OperatorCondition shop/lamp.v1 does not let lamp.v1 be upgraded to lamp.v2", "a migration runs"},
+			summary: []string{"OperatorCondition shop/lamp.v1 blocks the upgrade of lamp.v1 to lamp.v2", "a migration runs"},
 		},
 		{
 			reason: "what keeps the predecessor keeps the update", state: explain.Broken, code: explain.CodeImagePullFailed, object: "Pod shop/lamp-1",
-			change: all(waits("ErrImagePull", "not found"), update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Failed), which this one replaces, to succeed or to be deleted", waiting),
+			change: all(waits("ErrImagePull", "not found"), update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for the previous version, csv lamp.v1 (Failed), to succeed or to be deleted", waiting),
 				func(o *clusterState) {
 					o.csv().Status.Phase, o.csv().Status.Reason = failed, operatorsv1alpha1.CSVReasonInstallCheckFailed
 				}),
@@ -96,8 +96,8 @@ func TestExplainVersion(t *testing.T) {
 		},
 		{
 			reason: "a predecessor that nothing is seen to keep", state: explain.Broken, code: explain.CodePredecessorNotReady,
-			change:  update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Succeeded), which this one replaces, to succeed or to be deleted", waiting),
-			summary: []string{"waiting for csv lamp.v1"},
+			change:  update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for the previous version, csv lamp.v1 (Succeeded), to succeed or to be deleted", waiting),
+			summary: []string{"waiting for the previous version, csv lamp.v1"},
 		},
 		{
 			reason: "it is gone though its plan is done", state: explain.Broken, code: explain.CodeVersionDeleted, object: object,
@@ -105,13 +105,13 @@ func TestExplainVersion(t *testing.T) {
 				o.sub().Status.State, o.sub().Status.InstalledCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, ""
 				o.Versions = nil
 			},
-			summary: []string{object + " does not exist, though InstallPlan shop/install-a has brought it"},
+			summary: []string{object + " was deleted after InstallPlan shop/install-a created it"},
 		},
 		{
 			reason: "a quota for Deployments", state: explain.Broken, code: explain.CodeQuotaExceeded, object: object,
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailed, "install strategy failed: deployments.apps is forbidden: exceeded quota: small",
-				api.Cause{Reason: string(refusal.QuotaExceeded), Remedy: "raise the quota or make room in it"}),
-			summary: []string{"exceeded quota: small"}, remedy: "Raise the quota or make room in it.",
+				api.Cause{Reason: string(refusal.QuotaExceeded), Remedy: "raise the quota, or delete objects that count against it"}),
+			summary: []string{"exceeded quota: small"}, remedy: "Raise the quota, or delete objects that count against it.",
 		},
 		{
 			reason: "a refusal in a status without a cause", state: explain.Broken, code: explain.CodeAdmissionRefused, object: object,
@@ -139,13 +139,13 @@ func TestExplainVersion(t *testing.T) {
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, "Secret lamp-cert is gone"), summary: []string{"Secret lamp-cert is gone"},
 		},
 		{
-			reason: "something is tried again and again", state: explain.Broken, code: explain.CodeWebhookUnavailable, remedy: "Bring the server of webhook slow.example.com back",
-			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, `requirements not yet checked; going on fails and is tried again: failed calling webhook "slow.example.com": timeout`,
+			reason: "something is tried again and again", state: explain.Broken, code: explain.CodeWebhookUnavailable, remedy: "Restore the server of webhook slow.example.com",
+			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, `requirements not yet checked; retrying after error: failed calling webhook "slow.example.com": timeout`,
 				api.Cause{Reason: string(refusal.WebhookUnavailable), PhaseMessage: "requirements not yet checked"}), summary: []string{"slow.example.com"},
 		},
 		{
 			reason: "another error is tried again and again", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
-			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, "requirements not yet checked; going on fails and is tried again: etcdserver: request timed out",
+			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, "requirements not yet checked; retrying after error: etcdserver: request timed out",
 				api.Cause{Reason: api.ReasonRetrying, PhaseMessage: "requirements not yet checked"}), summary: []string{"request timed out"},
 		},
 		{
@@ -154,14 +154,14 @@ func TestExplainVersion(t *testing.T) {
 				o.sub().DeletionTimestamp, o.csv().DeletionTimestamp = new(ago(time.Hour)), new(ago(time.Hour))
 				o.csv().Status.Reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
 				api.SetCause(o.csv(), &api.Cause{Reason: api.ReasonFinalizersRemaining})
-				o.csv().Status.Message = "waiting for custom resources: 1 left, first Lamp shop/old; Lamp shop/old has been held for more than a minute by the finalizers example.com/never"
+				o.csv().Status.Message = "waiting for custom resources: 1 left, first Lamp shop/old; Lamp shop/old has been blocked for more than a minute by the finalizers example.com/never"
 				o.csv().Status.Cleanup.PendingDeletion = []operatorsv1alpha1.ResourceList{{Group: "example.com", Kind: "Lamp", Instances: []operatorsv1alpha1.ResourceInstance{{Namespace: "shop", Name: "old"}}}}
 			}),
-			summary: []string{"Lamp shop/old is held by its finalizers", "example.com/never"},
+			summary: []string{"Lamp shop/old has finalizers", "example.com/never"},
 		},
 		{
 			reason: "another operator needs what is uninstalled", state: explain.Broken, code: explain.CodeUninstallHeld,
-			change: all(tells("Uninstalling", "StillRequired", "clusterserviceversion torch.v1 requires an operator; delete that operator too"), func(o *clusterState) {
+			change: all(tells("Uninstalling", "StillRequired", "clusterserviceversion torch.v1 requires an operator; uninstall the operator that requires it too"), func(o *clusterState) {
 				o.sub().DeletionTimestamp = new(ago(time.Hour))
 			}),
 			summary: []string{"torch.v1 requires an operator"},
@@ -169,8 +169,8 @@ func TestExplainVersion(t *testing.T) {
 		{
 			reason: "a version that may not be seen is told of by its Subscription", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
 			change: all(unreadable, tells("ClusterServiceVersionUnhealthy", "RequirementsNotMet",
-				"clusterserviceversion lamp.v1 is in phase Pending: one or more requirements couldn't be found; lamp.v2 is available and will be installed once lamp.v1 is well; status.requirementStatus names what is missing; delete InstallPlan install-a to have its parts applied again")),
-			summary: []string{"lamp.v1 is in phase Pending: one or more requirements couldn't be found", "delete InstallPlan install-a to have its parts applied again"},
+				"clusterserviceversion lamp.v1 is in phase Pending: one or more requirements couldn't be found; lamp.v2 is available and will be installed once lamp.v1 is healthy; see status.requirementStatus for the missing requirements; to apply the objects of the plan again, delete InstallPlan install-a")),
+			summary: []string{"lamp.v1 is in phase Pending: one or more requirements couldn't be found", "to apply the objects of the plan again, delete InstallPlan install-a"},
 			remedy:  "Fix the cause in the status.",
 		},
 		{
@@ -182,7 +182,7 @@ func TestExplainVersion(t *testing.T) {
 		{
 			reason: "what the next version waits for is no remedy", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
 			change: all(unreadable, tells("ClusterServiceVersionUnhealthy", "ComponentUnhealthy",
-				"clusterserviceversion lamp.v1 is in phase Failed: the wick is wet; lamp.v2 is available and will be installed once lamp.v1 is well, or at once if spec.upgradeStrategy of OperatorGroup group is TechPreviewUnsafeFailForward")),
+				"clusterserviceversion lamp.v1 is in phase Failed: the wick is wet; lamp.v2 is available and will be installed once lamp.v1 is healthy, or at once if spec.upgradeStrategy of OperatorGroup group is TechPreviewUnsafeFailForward")),
 			summary: []string{"lamp.v1 is in phase Failed: the wick is wet"}, remedy: "Fix the cause in the status.",
 		},
 		{
@@ -208,7 +208,7 @@ func TestExplainVersion(t *testing.T) {
 			change: func(o *clusterState) {
 				o.sub().DeletionTimestamp, o.sub().Finalizers = new(ago(time.Hour)), []string{"example.com/never"}
 			},
-			summary: []string{"its finalizers hold it: example.com/never"}, remedy: "whoever set the finalizers example.com/never",
+			summary: []string{"but has finalizers: example.com/never"}, remedy: "the controller of the finalizers example.com/never",
 		},
 		{
 			reason: "it is being installed", state: explain.Progressing, code: explain.CodeUnderWay, object: object,

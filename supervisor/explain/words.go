@@ -76,7 +76,7 @@ func refusalFinding(s *search, code string, severity Severity, cause, remedy str
 	case CodeWebhookUnavailable:
 		name := refusal.Webhook(cause)
 		return s.finding(code, severity, fmt.Sprintf("%s (the server of webhook %s does not answer)", cause, name)).
-			withRemedy("bring the server of webhook " + name + " back, or delete its configuration if what it belongs to is gone").
+			withRemedy("restore the server of webhook " + name + ", or delete its configuration if the webhook is no longer in use").
 			withCommands("kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations")
 	default:
 		return s.finding(code, severity, cause).withRemedy(remedy)

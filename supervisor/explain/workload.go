@@ -119,7 +119,7 @@ func unschedulable(s *search, pod *corev1.Pod) *Finding {
 		for i := range s.Nodes {
 			node := &s.Nodes[i]
 			if labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(node.Labels)) && lost(node) != nil {
-				return lostNodeFinding(s, node, fmt.Sprintf("Pod %s/%s is to run on it by its nodeSelector", pod.Namespace, pod.Name))
+				return lostNodeFinding(s, node, fmt.Sprintf("the nodeSelector of Pod %s/%s requires it", pod.Namespace, pod.Name))
 			}
 		}
 	}
@@ -173,7 +173,7 @@ func configMissing(s *search, pod *corev1.Pod) *Finding {
 	if c == nil {
 		return nil
 	}
-	return s.finding(CodeSecretOrConfigMapMissing, Wrong, fmt.Sprintf("%s: container %s cannot be made: %s", s.current(), c.Name, c.State.Waiting.Message)).
+	return s.finding(CodeSecretOrConfigMapMissing, Wrong, fmt.Sprintf("%s: container %s cannot be created: %s", s.current(), c.Name, c.State.Waiting.Message)).
 		withCommands(kubectl("describe", s.current(), ""))
 }
 
@@ -217,9 +217,9 @@ func crashing(s *search, pod *corev1.Pod) *Finding {
 		if t == nil && !waits || t != nil && !waits && c.RestartCount == 0 && t.ExitCode == 0 {
 			continue
 		}
-		how := "ends again and again"
+		how := "exits repeatedly"
 		if t != nil {
-			how = fmt.Sprintf("ended with exit code %d, %s", t.ExitCode, cmp.Or(oneLine(t.Message), t.Reason, "without a word"))
+			how = fmt.Sprintf("ended with exit code %d, %s", t.ExitCode, cmp.Or(oneLine(t.Message), t.Reason, "without a message"))
 		}
 		return s.finding(CodeContainerCrashing, Wrong, fmt.Sprintf("%s: container %s %s (%d restarts)", s.current(), c.Name, how, c.RestartCount)).
 			withCommands(fmt.Sprintf("kubectl -n %s logs %s -c %s --previous", pod.Namespace, pod.Name, c.Name))
@@ -253,7 +253,7 @@ func probeFailing(s *search, pod *corev1.Pod) *Finding {
 		if message == "" {
 			continue
 		}
-		return s.finding(CodeProbeFailing, Wrong, fmt.Sprintf("%s: container %s runs and is not ready: %s", s.current(), c.Name, message)).
+		return s.finding(CodeProbeFailing, Wrong, fmt.Sprintf("%s: container %s runs but is not ready: %s", s.current(), c.Name, message)).
 			withCommands(fmt.Sprintf("kubectl -n %s logs %s -c %s", pod.Namespace, pod.Name, c.Name))
 	}
 	return nil
@@ -301,7 +301,7 @@ func shortageFinding(s *search, d *appsv1.Deployment) *Finding {
 	ready, all := d.Status.ReadyReplicas, wanted(d)
 	at := s.follow(refTo(KindDeployment, d), fmt.Sprintf("%d/%d", ready, all), "")
 	if all == 0 {
-		return at.finding(CodeScaledDown, Wrong, at.current().String()+" is scaled to 0 replicas (spec.replicas), so that the operator does not run").
+		return at.finding(CodeScaledDown, Wrong, at.current().String()+" is scaled to 0 replicas (spec.replicas), so the operator does not run").
 			withCommands(kubectl("scale", at.current(), "--replicas=1"))
 	}
 	if ready >= all {
@@ -333,7 +333,7 @@ func refusedPodsFinding(s *search, message string) *Finding {
 	if code == "" || code == CodeRightsMissing || code == CodeObjectInvalid {
 		code = CodePodsRefused
 	}
-	f := refusalFinding(s, code, Wrong, s.current().String()+": its pods may not be made: "+message, "")
+	f := refusalFinding(s, code, Wrong, s.current().String()+": the API server refuses its pods: "+message, "")
 	if code != CodeLimitRangeViolated && nameLimitRange(s, f) {
 		f.Code = CodeLimitRangeViolated
 	}

@@ -108,7 +108,7 @@ func TestExplainPods(t *testing.T) {
 		},
 		{
 			reason: "whatever keeps it may be in what cannot be seen", state: explain.Unknown, code: explain.CodeUnderWay,
-			change: all(installing, hides("pods", "shop"), func(o *clusterState) { o.Pods = nil }), summary: []string{"could not be seen"},
+			change: all(installing, hides("pods", "shop"), func(o *clusterState) { o.Pods = nil }), summary: []string{"obstacles could not be checked"},
 		},
 		{
 			reason: "a Deployment that was scaled to nothing", state: explain.Broken, code: explain.CodeScaledDown, object: "Deployment shop/lamp",

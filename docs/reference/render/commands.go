@@ -19,7 +19,7 @@ type program struct {
 func programs() []program {
 	return []program{
 		{name: "registry", called: "registry", about: "serves and inspects catalogs"},
-		{name: "catalog", called: "catalog", about: "makes catalogs and their images"},
+		{name: "catalog", called: "catalog", about: "creates catalogs and their images"},
 		{name: "supervisor", called: "supervisor", about: "runs in the cluster. It also has the commands of kubectl chandlery"},
 		{name: "kubectl-chandlery", called: "kubectl chandlery", about: "is a plugin of kubectl; its executable is `kubectl-chandlery`"},
 	}

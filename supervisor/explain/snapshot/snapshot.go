@@ -111,7 +111,7 @@ func (c *collector) checkNamespaces(ctx context.Context, namespaces []string) er
 		var namespace corev1.Namespace
 		err := c.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace)
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("namespace %s does not exist; --namespace (-n) names another", name)
+			return fmt.Errorf("namespace %s does not exist; name another with --namespace (-n)", name)
 		}
 		if err == nil && !namespace.DeletionTimestamp.IsZero() {
 			c.state.Terminating = append(c.state.Terminating, namespace)
