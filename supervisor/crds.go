@@ -44,7 +44,7 @@ func InstallCRDs(ctx context.Context, cfg *rest.Config, out io.Writer, force ...
 	} {
 		result, err := installCRD(ctx, c, crd, force)
 		if apierrors.IsConflict(err) {
-			failures = append(failures, fmt.Errorf("customresourcedefinition %s was left as it is: %w. It may suffice. To take it over: --force-conflicts", crd.Name, err))
+			failures = append(failures, fmt.Errorf("customresourcedefinition %s was not changed: %w. The existing definition may suffice. To overwrite it, use --force-conflicts", crd.Name, err))
 			continue
 		}
 		if err != nil {

@@ -68,7 +68,7 @@ func cause(err error) string {
 func (f File) Fingerprint() (string, error) {
 	info, err := os.Stat(f.Path)
 	if err != nil {
-		return "", fmt.Errorf("looking at the index: %w", err)
+		return "", fmt.Errorf("reading the index: %w", err)
 	}
 	digest := sha256.New()
 	record(digest, f.Path, info)

@@ -151,7 +151,7 @@ func New(o Options) (*Cache, error) {
 	return c, nil
 }
 
-var errDir = errors.New("is no directory of ours that nobody else can write to")
+var errDir = errors.New("is not owned by this process, or is writable by others")
 
 // prepare creates the directory. Its content is trusted, so it must belong to this user.
 func prepare(dir string) error {
@@ -225,7 +225,7 @@ func (c *Cache) State(_ context.Context, r Request) State {
 const attempts = 5
 
 var (
-	errGone    = errors.New("it was removed from the cache again and again; is --bundle-cache-size too small for it?")
+	errGone    = errors.New("it was removed from the cache repeatedly; --bundle-cache-size may be too small")
 	errStopped = errors.New("the unpacker has been stopped")
 )
 

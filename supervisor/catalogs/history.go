@@ -22,7 +22,7 @@ type serverHistory struct {
 	// failingSince is when the first of the current series of failed requests happened; zero after a
 	// success.
 	failingSince time.Time
-	// lackingExtension holds the servers that lack the extension API. It is valid while Summary.Joined equals
+	// lackingExtension holds the servers that lack the extension API. It is valid while Summary.Epoch equals
 	// lackingEpoch.
 	lackingExtension map[replicas.Endpoint]bool
 	lackingEpoch     int

@@ -173,7 +173,7 @@ func (t *tracker) record(from server, announced string, next *Snapshot, err erro
 	}
 	if errors.Is(err, errUnusable) {
 		h.unusable, h.unusableAt = announcement{by: from, content: content}, now
-		err = fmt.Errorf("%w; it is read again %s", err, t.rereadPhrase(announced))
+		err = fmt.Errorf("%w; the supervisor reads it again %s", err, t.rereadPhrase(announced))
 	}
 	stale := next != nil && !content.is(identityOf(old)) && h.isStale(from, content, now, t.settings.settle)
 	h.last, h.failingSince = announcement{by: from, content: content}, time.Time{}

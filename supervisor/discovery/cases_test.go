@@ -83,12 +83,12 @@ var situations = []situation{
 
 	{
 		reason: "the API exists, but the user may not list it", resource: []Answer{Denied}, discovery: []Answer{OK},
-		want: Verdict{Forbidden, ReasonMayNotList}, say: "is installed, but you may not list widgets.example.com",
+		want: Verdict{Forbidden, ReasonMayNotList}, say: "is installed, but you lack permission to list widgets.example.com",
 	},
 	{
 		reason:   "without the discovery API, neither 403 nor 404 proves that the API is missing",
 		resource: []Answer{Denied, NotFound}, discovery: []Answer{Denied},
-		want: Verdict{Forbidden, ReasonMayNotDiscover}, say: "cannot check whether Widget.v1.example.com is installed: you may not use the discovery API",
+		want: Verdict{Forbidden, ReasonMayNotDiscover}, say: "cannot check whether Widget.v1.example.com is installed: you lack permission to use the discovery API",
 	},
 
 	{
@@ -168,7 +168,7 @@ var situations = []situation{
 	},
 	{
 		reason: "the discovery API completes the target, but the user may not list it", incomplete: true, discovery: []Answer{OK}, resource: []Answer{Denied},
-		want: Verdict{Forbidden, ReasonMayNotList}, say: "you may not list widgets.example.com",
+		want: Verdict{Forbidden, ReasonMayNotList}, say: "you lack permission to list widgets.example.com",
 	},
 	{
 		reason: "the CustomResourceDefinition is being installed or removed", incomplete: true, discovery: []Answer{OK}, resource: []Answer{NotFound},
@@ -222,7 +222,7 @@ var situations = []situation{
 	},
 	{
 		reason: "without the discovery API, the target cannot be completed", incomplete: true, discovery: []Answer{Denied},
-		want: Verdict{Forbidden, ReasonMayNotDiscover}, say: "you may not use the discovery API",
+		want: Verdict{Forbidden, ReasonMayNotDiscover}, say: "you lack permission to use the discovery API",
 	},
 	{
 		reason: "the discovery API rejects the credentials", incomplete: true, discovery: []Answer{Unauthorized},

@@ -35,7 +35,7 @@ func unread(what string, err error) evidence {
 	case NotFound:
 		return evidence{OperatorMissing, Operator{Detail: what + " does not exist"}}
 	case Denied:
-		return evidence{OperatorUnknown, Operator{Detail: "you may not read " + what}}
+		return evidence{OperatorUnknown, Operator{Detail: "you lack permission to read " + what}}
 	default:
 		return evidence{OperatorUnknown, Operator{Detail: fmt.Sprintf("reading %s: %s", what, firstMessage(err))}}
 	}

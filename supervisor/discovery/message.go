@@ -22,8 +22,8 @@ var sentences = map[Reason]sentence{
 	ReasonNoVersion: {"{api} is not installed: the API server serves the kind only at {served}", "use one of these versions, or update the operator of the API"},
 	ReasonNoKind:    {"{api} is not installed: the API server serves the group {group} ({served}) without this kind", "install the operator of the kind, or correct the name of the kind"},
 
-	ReasonMayNotList:     {"{api} is installed, but you may not list {name}{detail}", "ask an administrator to apply the missing RBAC rules"},
-	ReasonMayNotDiscover: {"cannot check whether {api} is installed: you may not use the discovery API{detail}", "ask an administrator to bind the ClusterRole system:discovery to you"},
+	ReasonMayNotList:     {"the API is installed, but you lack permission to list {name}{detail}", "ask an administrator to apply the missing RBAC rules"},
+	ReasonMayNotDiscover: {"cannot check whether {api} is installed: you lack permission to use the discovery API{detail}", "ask an administrator to bind the ClusterRole system:discovery to you"},
 
 	ReasonUnauthorized:  {"cannot check {api}: the API server rejects your credentials{detail}", "log in again, or check the user in the context of the kubeconfig"},
 	ReasonUntrusted:     {"cannot check {api}: TLS with the API server fails{detail}", "check the certificate authority and the server name in the kubeconfig, and the clock"},

@@ -90,7 +90,7 @@ func (d *diagram) addSteps(res *Result) {
 		for _, name := range lanes(s) {
 			notes := []string{fmt.Sprintf("step %d", s.Order), s.Catalog + " " + s.Channel, s.Because}
 			if s.Generated {
-				notes = append(notes, "makes Subscription "+name)
+				notes = append(notes, "creates Subscription "+name)
 			}
 			if s.Unfollowed != "" {
 				notes = append(notes, s.Unfollowed)

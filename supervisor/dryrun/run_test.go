@@ -337,7 +337,7 @@ func TestRunRefusals(t *testing.T) {
 				r.Refused = []Refused{{Subscription: "mine", Package: "battery", Err: &resolution.UnsatisfiableError{Reasons: []string{"it is open"}, Remedy: "say which"}}}
 			},
 			want: []string{
-				"1 wave 1 plan 1 install battery.v1.5.0 for nobody (makes no Subscription: Subscription mine asks for the package already), automatic",
+				"1 wave 1 plan 1 install battery.v1.5.0 for nobody (creates no Subscription: Subscription mine asks for the package already), automatic",
 				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
 				`no mine at "": constraints not satisfiable: it is open > say which`,
 			},
@@ -346,7 +346,7 @@ func TestRunRefusals(t *testing.T) {
 			reason: "one that asks for a package in vain keeps another from being made, and does not have what comes along",
 			subs:   []resolution.Subscription{sub("bad", "battery", channel("gone")), sub("my", "radio")},
 			want: []string{
-				"1 wave 1 plan 1 install battery.v1.5.0 for nobody (makes no Subscription: Subscription bad asks for the package already), automatic",
+				"1 wave 1 plan 1 install battery.v1.5.0 for nobody (creates no Subscription: Subscription bad asks for the package already), automatic",
 				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
 				`no bad at "": constraints not satisfiable: no operators found in channel gone of package battery in the catalog referenced by subscription bad, subscription bad exists > set spec.channel to one of stable`,
 			},
@@ -356,7 +356,7 @@ func TestRunRefusals(t *testing.T) {
 			subs:   []resolution.Subscription{sub("battery-stable-shop-olm", "lamp"), sub("my", "radio")},
 			want: []string{
 				"1 wave 1 plan 1 install lamp.v3.0.0 for battery-stable-shop-olm, automatic",
-				"2 wave 1 plan 2 install battery.v1.5.0 for nobody (makes no Subscription: the Subscription of package lamp has the name battery-stable-shop-olm), automatic",
+				"2 wave 1 plan 2 install battery.v1.5.0 for nobody (creates no Subscription: the Subscription of package lamp has the name battery-stable-shop-olm), automatic",
 				"3 wave 1 plan 2 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
 			},
 		},

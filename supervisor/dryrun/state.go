@@ -109,7 +109,7 @@ func (s *state) requesters(c *resolution.Choice, served []string) Requesters {
 	}
 	name, conflict := s.generated(c)
 	if conflict != "" {
-		return Requesters{Subscriptions: []string{}, Unfollowed: "makes no Subscription: " + conflict}
+		return Requesters{Subscriptions: []string{}, Unfollowed: "creates no Subscription: " + conflict}
 	}
 	return Requesters{Subscriptions: []string{name}, Generated: true}
 }

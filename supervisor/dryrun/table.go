@@ -20,14 +20,14 @@ func (res *Result) Table(out io.Writer) error {
 	t := &table{}
 	t.line(res.headline())
 	if res.Blocked != "" {
-		t.wrapped("Nothing of this happens yet: ", "  ", res.Blocked)
+		t.wrapped("Nothing is installed yet: ", "  ", res.Blocked)
 	}
 	t.steps(res)
 	t.refusals("NOT INSTALLED", "stays at", res.Refusals)
 	t.refusals("NOT KNOWN", "has", res.Unknown)
 	t.refusals("HELD BACK FROM A NEWER VERSION", "stays at", res.HeldBack)
 	t.installedVersions("UP TO DATE", res.UpToDate)
-	t.installedVersions("BEING INSTALLED NOW, AND TAKEN FOR DONE", res.UnderWay)
+	t.installedVersions("IN PROGRESS, AND ASSUMED COMPLETE", res.UnderWay)
 	t.sources(res)
 	if len(res.Notes) > 0 {
 		t.heading("NOTES")
@@ -71,7 +71,7 @@ func (res *Result) headline() string {
 		text += fmt.Sprintf(" in %d waves", waves)
 	}
 	if len(approvals) > 0 {
-		text += fmt.Sprintf(", %s by hand", count(len(approvals), "approval"))
+		text += ", " + count(len(approvals), "manual approval")
 	}
 	parts := []string{text}
 	for _, rest := range []struct {
@@ -137,7 +137,7 @@ func (t *table) details(res *Result, s *Step) {
 	}
 	t.wrapped(indent, indent, what+": "+s.Because)
 	if s.Generated {
-		t.wrapped(indent, indent, "makes Subscription "+strings.Join(s.Subscriptions, ", "))
+		t.wrapped(indent, indent, "creates Subscription "+strings.Join(s.Subscriptions, ", "))
 	}
 	if s.Unfollowed != "" {
 		t.wrapped(indent, indent, s.Unfollowed)

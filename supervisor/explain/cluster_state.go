@@ -60,9 +60,9 @@ type ClusterState struct {
 
 // Reasons why objects could not be read. They are words of package discovery.
 const (
-	ReasonForbidden    = "Forbidden"
-	ReasonNotInstalled = "NotInstalled"
-	ReasonUnreachable  = "Unreachable"
+	UnreadableForbidden    = "Forbidden"
+	UnreadableNotInstalled = "NotInstalled"
+	UnreadableUnreachable  = "Unreachable"
 )
 
 // Unreadable is a kind of object that could not be read.
@@ -94,5 +94,5 @@ func (o *ClusterState) hidden(resource, namespace string) bool {
 // covers reports whether objects of a resource in a namespace are among those that could not be read. A
 // resource that is not installed hides nothing.
 func (u Unreadable) covers(resource, namespace string) bool {
-	return u.Resource == resource && u.Reason != ReasonNotInstalled && (u.Namespace == "" || u.Namespace == namespace)
+	return u.Resource == resource && u.Reason != UnreadableNotInstalled && (u.Namespace == "" || u.Namespace == namespace)
 }

@@ -38,7 +38,7 @@ func TestExplainSupervisor(t *testing.T) {
 		{
 			reason: "a Lease that could not be read for the moment", state: explain.Unknown,
 			change: func(o *clusterState) {
-				o.Leases, o.Unreadable = nil, []explain.Unreadable{{Resource: "leases.coordination.k8s.io", Reason: explain.ReasonUnreachable}}
+				o.Leases, o.Unreadable = nil, []explain.Unreadable{{Resource: "leases.coordination.k8s.io", Reason: explain.UnreadableUnreachable}}
 			},
 			summary: []string{"lamp.v1 is installed", "as far as can be seen"},
 		},
@@ -77,7 +77,7 @@ func TestExplainSupervisor(t *testing.T) {
 			reason: "an API that is not there", state: explain.Missing, code: explain.CodeNotInstalled,
 			change: func(o *clusterState) {
 				o.Subscriptions = nil
-				o.Unreadable = []explain.Unreadable{{Resource: "subscriptions.operators.coreos.com", Reason: explain.ReasonNotInstalled}}
+				o.Unreadable = []explain.Unreadable{{Resource: "subscriptions.operators.coreos.com", Reason: explain.UnreadableNotInstalled}}
 			},
 			summary: []string{"not installed in this cluster"},
 		},

@@ -63,7 +63,7 @@ func withSupervisor(s *search, look func(*search) []*Finding) []Finding {
 // explainAbsent returns the explanation of an object that does not exist, or cannot be read.
 func explainAbsent(s *search, resource string) Explanation {
 	for _, u := range s.Unreadable {
-		if u.Resource == resource && u.Reason == ReasonNotInstalled {
+		if u.Resource == resource && u.Reason == UnreadableNotInstalled {
 			f := s.finding(CodeNotInstalled, Wrong, "the API "+resource+" is not installed in this cluster").withCommands("supervisor install-crds")
 			return Explanation{Subject: s.subject, State: Missing, Summary: f.Cause, Findings: []Finding{*f}}
 		}
@@ -213,7 +213,7 @@ func UnreadableObjects(o *ClusterState) []Unreadable {
 	all := slices.Clone(o.Unreadable)
 	for i := range all {
 		u := &all[i]
-		u.Minor = u.Reason == ReasonForbidden && !u.hidesSubjects(o) && !slices.ContainsFunc(needed, func(n Unreadable) bool {
+		u.Minor = u.Reason == UnreadableForbidden && !u.hidesSubjects(o) && !slices.ContainsFunc(needed, func(n Unreadable) bool {
 			return !n.Minor && u.covers(n.Resource, n.Namespace)
 		})
 	}

@@ -229,7 +229,7 @@ func warns(kind, name, reason, message string) func(*clusterState) {
 // hides makes a kind unreadable in the namespace.
 func hides(resource, namespace string) func(*clusterState) {
 	return func(o *clusterState) {
-		o.Unreadable = append(o.Unreadable, explain.Unreadable{Resource: resource, Namespace: namespace, Reason: explain.ReasonForbidden, Message: "forbidden"})
+		o.Unreadable = append(o.Unreadable, explain.Unreadable{Resource: resource, Namespace: namespace, Reason: explain.UnreadableForbidden, Message: "forbidden"})
 	}
 }
 

@@ -90,7 +90,7 @@ func (s *search) noteHidden(resource, namespace string, minor bool) bool {
 			u.Namespace = namespace
 		}
 		// A temporary failure can be retried, while a missing permission remains.
-		u.Minor = minor && u.Reason == ReasonForbidden
+		u.Minor = minor && u.Reason == UnreadableForbidden
 		same := func(known Unreadable) bool { return known.Resource == u.Resource && known.Namespace == u.Namespace }
 		if i := slices.IndexFunc(*s.unreadable, same); i < 0 {
 			*s.unreadable = append(*s.unreadable, u)

@@ -218,7 +218,7 @@ func (h *Handback) awaitRelease(ctx context.Context) error {
 		case holder == "", h.Clock.Since(since) > duration+time.Second:
 			return nil
 		case h.Clock.Since(begun) > waitTimeout:
-			return fmt.Errorf("supervisor %s still holds Lease %s/%s after %s; stop it and begin again", holder, h.Namespace, api.LeaseName, waitTimeout)
+			return fmt.Errorf("supervisor %s still holds Lease %s/%s after %s; stop it and run the command again", holder, h.Namespace, api.LeaseName, waitTimeout)
 		}
 		if err := h.pause(ctx); err != nil {
 			return err

@@ -31,15 +31,15 @@ func NewHandbackPlan(record *Record, supervisors []string, operations []Operatio
 		return Plan{Verdict: Nothing}
 	}
 	p := Plan{Verdict: Possible, Operations: operations, Left: []string{
-		"operators stay in the version that they have now, and so do the Deployments, roles and InstallPlans of those that were installed or updated meanwhile",
-		"annotations " + api.Prefix + "* that people have set stay; OLM does not look at them",
-		"status is OLM's to write again",
+		"operators stay in the version that they have now, and so do the Deployments, roles and InstallPlans of operators that were installed or updated since the takeover",
+		"annotations " + api.Prefix + "* that users have set stay; OLM ignores them",
+		"OLM writes status again",
 	}}
 	add := func(action Action, format string, args ...any) {
 		p.Steps = append(p.Steps, Step{Action: action, Text: fmt.Sprintf(format, args...)})
 	}
 	if record.Phase != HandingBack {
-		add(MarkHandback, "tell supervisors to end, and not to begin again, in ConfigMap %s", RecordName)
+		add(MarkHandback, "tell supervisors to stop, and not to start again, in ConfigMap %s", RecordName)
 	}
 	for _, name := range supervisors {
 		namespace, name, _ := strings.Cut(name, "/")
@@ -51,7 +51,7 @@ func NewHandbackPlan(record *Record, supervisors []string, operations []Operatio
 		d := &record.Deployments[i]
 		p.Steps = append(p.Steps, Step{Action: ScaleUp, Namespace: d.Namespace, Name: d.Name, Replicas: d.Replicas, Text: describeStart(d)})
 	}
-	add(DeleteRecord, "delete ConfigMap %s, and those with what was written down", RecordName)
+	add(DeleteRecord, "delete ConfigMap %s, and those with the recorded objects", RecordName)
 	return p
 }
 
@@ -62,13 +62,13 @@ func replacedPlans(recorded []string, live objectsByKey) []string {
 	if len(gone) == 0 {
 		return nil
 	}
-	return []string{"InstallPlans that waited for approval, or were under way, when it was taken over are not made again; those that were made in their place stay, with the same content and other names: " + strings.Join(gone, ", ")}
+	return []string{"InstallPlans that waited for approval, or were in progress, at the takeover are not recreated; their replacements stay, with the same content and other names: " + strings.Join(gone, ", ")}
 }
 
 // describeStart returns the text about the start of a Deployment of OLM.
 func describeStart(d *ScaledDeployment) string {
 	if d.Replicas == 0 {
-		return fmt.Sprintf("take the mark off Deployment %s/%s, which stays at 0 replicas, as before", d.Namespace, d.Name)
+		return fmt.Sprintf("remove the label of the takeover from Deployment %s/%s, which stays at 0 replicas, as before", d.Namespace, d.Name)
 	}
 	return fmt.Sprintf("scale Deployment %s/%s to %d replica%s, as before", d.Namespace, d.Name, d.Replicas, plural(int(d.Replicas)))
 }
@@ -79,6 +79,6 @@ func describeOperations(operations []Operation) string {
 	for _, op := range operations {
 		count[op.Verb]++
 	}
-	return fmt.Sprintf("make %d objects again, put %d back as they were, delete %d that OLM does not make, and take our marks off %d",
+	return fmt.Sprintf("recreate %d objects, restore %d, delete %d that OLM does not create, and remove our labels from %d",
 		count[Create], count[ReplaceContent], count[Delete], count[RemoveMetadata])
 }

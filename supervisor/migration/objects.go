@@ -278,7 +278,7 @@ func describeMissing(namespace string, names []string) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("ConfigMap %s in namespace %s, with what OLM had made, is gone: put it back from a backup if there is one; without it handing back starts OLM, takes our marks off and deletes what OLM does not make, but cannot put back as they were the objects that were written down in it, which OLM has to make anew",
+	return []string{fmt.Sprintf("ConfigMap %s in namespace %s, with recorded objects of OLM, is missing: restore it from a backup if there is one; without it, handing back starts OLM, removes our labels and deletes the objects that OLM does not create, but cannot restore the objects in that record, which OLM must recreate",
 		strings.Join(names, ", "), namespace)}
 }
 

@@ -42,7 +42,7 @@ func (e *missingError) Error() string {
 	for _, err := range e.errs {
 		texts = append(texts, err.Error())
 	}
-	return "rights are missing; run this with those of an administrator of the cluster: " + strings.Join(texts, "; ")
+	return "permissions are missing; run this command as a cluster administrator: " + strings.Join(texts, "; ")
 }
 
 // Unwrap returns each error, so that callers recognize missing permissions.

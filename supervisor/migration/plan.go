@@ -101,14 +101,14 @@ func NewPlan(o *ClusterState, again bool) Plan {
 func blockers(o *ClusterState, again bool) []string {
 	var all []string
 	if o.OpenShift && len(o.Managers.Workloads) > 0 {
-		all = append(all, "OpenShift's cluster version operator keeps OLM as it is and would start it again; on OpenShift OLM is a part of the platform. "+
-			"Whoever wants to replace it all the same has to list Deployments olm-operator and catalog-operator as unmanaged in spec.overrides of ClusterVersion version, which makes the cluster unsupported and stops its upgrades; this program does not do that")
+		all = append(all, "OpenShift's cluster version operator restores OLM and would start it again; on OpenShift, OLM is a part of the platform. "+
+			"To replace it anyway, list Deployments olm-operator and catalog-operator as unmanaged in spec.overrides of ClusterVersion version, which makes the cluster unsupported and stops its upgrades; this program does not do that")
 	}
 	for _, s := range o.Managers.Supervisors {
 		all = append(all, fmt.Sprintf("another supervisor works here (%s, Lease %s/%s); stop it first", s.Holder, s.Namespace, api.LeaseName))
 	}
 	for _, hidden := range o.Managers.Hidden {
-		all = append(all, "may not see "+hidden)
+		all = append(all, "cannot read "+hidden)
 	}
 	if o.Record.is(HandingBack) {
 		all = append(all, "this cluster is being handed back; finish that first, with: supervisor handback")
@@ -118,7 +118,7 @@ func blockers(o *ClusterState, again bool) []string {
 	}
 	for _, w := range o.Managers.Active() {
 		if w.TakenOver {
-			all = append(all, fmt.Sprintf("Deployment %s/%s was scaled up again after it was taken over from, so that somebody wants it to run; to stop it again, run: supervisor takeover", w.Namespace, w.Name))
+			all = append(all, fmt.Sprintf("Deployment %s/%s was scaled up again after the takeover; to stop it again, run: supervisor takeover", w.Namespace, w.Name))
 		}
 	}
 	return all
@@ -130,7 +130,7 @@ func steps(o *ClusterState) []Step {
 	taken, half := o.Record.is(TakenOver), o.Record.is(TakingOver)
 	var all []Step
 	if unrecorded || taken && len(running) > 0 {
-		all = append(all, Step{Action: RecordReplicas, Text: "write down how many replicas OLM's Deployments have, in ConfigMap " + RecordName})
+		all = append(all, Step{Action: RecordReplicas, Text: "record the replicas of OLM's Deployments, in ConfigMap " + RecordName})
 	}
 	for i := range running {
 		w := &running[i]
@@ -140,10 +140,10 @@ func steps(o *ClusterState) []Step {
 		})
 	}
 	if len(running) > 0 || len(o.Pods) > 0 {
-		all = append(all, Step{Action: AwaitPods, Text: "wait until the pods of these Deployments are gone"})
+		all = append(all, Step{Action: AwaitPods, Text: "wait until the pods of these Deployments are deleted"})
 	}
 	if len(all) > 0 || half && o.Record.Chunks == 0 {
-		all = append(all, Step{Action: RecordObjects, Text: fmt.Sprintf("write down %d objects that OLM made and that supervisors may replace, in ConfigMaps %s-0 and following", o.Objects, RecordName)})
+		all = append(all, Step{Action: RecordObjects, Text: fmt.Sprintf("record %d objects that OLM created and that supervisors may replace, in ConfigMaps %s-0 and following", o.Objects, RecordName)})
 	}
 	if len(all) > 0 || half {
 		all = append(all, Step{Action: CompleteTakeover, Text: "let supervisors work"})
@@ -184,25 +184,25 @@ func (p *Plan) describe(o *ClusterState) {
 		p.Adopted = append(p.Adopted, text)
 	}
 	p.Changes = []string{
-		"catalogs run as Deployments behind the Services that there are; the pods that OLM started for them go when the new ones serve",
-		"Deployments of operators, their pods and their certificates stay as they are until an operator is next updated",
-		"Services, webhook configurations and bindings of operators that serve the API server are marked as ours; bindings outside of their namespace get names that contain it",
+		"catalogs run as Deployments behind the existing Services; the catalog pods of OLM are deleted when the new pods serve",
+		"Deployments of operators, their pods and their certificates stay unchanged until the next update of the operator",
+		"Services, webhook configurations and bindings of operators that serve the API server get our labels; bindings outside the namespace of the operator get names that contain it",
 	}
 	if len(o.Counts.Waiting) > 0 {
-		p.Changes = append(p.Changes, "InstallPlans that wait for approval are deleted; ones of the same content with other names wait in their place: "+strings.Join(o.Counts.Waiting, ", "))
-		p.Risks = append(p.Risks, "handing back does not make InstallPlans again that waited: those that wait in their place stay")
+		p.Changes = append(p.Changes, "InstallPlans that wait for approval are replaced by InstallPlans with the same content and other names: "+strings.Join(o.Counts.Waiting, ", "))
+		p.Risks = append(p.Risks, "handing back does not recreate InstallPlans that waited: their replacements stay")
 	}
 	p.Left = []string{
 		"OLM's Deployments and CustomResourceDefinitions stay, so that handing back is possible: supervisor handback",
-		"ConfigMaps and Jobs of bundles that OLM unpacked stay until their CatalogSource goes",
+		"ConfigMaps and Jobs of bundles that OLM unpacked stay until their CatalogSource is deleted",
 	}
 	if o.PackageServer != "" {
-		p.Left = append(p.Left, "Deployment "+o.PackageServer+" goes on answering for packages.operators.coreos.com (kubectl get packagemanifests), which supervisors do not serve; nobody renews or updates it while OLM is stopped")
+		p.Left = append(p.Left, "Deployment "+o.PackageServer+" still serves packages.operators.coreos.com (kubectl get packagemanifests), which supervisors do not serve; it is not updated while OLM is stopped")
 	}
 	p.Risks = append(p.Risks, o.Missing...)
-	p.Risks = append(p.Risks, "handing back does not undo what operators become meanwhile: updates stay")
+	p.Risks = append(p.Risks, "handing back does not revert updates of operators")
 	if len(o.Counts.InProgress) > 0 {
-		p.Risks = append(p.Risks, "InstallPlans that are being carried out are recreated under other names and continue; handing back does not undo that: "+strings.Join(o.Counts.InProgress, ", "))
+		p.Risks = append(p.Risks, "InstallPlans in progress are recreated with other names and continue; handing back does not revert this: "+strings.Join(o.Counts.InProgress, ", "))
 	}
 }
 

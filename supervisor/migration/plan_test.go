@@ -129,7 +129,7 @@ func TestWaitingPlans(t *testing.T) {
 	if text := strings.Join(p.Changes, "\n"); !strings.Contains(text, "shop/waits") {
 		t.Errorf("changes:\n%s", text)
 	}
-	if text := strings.Join(p.Risks, "\n"); !strings.Contains(text, "shop/runs") || !strings.Contains(text, "does not make InstallPlans again") {
+	if text := strings.Join(p.Risks, "\n"); !strings.Contains(text, "shop/runs") || !strings.Contains(text, "does not recreate InstallPlans") {
 		t.Errorf("risks:\n%s", text)
 	}
 	left := replacedPlans([]string{"shop/waits", "shop/runs"}, objectsByKey{"InstallPlan shop/runs": object("InstallPlan", "shop/runs", nil)})

@@ -54,7 +54,7 @@ func (o *Options) run(ctx context.Context, what string, plan func(context.Contex
 			return last
 		}
 	}
-	return fmt.Errorf("%s: others keep changing what is there: %w", what, last)
+	return fmt.Errorf("%s: other clients keep changing the objects: %w", what, last)
 }
 
 func (o *Options) execute(ctx context.Context, steps []Step, do func(context.Context, Step) error) error {

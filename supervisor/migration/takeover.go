@@ -107,7 +107,7 @@ func (t *Takeover) awaitPods(ctx context.Context) error {
 			return nil
 		}
 		if t.Clock.Since(begun) > waitTimeout {
-			return fmt.Errorf("after %s there are still pods %s; if their node is lost, delete them with: kubectl delete pod --force, and begin again",
+			return fmt.Errorf("after %s there are still pods %s; if their node is lost, delete them with: kubectl delete pod --force, and run the command again",
 				waitTimeout, strings.Join(left, ", "))
 		}
 		if err := t.pause(ctx); err != nil {

@@ -42,7 +42,7 @@ type Reference struct {
 var ErrManifest = errors.New("the step does not hold the object that it names")
 
 // ErrContentChanged means that a catalog no longer serves the content that a plan refers to.
-var ErrContentChanged = errors.New("the catalog no longer serves the content that the plan was made from")
+var ErrContentChanged = errors.New("the catalog no longer serves the content that the plan was created from")
 
 // ReferenceManifests replaces manifests by references, the largest first, until the remaining ones fit into limit
 // bytes. Bundles are the sources of the steps. A step that comes from none of them is not changed.
@@ -128,7 +128,7 @@ func CheckObject(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, nam
 	scope, supported := ScopeOf(kind)
 	switch {
 	case holds == unpackedKind():
-		return fmt.Errorf("%w: step %s %s refers to ConfigMap %s, into which OLM unpacked a bundle and which is not read here; its Subscription gets a plan of its own",
+		return fmt.Errorf("%w: step %s %s refers to ConfigMap %s, into which OLM unpacked a bundle; the supervisor does not read it, and creates another plan for the Subscription",
 			ErrManifest, step.Resource.Kind, step.Resource.Name, u.Object["name"])
 	case holds.Group != named.Group:
 		return differs("group", named.Group, holds.Group)

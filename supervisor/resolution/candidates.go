@@ -70,7 +70,7 @@ func (f *finder) unreadableRange(sub *Subscription) error {
 				continue
 			}
 			if _, err := bundles.ParseRange(e.SkipRange); err != nil {
-				return &CatalogError{Catalog: sub.Catalog, Err: fmt.Errorf("package %s, channel %s, bundle %s: skipRange: %w; the catalog has to be fixed, ask its publisher",
+				return &CatalogError{Catalog: sub.Catalog, Err: fmt.Errorf("package %s, channel %s, bundle %s: skipRange: %w; ask the publisher of the catalog to fix it",
 					sub.Package, channel.Name, e.Bundle.Name, err)}
 			}
 		}
@@ -162,7 +162,7 @@ func (f *finder) catalogRemedy() string {
 		names = append(names, key.String())
 	}
 	if len(names) == 0 {
-		return "there is no CatalogSource in this namespace nor in the global one; create one"
+		return "neither this namespace nor the global namespace has a CatalogSource; create one"
 	}
 	slices.Sort(names)
 	return "set spec.source and spec.sourceNamespace to one of " + joinNames(names)

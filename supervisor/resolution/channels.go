@@ -33,7 +33,7 @@ func orderProblem(sub *Subscription, channels []*content.Channel) error {
 	if len(channels) == 0 || channels[0].Err == nil {
 		return nil
 	}
-	return unsatisfiable(sub, api.ReasonConstraintsNotSatisfiable, "the catalog has to be fixed; ask its publisher, or set spec.channel to another channel", "%v", channels[0].Err)
+	return unsatisfiable(sub, api.ReasonConstraintsNotSatisfiable, "ask the publisher of the catalog to fix it, or set spec.channel to another channel", "%v", channels[0].Err)
 }
 
 // noneFound returns the error for a Subscription for which the channels have no version.

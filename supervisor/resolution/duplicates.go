@@ -74,7 +74,7 @@ func (d *duplicates) duplicateError(senior, sub *Subscription) error {
 		remedy = fmt.Sprintf("delete subscription %s, or give it the same source, channel and annotation %s as subscription %s", sub.Name, api.AnnotationPin, senior.Name)
 	}
 	if sub.Generated {
-		remedy = fmt.Sprintf("subscription %s was made for a dependency and is not needed beside subscription %s; delete it", sub.Name, senior.Name)
+		remedy = fmt.Sprintf("subscription %s was created for a dependency and is not needed beside subscription %s; delete it", sub.Name, senior.Name)
 	}
 	return &UnsatisfiableError{
 		Reason: api.ReasonPackageClaimed,

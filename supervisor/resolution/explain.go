@@ -48,7 +48,7 @@ func (res *resolver) explain(req *request, reasons []reason, constrained bool) e
 	r := remedies{res}
 	e := &UnsatisfiableError{Reason: r.blockedReason(reasons), Remedy: r.remedy(req, reasons)}
 	if constrained && slices.ContainsFunc(reasons, func(why reason) bool { return why.kind == unreadable }) {
-		e.Remedy = "the other versions of the package are considered meanwhile"
+		e.Remedy = "the supervisor still considers the other versions of the package"
 	}
 	for text := range texts {
 		e.Reasons = append(e.Reasons, text)

@@ -21,7 +21,7 @@ type PinnedError struct {
 
 // Error returns a message with both versions and the remedy.
 func (e *PinnedError) Error() string {
-	return fmt.Sprintf("annotation %s holds %s; %s is available; remove the annotation, or name a newer version in it, to go on", api.AnnotationPin, e.Pin, e.Available)
+	return fmt.Sprintf("annotation %s pins %s; %s is available; to upgrade, remove the annotation or set a newer version", api.AnnotationPin, e.Pin, e.Available)
 }
 
 // pinned returns the candidates of a Subscription that is pinned to a version: that version, or those that lead to
@@ -162,7 +162,7 @@ func (f *finder) head(sub *Subscription, next *content.Entry) *content.Entry {
 func pinNotFound(sub *Subscription, pkg *content.Package) error {
 	remedy := fmt.Sprintf("the package has no version of that name; fix annotation %s, or remove it", api.AnnotationPin)
 	if names := namesOfNumber(sub, pkg); len(names) > 0 {
-		remedy = fmt.Sprintf("versions go by their names; set annotation %s to the name of version %s (%s), or remove it", api.AnnotationPin, sub.Pin, joinNames(names))
+		remedy = fmt.Sprintf("the annotation needs the name of a version; set annotation %s to the name of version %s (%s), or remove it", api.AnnotationPin, sub.Pin, joinNames(names))
 	}
 	var elsewhere []string
 	for _, channel := range pkg.Channels {
@@ -205,7 +205,7 @@ func namesOfNumber(sub *Subscription, pkg *content.Package) []string {
 
 // noPath returns the error for a pin to a version that is not older, and to which no updates lead.
 func noPath(sub *Subscription, target *content.Entry) error {
-	return unsatisfiable(sub, api.ReasonPinNotFound, fmt.Sprintf("set spec.channel to a channel whose updates lead from %s to %s, or name another version in annotation %s", sub.Installed, sub.Pin, api.AnnotationPin),
-		"no update of channel %s of package %s leads from %s to %s, which subscription %s is pinned to and which is not older",
+	return unsatisfiable(sub, api.ReasonPinNotFound, fmt.Sprintf("set spec.channel to a channel with an upgrade path from %s to %s, or name another version in annotation %s", sub.Installed, sub.Pin, api.AnnotationPin),
+		"channel %s of package %s has no upgrade path from %s to %s, which is not older and to which subscription %s is pinned",
 		target.Channel.Name, sub.Package, sub.Installed, sub.Pin, sub.Name)
 }

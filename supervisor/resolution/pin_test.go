@@ -111,12 +111,12 @@ func TestResolvePinRefused(t *testing.T) {
 		{
 			reason: "a newer version that no update leads to", subs: []Subscription{want("lamp", channel("beta"), pinned("lamp.v2.0.0"), has("lamp.v1.0.0"))},
 			operators: []Operator{operator("lamp.v1.0.0", "1.0.0", isPackage("lamp"))},
-			want:      []string{"no update of channel beta of package lamp leads from lamp.v1.0.0 to lamp.v2.0.0", "set spec.channel to a channel whose updates lead"},
+			want:      []string{"channel beta of package lamp has no upgrade path from lamp.v1.0.0 to lamp.v2.0.0", "set spec.channel to a channel with an upgrade path"},
 		},
 		{
 			reason: "an older version that another operator cannot do with", subs: []Subscription{want("lamp", pinned("lamp.v1.0.0"), has("lamp.v1.3.0"))},
 			operators: []Operator{operator("lamp.v1.3.0", "1.3.0", isPackage("lamp")), operator("crate.v1.0.0", "1.0.0", isPackage("crate"), crate)},
-			want:      []string{"clusterserviceversion crate.v1.0.0 requires an operator with package: lamp", "would take from clusterserviceversion crate.v1.0.0 what it needs"},
+			want:      []string{"clusterserviceversion crate.v1.0.0 requires an operator with package: lamp", "lacks a requirement of clusterserviceversion crate.v1.0.0"},
 		},
 		{
 			reason: "two Subscriptions pin differently", subs: []Subscription{want("lamp", named("a"), pinned("lamp.v1.0.0")), want("lamp", named("my-lamp"), pinned("lamp.v1.1.0"))},

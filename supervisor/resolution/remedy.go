@@ -41,7 +41,7 @@ func (r remedies) remedy(req *request, reasons []reason) string {
 	other := firstWhere(reasons, func(why *reason) bool { return (why.kind == subscribed || why.kind == fixed) && why.request != req })
 	switch {
 	case dependency != nil:
-		return fmt.Sprintf("the newer version would take from clusterserviceversion %s what it needs; this goes on when that one is updated or deleted", dependency.node.name())
+		return fmt.Sprintf("the newer version lacks a requirement of clusterserviceversion %s; the update continues when that version is updated or deleted", dependency.node.name())
 	case missing != nil:
 		return r.forMissing(missing)
 	case conflict != nil:
@@ -68,14 +68,14 @@ func firstWhere(reasons []reason, wanted func(*reason) bool) *reason {
 // forMissing returns the remedy for a constraint that no operator in scope meets.
 func (r remedies) forMissing(why *reason) string {
 	if r.evaluator.cutOff(why.constraint) {
-		return fmt.Sprintf("property %s of %s takes too long to evaluate, so that not every operator was looked at; ask the publisher of the catalog for a simpler rule, or choose another channel or startingCSV",
+		return fmt.Sprintf("property %s of %s takes too long to evaluate, so not all operators were checked; ask the publisher of the catalog for a simpler rule, or choose another channel or startingCSV",
 			bundles.TypeConstraint, why.node.name())
 	}
 	const most = 150 // the reasons state the whole constraint
 	parts := []string{fmt.Sprintf("no catalog in scope has an operator %s; create a CatalogSource that has one, or choose another channel or startingCSV",
 		bundles.Clip(why.constraint.String(), most))}
 	for _, b := range r.unreadableVersions(why.constraint) {
-		parts = append(parts, fmt.Sprintf("bundle %s may be one but cannot be used: %v", b.Name, b.Err))
+		parts = append(parts, fmt.Sprintf("bundle %s may match but cannot be used: %v", b.Name, b.Err))
 	}
 	var unread []string
 	for _, key := range r.providers.ranked {

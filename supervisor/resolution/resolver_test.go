@@ -200,7 +200,7 @@ func TestResolveReasons(t *testing.T) {
 		{reason: "channel", sub: want("lamp", channel("alpha")), want: []string{"no operators found in channel alpha of package lamp in the catalog referenced by subscription my-lamp", "set spec.channel to one of beta, broken, skips, stable"}},
 		{reason: "startingCSV", sub: want("lamp", start("lamp.v7")), want: []string{"no operators found with name lamp.v7 in channel stable of package lamp in the catalog referenced by subscription my-lamp", "set spec.startingCSV to an entry of the channel or remove it"}},
 		{reason: "API", sub: want("crate"), want: []string{"bundle crate.v1.0.0 requires an operator providing an API with group: shop.example, version: v1, kind: Lamp", "create a CatalogSource", "catalogsource olm/silent cannot be read and may have it"}},
-		{reason: "channel with two heads", sub: want("lamp", channel("broken")), want: []string{`2 replacement chains were found in channel "broken" of package "lamp"`, "the catalog has to be fixed"}},
+		{reason: "channel with two heads", sub: want("lamp", channel("broken")), want: []string{`2 replacement chains were found in channel "broken" of package "lamp"`, "ask the publisher of the catalog to fix it"}},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			p := problem(tt.sub)
@@ -251,7 +251,7 @@ func TestResolveCatalogTrouble(t *testing.T) {
 	}
 	p := problem(want("lamp"))
 	p.Catalogs = nil
-	if err := Resolve(t.Context(), p)["my-lamp"].Err; err == nil || !strings.Contains(err.Error(), "there is no CatalogSource in this namespace nor in the global one; create one") {
+	if err := Resolve(t.Context(), p)["my-lamp"].Err; err == nil || !strings.Contains(err.Error(), "neither this namespace nor the global namespace has a CatalogSource; create one") {
 		t.Errorf("without catalogs: %v", err)
 	}
 }

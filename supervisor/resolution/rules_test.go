@@ -268,7 +268,7 @@ func TestNoCandidates(t *testing.T) {
 		{
 			rule: "3.3 a channel without a head", shop: []pack{of("lamp", in("stable", at("a", "replaces", "b"), at("b", "replaces", "a"))).unversioned(), lone("crate")},
 			subs: []resolution.Subscription{sub("lamp"), sub("crate")}, want: map[string]string{"my-lamp": "failed", "my-crate": "shop/stable/crate.v1.0.0"},
-			says: map[string][]string{"my-lamp": {`no channel heads (entries not replaced by another entry) found in channel "stable" of package "lamp"`, "the catalog has to be fixed"}},
+			says: map[string][]string{"my-lamp": {`no channel heads (entries not replaced by another entry) found in channel "stable" of package "lamp"`, "ask the publisher of the catalog to fix it"}},
 		},
 		{
 			rule: "3.3 a cycle below the head", shop: []pack{of("lamp", in("stable", at("c", "replaces", "b"), at("b", "replaces", "a"), at("a", "replaces", "b"))).unversioned(), lone("crate")},

@@ -266,7 +266,7 @@ func (c *Certificate) readTimes() error {
 // valid. It needs no name but the one by which the API server calls: provided certificates often have no other.
 func (c *Certificate) Problem(s Server, namespace string, now time.Time) string {
 	if _, err := tls.X509KeyPair(c.Cert, c.Key); err != nil {
-		return fmt.Sprintf("certificate and key do not go together: %v", err)
+		return fmt.Sprintf("certificate and key do not match: %v", err)
 	}
 	chain, err := cert.ParseCertsPEM(c.Cert)
 	if err != nil {
@@ -286,7 +286,7 @@ func (c *Certificate) Problem(s Server, namespace string, now time.Time) string 
 	})
 	// The message names the required host and not those of the certificate: the reader knows the Service.
 	if wrong := (x509.HostnameError{}); errors.As(err, &wrong) {
-		return fmt.Sprintf("the certificate is not for %s, by which the API server calls", host)
+		return fmt.Sprintf("the certificate is not valid for %s, the name that the API server uses", host)
 	}
 	if err != nil {
 		return fmt.Sprintf("the certificate is not valid: %v", StableError(err))

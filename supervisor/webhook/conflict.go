@@ -24,11 +24,11 @@ func LiveConflictMessage(live *unstructured.Unstructured, owner string) string {
 	version, _, _ := unstructured.NestedString(live.Object, "spec", "version")
 	name, _, _ := unstructured.NestedString(live.Object, "spec", "service", "name")
 	namespace, _, _ := unstructured.NestedString(live.Object, "spec", "service", "namespace")
-	const remedy = "the author of this version has to choose another group or version in spec.apiservicedefinitions"
+	const remedy = "the author of this version must choose another group or version in spec.apiservicedefinitions"
 	if name == "" {
-		return fmt.Sprintf("APIService %q is the API server's own, which serves version %s of group %s by itself; %s",
+		return fmt.Sprintf("APIService %q is built in: the API server itself serves version %s of group %s; %s",
 			live.GetName(), version, group, remedy)
 	}
-	return fmt.Sprintf("APIService %q exists, belongs to %s and leads to Service %s/%s: version %s of group %s is served by that; "+
-		"if that server is to stay, %s", live.GetName(), owner, namespace, name, version, group, remedy)
+	return fmt.Sprintf("APIService %q exists, belongs to %s and points to Service %s/%s, which serves version %s of group %s; "+
+		"if you keep that server, %s", live.GetName(), owner, namespace, name, version, group, remedy)
 }

@@ -25,13 +25,13 @@ func TestLiveConflictMessage(t *testing.T) {
 	}{
 		"the API server's own": {
 			object("APIService", nil), noOwner,
-			`APIService "v1.apps" is the API server's own, which serves version v1 of group apps by itself; ` +
-				"the author of this version has to choose another group or version in spec.apiservicedefinitions",
+			`APIService "v1.apps" is built in: the API server itself serves version v1 of group apps; ` +
+				"the author of this version must choose another group or version in spec.apiservicedefinitions",
 		},
 		"somebody's": {
 			object("APIService", theirs), noOwner,
-			`APIService "v1.apps" exists, belongs to no ClusterServiceVersion and leads to Service default/theirs: version v1 of group apps is served by that; ` +
-				"if that server is to stay, the author of this version has to choose another group or version in spec.apiservicedefinitions",
+			`APIService "v1.apps" exists, belongs to no ClusterServiceVersion and points to Service default/theirs, which serves version v1 of group apps; ` +
+				"if you keep that server, the author of this version must choose another group or version in spec.apiservicedefinitions",
 		},
 		"an operator's": {object("APIService", theirs), "csv a/b", `APIService "v1.apps" exists and belongs to csv a/b; delete or rename one of the two`},
 		"another kind":  {object("Service", nil), noOwner, `Service "v1.apps" exists and belongs to no ClusterServiceVersion; delete or rename one of the two`},

@@ -216,8 +216,8 @@ func RemoveConversion(live *apiextensionsv1.CustomResourceDefinition, namespace 
 	if empty || hasSingleStorageVersion(live) {
 		return &Change{Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}}, ""
 	}
-	return nil, fmt.Sprintf("CustomResourceDefinition %s keeps its conversion webhook %s/%s, though that goes: objects are stored in the versions %v, "+
-		"and without conversion they would be mixed up; install the operator again, or delete the objects, or, to go on without conversion, run: "+
+	return nil, fmt.Sprintf("CustomResourceDefinition %s still uses conversion webhook %s/%s, which is being deleted: objects are stored in the versions %v, "+
+		"and need conversion; install the operator again, or delete the objects, or, to continue without conversion, run: "+
 		`kubectl patch crd %s --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`,
 		live.Name, namespace, name, live.Status.StoredVersions, live.Name)
 }

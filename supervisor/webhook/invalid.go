@@ -80,7 +80,7 @@ func (c *checker) api(field string, d *operatorsv1alpha1.APIServiceDescription, 
 	}
 	if isOfCluster(d.Group) && APIServiceName(d) != packages {
 		return &InvalidError{
-			Field: field + ".group", Problem: "no operator may serve an API of the group " + d.Group,
+			Field: field + ".group", Problem: "operators cannot serve an API of the group " + d.Group,
 			Remedy: "serve it in a group of the operator's own",
 		}
 	}
@@ -177,23 +177,23 @@ func rules(field string, list []admissionregistrationv1.RuleWithOperations) *Inv
 			case group == "*":
 				return &InvalidError{
 					Field: field + ".apiGroups", Problem: "webhook rules cannot include all groups",
-					Remedy: "name the groups that the operator looks after",
+					Remedy: "name the groups that the operator manages",
 				}
 			case group == operatorsv1alpha1.GroupName:
 				return &InvalidError{
 					Field: field + ".apiGroups", Problem: "webhook rules cannot include the group " + group,
-					Remedy: "leave operators themselves to their lifecycle manager",
+					Remedy: "remove this group from the rule",
 				}
 			case group == coordinationv1.GroupName && slices.ContainsFunc(r.Resources, includesLeases):
 				return &InvalidError{
 					Field: field + ".resources", Problem: "webhook rules cannot include Leases",
-					Remedy: "name the other resources of " + group + " that the operator looks after",
+					Remedy: "name the other resources of " + group + " that the operator manages",
 				}
 			case group == admissionregistrationv1.GroupName && slices.ContainsFunc(r.Resources, configuresWebhooks):
 				return &InvalidError{
 					Field:   field + ".resources",
 					Problem: "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources",
-					Remedy:  "name the other resources of " + group + " that the operator looks after",
+					Remedy:  "name the other resources of " + group + " that the operator manages",
 				}
 			}
 		}
@@ -226,7 +226,7 @@ func (c *checker) conversion(field string, d *operatorsv1alpha1.WebhookDescripti
 		return &InvalidError{
 			Field:   field + ".type",
 			Problem: "a definition has one conversion for all namespaces, and spec.installModes supports other modes than AllNamespaces",
-			Remedy:  "support AllNamespaces alone in spec.installModes",
+			Remedy:  "support only AllNamespaces in spec.installModes",
 		}
 	}
 	for i, name := range d.ConversionCRDs {

@@ -197,7 +197,7 @@ func TestInvalidAPIs(t *testing.T) {
 		},
 		"API of Kubernetes": {
 			change: serves("apps", "v9"),
-			field:  "spec.apiservicedefinitions.owned[0].group", problem: "no operator may serve an API of the group apps", reason: badAPI,
+			field:  "spec.apiservicedefinitions.owned[0].group", problem: "operators cannot serve an API of the group apps", reason: badAPI,
 		},
 		"API of operators": {
 			change: serves("operators.coreos.com", "v9"),

@@ -58,7 +58,7 @@ func TestOfError(t *testing.T) {
 		{reason: "no error"},
 		{reason: "the cause has a type", err: fmt.Errorf("creating: %w", terminating), want: refusal.NamespaceTerminating},
 		{reason: "only the text states it", err: apierrors.NewForbidden(resources, "a", errors.New("exceeded quota: small")), want: refusal.QuotaExceeded},
-		{reason: "a right is missing", err: apierrors.NewForbidden(resources, "a", errors.New(`User "u" cannot get resource "configmaps"`)), want: refusal.PermissionDenied},
+		{reason: "a permission is missing", err: apierrors.NewForbidden(resources, "a", errors.New(`User "u" cannot get resource "configmaps"`)), want: refusal.PermissionDenied},
 		{reason: "another error", err: errors.New("connection reset by peer")},
 	} {
 		if got := refusal.OfError(tt.err); got != tt.want {

@@ -48,7 +48,7 @@ func Read(ctx context.Context, reader client.Reader, key types.NamespacedName) (
 	}
 	keychain, err := image.ParsePullSecret(data)
 	if err != nil {
-		return &Secret{Problem: "is of no use: " + err.Error()}, nil //nolint:nilerr // it is what is wrong with this Secret alone
+		return &Secret{Problem: "is unusable: " + err.Error()}, nil //nolint:nilerr // it is what is wrong with this Secret alone
 	}
 	return &Secret{Keychain: keychain, version: key.String() + "@" + string(object.UID) + ":" + object.ResourceVersion}, nil
 }

@@ -68,7 +68,7 @@ func TestFind(t *testing.T) {
 	}{
 		"Sound":   {names: []string{"a", "", "a"}},
 		"Missing": {names: []string{"none", "bad"}, problem: "home/none does not exist"},
-		"Bad":     {names: []string{"a", "bad"}, problem: "home/bad is of no use: is not JSON"},
+		"Bad":     {names: []string{"a", "bad"}, problem: "home/bad is unusable: is not JSON"},
 		"Kind":    {names: []string{"kind"}, problem: "home/kind is of type Opaque, not kubernetes.io/dockerconfigjson"},
 	} {
 		t.Run(what, func(t *testing.T) {

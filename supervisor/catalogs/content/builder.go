@@ -73,7 +73,7 @@ func (b *Builder) Add(l ChannelEntry) error {
 	})
 	b.size += entryBytes + 2*word*int64(len(bundle.Subject.GVKs)+len(bundle.Subject.Labels))
 	if size := b.size + b.interner.bytes(); size > b.limit {
-		return fmt.Errorf("%w: what has been read of it takes more than %d bytes of memory, which is the limit for one catalog; serve its packages by several catalogs",
+		return fmt.Errorf("%w: its content takes more than %d bytes of memory, the limit for one catalog; divide its packages among several catalogs",
 			errTooLarge, b.limit)
 	}
 	return nil

@@ -215,8 +215,8 @@ func TestLimit(t *testing.T) {
 	for i := 0; err == nil && i < 10_000; i++ {
 		err = b.Add(listed(fmt.Sprintf("crate.v%d", i), ""))
 	}
-	const want = "the catalog is too large: what has been read of it takes more than 100000 bytes of memory, which is the limit for one catalog; " +
-		"serve its packages by several catalogs"
+	const want = "the catalog is too large: its content takes more than 100000 bytes of memory, the limit for one catalog; " +
+		"divide its packages among several catalogs"
 	if fmt.Sprint(err) != want {
 		t.Errorf("error\n got %v\nwant %s", err, want)
 	}

@@ -34,7 +34,7 @@ func (b *Builder) addPackage(p *bundles.Package) error {
 			if !ok {
 				bundle = &bundles.Bundle{}
 			}
-			err := b.Add(Listed{
+			err := b.Add(ChannelEntry{
 				Package: p.Name, Channel: channel.Name, Bundle: entry.Name, Image: bundle.Image,
 				Replaces: entry.Replaces, Skips: entry.Skips, SkipRange: entry.SkipRange, Properties: propertiesOf(bundle),
 			})

@@ -148,9 +148,9 @@ func (c *catalogObjects) ensureOne(ctx context.Context, in *deployment.Input, wa
 	}
 	switch {
 	case !isOwnedBy(live, in.Source):
-		return nil, fmt.Errorf("%s %s is there and has another owner; delete it or give the CatalogSource another name", kind.Kind, key)
+		return nil, fmt.Errorf("%s %s exists and has another owner; delete it or give the CatalogSource another name", kind.Kind, key)
 	case live.GetDeletionTimestamp() != nil:
-		return nil, fmt.Errorf("%s %s is being deleted; it is made again when it is gone", kind.Kind, key)
+		return nil, fmt.Errorf("%s %s is being deleted; the supervisor recreates it after the deletion", kind.Kind, key)
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
@@ -238,13 +238,13 @@ func (c *catalogObjects) replace(ctx context.Context, live client.Object, wanted
 	trial.SetName("")
 	trial.SetGenerateName("trial-")
 	if err := apply.Create(ctx, c.client, trial, client.DryRunAll); err != nil {
-		return nil, fmt.Errorf("%w; it is not deleted either, for it could not be made again: %w", cause, err)
+		return nil, fmt.Errorf("%w; it is not deleted, because it could not be recreated: %w", cause, err)
 	}
 	key := client.ObjectKeyFromObject(wanted)
 	log.FromContext(ctx).Info("Replacing object that cannot be changed", "kind", wanted.GetKind(), "object", key.String(), "error", cause.Error())
 	err := apply.DeleteIf(ctx, c.client, live, apply.SameUID(live))
 	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("%w; deleting it to make it again: %w", cause, err)
+		return nil, fmt.Errorf("%w; deleting it to recreate it: %w", cause, err)
 	}
 	return c.apply(ctx, wanted, nil)
 }
@@ -258,7 +258,7 @@ func (c *catalogObjects) orphanReplicas(ctx context.Context, d *appsv1.Deploymen
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting Deployment %s of another make: %w", client.ObjectKeyFromObject(d), err)
 	}
-	return fmt.Errorf("making Deployment %s again: %w", client.ObjectKeyFromObject(d), errRecreating)
+	return fmt.Errorf("recreating Deployment %s: %w", client.ObjectKeyFromObject(d), errRecreating)
 }
 
 // prune deletes the objects of a CatalogSource that are not wanted.

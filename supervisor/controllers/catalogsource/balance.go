@@ -108,7 +108,7 @@ func (b *balancer) balance(ctx context.Context, view *catalogReplicas) (next tim
 	}
 	b.moves.set(key, move{count: last.count + 1, at: now})
 	b.recorder.Eventf(reference(view.source), nil, corev1.EventTypeNormal, "Rebalancing", "Host", "%s",
-		api.EventNote("replica "+pod.Name+" shares node "+pod.Spec.NodeName+" while another node is free; it is made again"))
+		api.EventNote("replica "+pod.Name+" shares node "+pod.Spec.NodeName+" while another node is free; the supervisor recreates it"))
 	return 0, b.catalogObjects.remove(ctx, "Pod", pod)
 }
 

@@ -25,14 +25,14 @@ type Config struct {
 // AddFlags adds a flag with a default for each setting.
 func (c *Config) AddFlags(fs *pflag.FlagSet, version string) {
 	fs.StringVar(&c.RegistryImage, "registry-image", deployment.DefaultRegistryImage(version), "image of Chandlery's registry, which serves catalogs from ConfigMaps and from the content of images")
-	fs.StringVar(&c.Server, "catalog-server", deployment.ServerImage, "what serves the catalog of an image without extractContent; image: the image itself; registry: --registry-image")
+	fs.StringVar(&c.Server, "catalog-server", deployment.ServerImage, "server for catalog images whose CatalogSource has no extractContent; image: the catalog image itself; registry: --registry-image")
 	fs.IntVar(&c.Replicas, "catalog-replicas", 0,
 		"replicas of a catalog without the annotation "+api.AnnotationReplicas+"; 0: two if two nodes can run them, else one")
 	fs.StringVar(&c.Content, "catalog-content", deployment.ContentAuto, "how --registry-image gets the content of a catalog image: image-volume, init-container or auto (image-volume if every node can mount it, else init-container)")
 	fs.BoolVar(&c.SetWorkloadUserID, "set-workload-user-id", true, "run restricted catalog pods as user 1001; set it to false if the platform assigns a user")
-	fs.StringVar(&c.MemoryLimit, "registry-memory-limit", deployment.DefaultMemoryLimit, "memory limit of containers that run --registry-image, as a quantity of bytes; 0: none; never lower than the request of the CatalogSource")
-	fs.BoolVar(&c.PlainHTTP, "image-plain-http", false, "allow plain HTTP to image registries without TLS, to resolve digests and pull bundle images")
-	fs.BoolVar(&c.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate of image registries, to resolve digests and pull bundle images")
+	fs.StringVar(&c.MemoryLimit, "registry-memory-limit", deployment.DefaultMemoryLimit, "memory limit of containers that run --registry-image, such as 1Gi; 0: none; the memory request of the CatalogSource raises a lower limit")
+	fs.BoolVar(&c.PlainHTTP, "image-plain-http", false, "use plain HTTP with image registries that lack TLS, for digests and bundle images")
+	fs.BoolVar(&c.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate of image registries, for digests and bundle images")
 }
 
 // Validate returns an error that names every invalid setting and its remedy.
@@ -49,7 +49,7 @@ func (c *Config) Validate() error {
 		problems = append(problems, fmt.Errorf("--catalog-replicas is %d; it has to be from 0 to %d", c.Replicas, deployment.MaxReplicas))
 	}
 	if limit, err := resource.ParseQuantity(c.MemoryLimit); err != nil || limit.Sign() < 0 {
-		problems = append(problems, fmt.Errorf("--registry-memory-limit is %q, which is no quantity of bytes; write it as 1Gi, or 0 for none", c.MemoryLimit))
+		problems = append(problems, fmt.Errorf("--registry-memory-limit is %q, which is not a number of bytes; write it as 1Gi, or 0 for none", c.MemoryLimit))
 	}
 	if !image.IsReference(c.RegistryImage) {
 		problems = append(problems, fmt.Errorf("--registry-image is %q, which names no image; write it as repository:tag or repository@digest", c.RegistryImage))

@@ -83,7 +83,7 @@ func servingOn(err error, version string) error {
 	if version == "" {
 		return err
 	}
-	return fmt.Errorf("%w; the last good content is served on", err)
+	return fmt.Errorf("%w; the last valid content is still served", err)
 }
 
 // find reads the metadata of a ConfigMap that a field refers to. It labels the ConfigMap, so that
@@ -156,7 +156,7 @@ func check(content *corev1.ConfigMap) error {
 	case err != nil:
 		return fmt.Errorf("ConfigMap %s/%s of spec.configMap: %w", content.Namespace, content.Name, err)
 	case len(catalog.Packages) == 0:
-		return fmt.Errorf("ConfigMap %s/%s of spec.configMap holds no package; add one", content.Namespace, content.Name)
+		return fmt.Errorf("ConfigMap %s/%s of spec.configMap contains no packages; add one", content.Namespace, content.Name)
 	default:
 		return nil
 	}

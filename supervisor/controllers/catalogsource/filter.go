@@ -49,7 +49,7 @@ func (r *runner) filter(ctx context.Context, source *operatorsv1alpha1.CatalogSo
 	if _, given := source.Annotations[api.AnnotationCatalogFilter]; !given {
 		return "", runResult{}
 	}
-	err := error(&filterError{"cannot be followed, since the replicas run the image as it is; set spec.grpcPodConfig.extractContent, or remove the annotation"})
+	err := error(&filterError{"cannot be applied, because the replicas run the image unchanged; set spec.grpcPodConfig.extractContent, or remove the annotation"})
 	if deployment.RunsRegistry(source, &r.config.Settings) {
 		text, err = r.configMaps.selection(ctx, source)
 	}
@@ -75,7 +75,7 @@ func (c *configMaps) selection(ctx context.Context, source *operatorsv1alpha1.Ca
 	if len(validation.IsDNS1123Subdomain(value)) > 0 {
 		text, err := readSelection(value, source.Spec.Image)
 		if err != nil {
-			return "", &filterError{fmt.Sprintf("is neither the name of a ConfigMap nor a selection: %v; correct it, or name a ConfigMap that holds a selection", err)}
+			return "", &filterError{fmt.Sprintf("is neither the name of a ConfigMap nor a selection: %v; correct it, or name a ConfigMap that contains a selection", err)}
 		}
 		return text, nil
 	}
@@ -98,7 +98,7 @@ func (c *configMaps) selection(ctx context.Context, source *operatorsv1alpha1.Ca
 		next.selection, err = readSelection(text, source.Spec.Image)
 	}
 	if err != nil {
-		next.err = &filterError{fmt.Sprintf("names ConfigMap %s, which holds no selection: %v; correct it", key, err)}
+		next.err = &filterError{fmt.Sprintf("names ConfigMap %s, which contains no selection: %v; correct it", key, err)}
 	}
 	c.selections.set(client.ObjectKeyFromObject(source), next)
 	return next.selection, next.err

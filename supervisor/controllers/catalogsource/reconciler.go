@@ -108,7 +108,7 @@ func (r *Reconciler) serve(ctx context.Context, source *operatorsv1alpha1.Catalo
 		return r.runner.run(ctx, source)
 	}
 	if err := r.runner.end(ctx, source); err != nil {
-		return serverFailure(fmt.Errorf("ending what ran before: %w", err)), nil
+		return serverFailure(fmt.Errorf("stopping the previous catalog: %w", err)), nil
 	}
 	return runResult{}, nil
 }

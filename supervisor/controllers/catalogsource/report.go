@@ -77,7 +77,7 @@ func (r *catalogReplicas) available() metav1.Condition {
 		c.Status, c.Reason = metav1.ConditionFalse, api.ReasonNoReplicaServes
 	}
 	if r.deployment == nil && count == 0 {
-		c.Message = "no replica has been made"
+		c.Message = "no replica has been created"
 		return c
 	}
 	c.Message = r.readyCount(count)
@@ -91,12 +91,12 @@ func (r *catalogReplicas) available() metav1.Condition {
 		c.Message += "; " + l.describe()
 	}
 	if deployment.HasSelection(r.deployment) {
-		c.Message += "; a part of the catalog, by annotation " + api.AnnotationCatalogFilter
+		c.Message += "; filtered by annotation " + api.AnnotationCatalogFilter
 	}
 	if image := deployment.ImageOf(r.deployment); image != nil {
 		c.Message += "; image " + image.Reference()
 		if !image.IsFixed() {
-			c.Message += " by its tag, since its digest is not known"
+			c.Message += " by its tag, because its digest is unknown"
 		}
 	}
 	return c
@@ -138,7 +138,7 @@ func (r *catalogReplicas) progressing(now time.Time) (c metav1.Condition, t *rol
 		c.Reason, c.Message = api.ReasonAskingRegistry, r.waiting
 		return c, nil, 0
 	case isComplete(d):
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, api.ReasonRolledOut, "all replicas are as they should be"
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, api.ReasonRolledOut, "all replicas are up to date"
 		return c, nil, 0
 	}
 	t, next = r.rolloutProblem(now)
@@ -149,14 +149,14 @@ func (r *catalogReplicas) progressing(now time.Time) (c metav1.Condition, t *rol
 	unreachable := r.unreachable()
 	switch want := *d.Spec.Replicas; {
 	case d.Status.ObservedGeneration < d.Generation:
-		c.Message = "new replicas are being made"
+		c.Message = "new replicas are being created"
 	case d.Status.UpdatedReplicas == want && d.Status.Replicas == want:
 		c.Reason, c.Message = api.ReasonStartingReplicas, fmt.Sprintf("%d of %d replicas are available", d.Status.AvailableReplicas, want)
 		if len(unreachable) > 0 {
 			c.Reason = api.ReasonReplicaLost
 		}
 	default:
-		c.Message = fmt.Sprintf("%d of %d replicas are of the newest make, %d of all are available",
+		c.Message = fmt.Sprintf("%d of %d replicas are up to date, %d replicas are available",
 			d.Status.UpdatedReplicas, want, d.Status.AvailableReplicas)
 	}
 	for _, l := range unreachable {
@@ -171,9 +171,9 @@ func (r *catalogReplicas) rolloutProblem(now time.Time) (found *rolloutProblem, 
 	for i := range r.deployment.Status.Conditions {
 		c := &r.deployment.Status.Conditions[i]
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			remedy := "; change what forbids it, or the CatalogSource"
+			remedy := "; change the quota, policy or webhook that refuses it, or the CatalogSource"
 			if refusal.Of(c.Message) == refusal.PodSecurityViolated {
-				remedy = "; set spec.grpcPodConfig.securityContextConfig: restricted, or let the namespace allow more"
+				remedy = "; set spec.grpcPodConfig.securityContextConfig: restricted, or relax the PodSecurity level of the namespace"
 			}
 			return &rolloutProblem{c.Reason, c.Message + remedy}, 0
 		}
@@ -221,7 +221,7 @@ func (r *catalogReplicas) starting() []*corev1.Pod {
 func podProblem(pod *corev1.Pod, content string, now time.Time) (t *rolloutProblem, next time.Duration) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &rolloutProblem{c.Reason, fmt.Sprintf("pod %s: %s; make room for it or change spec.grpcPodConfig", pod.Name, c.Message)}, 0
+			return &rolloutProblem{c.Reason, fmt.Sprintf("pod %s: %s; add node capacity, or change spec.grpcPodConfig", pod.Name, c.Message)}, 0
 		}
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {

@@ -104,7 +104,7 @@ func TestAvailable(t *testing.T) {
 		pods       []*corev1.Pod
 		want       string
 	}{
-		{"nothing yet", nil, nil, "False NoReplicaServes no replica has been made"},
+		{"nothing yet", nil, nil, "False NoReplicaServes no replica has been created"},
 		{"starting", rolling(), []*corev1.Pod{replica("a")}, "False NoReplicaServes 0 of 2 replicas are ready" + image},
 		{"one", rolling(), []*corev1.Pod{replica("a", serving), replica("b")}, "True ReplicasServe 1 of 2 replicas are ready: a on node-a" + image},
 		{"all", rolling(complete), []*corev1.Pod{replica("b", serving), replica("a", serving)}, "True ReplicasServe 2 of 2 replicas are ready: a on node-a, b on node-b" + image},
@@ -124,11 +124,11 @@ func TestAvailable(t *testing.T) {
 		{
 			"one lost", rolling(shortOne),
 			[]*corev1.Pod{replica("a", serving), replica("b", silent)},
-			"True ReplicasServe 1 of 2 replicas are ready: a on node-a; b on node-b does not answer since 2026-03-01T11:59:00Z and was taken out of the Service" + image,
+			"True ReplicasServe 1 of 2 replicas are ready: a on node-a; b on node-b has not answered since 2026-03-01T11:59:00Z and was removed from the Service" + image,
 		},
 		{
 			"by tag", rolling(func(d *appsv1.Deployment) { delete(d.Annotations, api.AnnotationImageDigest) }), nil,
-			"False NoReplicaServes 0 of 2 replicas are ready; image shops/shop:1 by its tag, since its digest is not known",
+			"False NoReplicaServes 0 of 2 replicas are ready; image shops/shop:1 by its tag, because its digest is unknown",
 		},
 	} {
 		c := (&catalogReplicas{deployment: tt.deployment, pods: tt.pods}).available()
@@ -151,13 +151,13 @@ func TestProgressing(t *testing.T) {
 		next       time.Duration
 	}{
 		{reason: "nothing yet", want: "True AskingRegistry asking"},
-		{reason: "complete", deployment: rolling(complete), want: "False RolledOut all replicas are as they should be"},
-		{reason: "not noticed", deployment: rolling(complete, func(d *appsv1.Deployment) { d.Generation = 2 }), want: "True RollingOut new replicas are being made"},
+		{reason: "complete", deployment: rolling(complete), want: "False RolledOut all replicas are up to date"},
+		{reason: "not noticed", deployment: rolling(complete, func(d *appsv1.Deployment) { d.Generation = 2 }), want: "True RollingOut new replicas are being created"},
 		{
 			reason: "a replica was lost", deployment: rolling(complete, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }),
 			want: "True StartingReplicas 1 of 2 replicas are available",
 		},
-		{reason: "under way", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available"},
+		{reason: "under way", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available"},
 		{reason: "pull", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("ErrImagePull", pull))}, want: pullProblem},
 		{
 			reason: "pull again says the same", deployment: rolling(), want: pullProblem,
@@ -190,8 +190,8 @@ func TestProgressing(t *testing.T) {
 			reason: "cannot be made", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("CreateContainerError", "no such user"))},
 			want: "False CreateContainerError pod a: container registry-server: no such user; check that image shops/shop:1 can be run",
 		},
-		{reason: "is being made", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("ContainerCreating", ""))}, want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available"},
-		{reason: "starting", deployment: rolling(), pods: []*corev1.Pod{replica("a", since(0))}, next: time.Minute, want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available"},
+		{reason: "is being made", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("ContainerCreating", ""))}, want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available"},
+		{reason: "starting", deployment: rolling(), pods: []*corev1.Pod{replica("a", since(0))}, next: time.Minute, want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available"},
 		{
 			reason: "port closed", deployment: rolling(), pods: []*corev1.Pod{replica("a", since(2))},
 			want: "False NotServing pod a runs but does not answer health checks at port 50051; check that image shops/shop:1 serves a catalog there, and the pod's log",
@@ -206,7 +206,7 @@ func TestProgressing(t *testing.T) {
 		},
 		{
 			reason: "lost in a roll-out", deployment: rolling(), pods: []*corev1.Pod{replica("a", silent)},
-			want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available; waiting for node node-a: replica a does not answer; it is replaced when the node is NotReady",
+			want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available; waiting for node node-a: replica a does not answer; it is replaced when the node is NotReady",
 		},
 		{
 			reason: "has just ceased to answer", deployment: rolling(shortOne), pods: []*corev1.Pod{replica("b", since(60), unready(20))}, next: 40 * time.Second,
@@ -217,13 +217,13 @@ func TestProgressing(t *testing.T) {
 			want: "False NotServing pod b runs but does not answer health checks at port 50051; check that image shops/shop:1 serves a catalog there, and the pod's log",
 		},
 		{
-			reason: "old and leaving replicas do not matter", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available",
+			reason: "old and leaving replicas do not matter", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available",
 			pods: []*corev1.Pod{replica("a", older, waits("ErrImagePull", pull)), replica("b", going, waits("ErrImagePull", pull))},
 		},
 		{
 			reason: "forbidden", deployment: rolling(func(d *appsv1.Deployment) {
 				d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota"}}
-			}), want: "False FailedCreate exceeded quota; change what forbids it, or the CatalogSource",
+			}), want: "False FailedCreate exceeded quota; change the quota, policy or webhook that refuses it, or the CatalogSource",
 		},
 		{
 			reason: "not restricted", deployment: rolling(func(d *appsv1.Deployment) {
@@ -232,10 +232,10 @@ func TestProgressing(t *testing.T) {
 					Message: `pods "shop-1" is forbidden: violates PodSecurity "restricted:latest"`,
 				}}
 			}), want: `False FailedCreate pods "shop-1" is forbidden: violates PodSecurity "restricted:latest"; ` +
-				"set spec.grpcPodConfig.securityContextConfig: restricted, or let the namespace allow more",
+				"set spec.grpcPodConfig.securityContextConfig: restricted, or relax the PodSecurity level of the namespace",
 		},
 		{
-			reason: "no room", deployment: rolling(), want: "False Unschedulable pod a: 0/3 nodes are available; make room for it or change spec.grpcPodConfig",
+			reason: "no room", deployment: rolling(), want: "False Unschedulable pod a: 0/3 nodes are available; add node capacity, or change spec.grpcPodConfig",
 			pods: []*corev1.Pod{replica("a", func(p *corev1.Pod) {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"}}
 			})},

@@ -57,7 +57,7 @@ func TestDeriveHosted(t *testing.T) {
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason: "RegistryServerError",
 				Message: "the catalog's content could not be read: i/o timeout; its pods are ready: " +
-					"see that NetworkPolicies let the supervisor reach them at port 50051, and that it runs in the pod network",
+					"check that NetworkPolicies allow the supervisor to reach them at port 50051, and that the supervisor runs in the pod network",
 				RegistryServiceStatus: service, Conditions: []metav1.Condition{shown},
 				GRPCConnectionState: &operatorsv1alpha1.GRPCConnectionState{Address: address, LastObservedState: "TRANSIENT_FAILURE"},
 			},
@@ -174,7 +174,7 @@ func TestDeriveHosted(t *testing.T) {
 				Conditions: []metav1.Condition{
 					{
 						Type: api.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "SpecInvalid", ObservedGeneration: 2, LastTransitionTime: at(9),
-						Message: "the catalog is not used while the spec is invalid; its running replicas are left alone",
+						Message: "the catalog is not used while the spec is invalid; its running replicas are not changed",
 					},
 					{
 						Type: api.ConditionProgressing, Status: metav1.ConditionFalse, Reason: "SpecInvalid", ObservedGeneration: 2, LastTransitionTime: at(2),

@@ -41,7 +41,7 @@ func (r *runner) run(ctx context.Context, source *operatorsv1alpha1.CatalogSourc
 	}
 	view := &catalogReplicas{source: source, deployment: o.Deployment, pods: o.pods, nodes: o.Nodes}
 	if !deployment.IsConfigMap(source) {
-		view.waiting = "asking the registry what image " + source.Spec.Image + " is"
+		view.waiting = "asking the registry for the digest of image " + source.Spec.Image
 	}
 	content, ready, h := r.content(ctx, view)
 	reachable := false
@@ -148,8 +148,8 @@ func (r *runner) reportScaling(in *deployment.Input, all []*unstructured.Unstruc
 		}
 		if undone := in.UndoneScaling(wanted); undone != "" {
 			r.recorder.Eventf(reference(in.Source), nil, corev1.EventTypeWarning, "ScalingUndone", "Host", "%s",
-				api.EventNote("Deployment "+wanted.GetName()+" was set back "+undone+
-					"; if a HorizontalPodAutoscaler had scaled it, allow the supervisor to list horizontalpodautoscalers of API group autoscaling, which it may not"))
+				api.EventNote("Deployment "+wanted.GetName()+" was reset "+undone+
+					"; if a HorizontalPodAutoscaler scales it, grant the supervisor permission to list horizontalpodautoscalers of API group autoscaling"))
 		}
 	}
 }
@@ -184,7 +184,7 @@ func (r *runner) describe(h runResult, view *catalogReplicas) runResult {
 	if t != nil {
 		message := t.message
 		if available.Status == metav1.ConditionTrue {
-			message += "; what served before serves on"
+			message += "; the previous replicas still serve"
 		}
 		problem := serverProblem(errors.New(message))
 		problem.shownInProgressing = true

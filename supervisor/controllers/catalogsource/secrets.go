@@ -68,7 +68,7 @@ func (s *secretChecker) read(ctx context.Context, source *operatorsv1alpha1.Cata
 			return "", err //nolint:wrapcheck // names the object
 		}
 		if secret.Problem != "" {
-			return fmt.Sprintf("spec.secrets names Secret %s, which %s; it is not used: create it of type kubernetes.io/dockerconfigjson, or remove it from spec.secrets",
+			return fmt.Sprintf("spec.secrets names Secret %s, which %s; the supervisor does not use it: create it with type kubernetes.io/dockerconfigjson, or remove it from spec.secrets",
 				key, secret.Problem), nil
 		}
 	}

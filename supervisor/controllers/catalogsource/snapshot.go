@@ -53,7 +53,7 @@ func (c *configMaps) ensureCopy(ctx context.Context, source *operatorsv1alpha1.C
 		return "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
 	if !isOwnedBy(there, source) || there.DeletionTimestamp != nil {
-		return "", fmt.Errorf("ConfigMap %s, a copy of %s, is there and has another owner, or is being deleted; delete it", key, client.ObjectKeyFromObject(content))
+		return "", fmt.Errorf("ConfigMap %s, a copy of %s, has another owner or is being deleted; delete it", key, client.ObjectKeyFromObject(content))
 	}
 	return key.Name, nil
 }

@@ -69,7 +69,7 @@ func hadNoService(source *operatorsv1alpha1.CatalogSource, state catalogs.State,
 // suspended returns the conditions of a catalog while its spec is invalid, as far as it has them.
 func suspended(source *operatorsv1alpha1.CatalogSource) []metav1.Condition {
 	all := []metav1.Condition{
-		{Type: api.ConditionAvailable, Message: "the catalog is not used while the spec is invalid; its running replicas are left alone"},
+		{Type: api.ConditionAvailable, Message: "the catalog is not used while the spec is invalid; its running replicas are not changed"},
 		{Type: api.ConditionProgressing, Message: "nothing is changed while the spec is invalid"},
 	}
 	for i := range all {
@@ -135,7 +135,7 @@ func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *
 	case !catalogs.Hosted(source):
 		return "; check spec.address " + source.Spec.Address + " and that the catalog serves there"
 	case apimeta.IsStatusConditionTrue(h.conditions, api.ConditionAvailable):
-		return fmt.Sprintf("; its pods are ready: see that NetworkPolicies let the supervisor reach them at port %d, and that it runs in the pod network", catalogs.Port)
+		return fmt.Sprintf("; its pods are ready: check that NetworkPolicies allow the supervisor to reach them at port %d, and that the supervisor runs in the pod network", catalogs.Port)
 	default:
 		return ""
 	}

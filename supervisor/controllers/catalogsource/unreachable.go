@@ -48,7 +48,7 @@ func (r *catalogReplicas) onNotReadyNode(pod *corev1.Pod) bool {
 // text stays constant.
 func (l unreachableReplica) describe() string {
 	since := findPodCondition(l.pod, corev1.PodReady).LastTransitionTime.UTC().Format(time.RFC3339)
-	return l.pod.Name + " on " + l.pod.Spec.NodeName + " does not answer since " + since + " and was taken out of the Service"
+	return l.pod.Name + " on " + l.pod.Spec.NodeName + " has not answered since " + since + " and was removed from the Service"
 }
 
 // nextStep describes what happens next.

@@ -79,7 +79,7 @@ func TestBadInput(t *testing.T) {
 	}{
 		"NoDeployments": {func(o *phase.Input) {
 			o.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil
-		}, broken, "InvalidInstallStrategy", []string{"spec.install.spec.deployments is empty", "list what the operator runs as"}},
+		}, broken, "InvalidInstallStrategy", []string{"spec.install.spec.deployments is empty", "add at least one Deployment"}},
 		"UnnamedDeployment": {func(o *phase.Input) {
 			o.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = ""
 		}, broken, "InvalidInstallStrategy", []string{"spec.install.spec.deployments[0].name", "give each Deployment a name of its own"}},
@@ -92,7 +92,7 @@ func TestBadInput(t *testing.T) {
 		"PermissionsNotGranted": {
 			needing(cluster{Accounts: account, RBAC: grants}, asksFor), pending, "RequirementsNotMet", []string{
 				"ServiceAccount boiler: the service account lacks 1 of 2 policy rules, first namespaced rule:", `"delete"`, `"pods"`,
-				"give it a role with them", "see in the InstallPlan why it has none",
+				"grant it a role with these rules", "see the InstallPlan for the cause",
 			},
 		},
 		"WebhooksOfOneName": {servingWith(func(csv *operatorsv1alpha1.ClusterServiceVersion) {
@@ -126,7 +126,7 @@ func TestBadInput(t *testing.T) {
 		"Circle": {func(o *phase.Input) {
 			o.Replacement = phase.ReplacementOf(circle[0], circle)
 			o.Replacement.Predecessor.Phase = replacing
-		}, ready, "AllRequirementsMet", []string{"spec.replaces goes round in a circle (kettle.v1, kettle.v2)", "the youngest version takes over"}},
+		}, ready, "AllRequirementsMet", []string{"spec.replaces forms a cycle (kettle.v1, kettle.v2)", "the youngest version replaces the others"}},
 		"ForeignDeployment": {func(o *phase.Input) {
 			o.CSV.Status.Phase = ready
 			desired, err := desiredDeployments(o.CSV, settings{}, func(*appsv1.Deployment) {})

@@ -66,7 +66,7 @@ func (r *reconciler) handleError(ctx context.Context, s *state, t phase.Transiti
 	if passing || !proxiesUnknown && r.errorTimes.record(client.ObjectKeyFromObject(s.CSV), s.Now, r.clock.Now()) < phase.ErrorDelay {
 		return ctrl.Result{}, err
 	}
-	logf.FromContext(ctx).Error(err, "Cannot go on, tried again", "phase", s.CSV.Status.Phase, "after", t.After.String())
+	logf.FromContext(ctx).Error(err, "Reconciliation failed, retrying", "phase", s.CSV.Status.Phase, "after", t.After.String())
 	if repeats(s.CSV, t, s.Now) {
 		return ctrl.Result{RequeueAfter: t.After}, nil
 	}

@@ -115,7 +115,7 @@ func TestTroubleAtTheEndOfAPass(t *testing.T) {
 	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
 		t.Fatal(err)
 	}
-	if want := "as before; going on fails and is tried again: " + hangs.Error(); live.Status.Message != want {
+	if want := "as before; retrying after error: " + hangs.Error(); live.Status.Message != want {
 		t.Errorf("message %q, want %q", live.Status.Message, want)
 	}
 }

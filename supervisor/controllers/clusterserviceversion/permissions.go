@@ -106,7 +106,7 @@ func accountStatus(csv *operatorsv1alpha1.ClusterServiceVersion, name string, as
 	s.UUID = string(account.UID)
 	if owner := otherOwner(csv, account, c.Others); owner != "" {
 		s.Status = operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
-		s.Message = fmt.Sprintf("the service account is owned by csv %s and would go with it", owner)
+		s.Message = fmt.Sprintf("the service account is owned by csv %s and would be deleted with it", owner)
 		return s
 	}
 	local, global := c.RBAC.granted(csv.Namespace, name)
@@ -114,7 +114,7 @@ func accountStatus(csv *operatorsv1alpha1.ClusterServiceVersion, name string, as
 	if missing := unsatisfied(s.Dependents); len(missing) > 0 {
 		s.Status = operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
 		s.Message = fmt.Sprintf("the service account lacks %d of %d policy rules, first %s; "+
-			"give it a role with them, or see in the InstallPlan why it has none", len(missing), len(s.Dependents), missing[0])
+			"grant it a role with these rules, or see the InstallPlan for the cause", len(missing), len(s.Dependents), missing[0])
 		return s
 	}
 	s.Status = operatorsv1alpha1.RequirementStatusReasonPresent

@@ -158,5 +158,5 @@ func withSource(s settings, err error) error {
 	if s.source == "" || !faulty {
 		return err
 	}
-	return fmt.Errorf("with %s, to be corrected where the fault is in it: %w", s.source, err)
+	return fmt.Errorf("with %s; correct it if it contains the error: %w", s.source, err)
 }

@@ -154,7 +154,7 @@ func crdStatus(
 	if crd == nil {
 		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotPresent, "CRD is not present"
 		if !strings.Contains(d.Name, ".") {
-			s.Message += ", and cannot be: write its name in spec.customresourcedefinitions as plural.group"
+			s.Message += "; write its name in spec.customresourcedefinitions as plural.group"
 		}
 		return s
 	}
@@ -207,7 +207,7 @@ func ownedAPIServices(csv *operatorsv1alpha1.ClusterServiceVersion) []operatorsv
 		s := operatorsv1alpha1.RequirementStatus{
 			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(),
 			Status:  operatorsv1alpha1.RequirementStatusReasonNotPresent,
-			Message: fmt.Sprintf("spec.install.spec.deployments has no %q, which is to serve the API", d.DeploymentName),
+			Message: fmt.Sprintf("spec.install.spec.deployments has no %q, which should serve the API", d.DeploymentName),
 		}
 		if slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
 			func(spec operatorsv1alpha1.StrategyDeploymentSpec) bool { return spec.Name == d.DeploymentName }) {

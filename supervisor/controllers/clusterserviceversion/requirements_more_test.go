@@ -65,7 +65,7 @@ func TestOwnedAPIServices(t *testing.T) {
 	want := []operatorsv1alpha1.RequirementStatus{
 		{
 			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: "v1.milk.example.com", Status: "NotPresent",
-			Message: `spec.install.spec.deployments has no "cow", which is to serve the API`,
+			Message: `spec.install.spec.deployments has no "cow", which should serve the API`,
 		},
 		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: "v1.tea.example.com", Status: "DeploymentFound"},
 	}

@@ -31,7 +31,7 @@ func TestWrite(t *testing.T) {
 			return c.SubResource(name).Patch(ctx, o, p, opts...) //nolint:wrapcheck // of a fake
 		},
 	})
-	quota := &api.Cause{Reason: "QuotaExceeded", Remedy: "raise the quota or make room in it"}
+	quota := &api.Cause{Reason: "QuotaExceeded", Remedy: "raise the quota, or delete objects that count against it"}
 	for _, step := range []struct {
 		name   string
 		phase  operatorsv1alpha1.ClusterServiceVersionPhase

@@ -201,7 +201,7 @@ func (w writer) applyRBAC(ctx context.Context, s step, m copyTemplate, want clie
 		err = w.write(ctx, s, m, u)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("granting the operator of ClusterServiceVersion %s its rights in namespace %s: %w", m.key, s.namespace, err)
+		return nil, fmt.Errorf("granting the operator of ClusterServiceVersion %s its permissions in namespace %s: %w", m.key, s.namespace, err)
 	}
 	return found, nil
 }

@@ -87,7 +87,7 @@ func problemsByNamespace(blocked map[string]string, failures map[string]failure)
 		}
 	}
 	for namespace, what := range blocked {
-		why[namespace] = what + "; delete that one, or take the namespace out of the OperatorGroup's targets"
+		why[namespace] = what + "; delete it, or remove the namespace from the OperatorGroup's targets"
 	}
 	return why
 }

@@ -15,7 +15,7 @@ func TestProblemsByNamespace(t *testing.T) {
 		"publish a/x": {namespace: "a", times: 3, problem: "refused"}, "publish c/x": {namespace: "c", times: 2, problem: "refused"},
 	})
 	want := map[string]string{
-		"a": "refused", "b": "x is there; delete that one, or take the namespace out of the OperatorGroup's targets",
+		"a": "refused", "b": "x is there; delete it, or remove the namespace from the OperatorGroup's targets",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)

@@ -133,7 +133,7 @@ func (r reader) listCopies(ctx context.Context, key types.NamespacedName) (copie
 			continue
 		}
 		if from := found.Labels[api.LabelCopiedFrom]; from != key.Namespace {
-			taken[found.Namespace] = "a copy of the ClusterServiceVersion of that name in namespace " + from + " is there"
+			taken[found.Namespace] = "a copy of the ClusterServiceVersion with this name in namespace " + from + " exists"
 			continue
 		}
 		copies[found.Namespace] = found
@@ -144,7 +144,7 @@ func (r reader) listCopies(ctx context.Context, key types.NamespacedName) (copie
 	}
 	for i := range others.Items {
 		if other := &others.Items[i]; !isCopied(other) && other.Namespace != key.Namespace {
-			taken[other.Namespace] = "a ClusterServiceVersion of that name is installed there"
+			taken[other.Namespace] = "a ClusterServiceVersion with this name is installed there"
 		}
 	}
 	return copies, taken, nil

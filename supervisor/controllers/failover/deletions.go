@@ -149,7 +149,7 @@ func (d *deletions) deletionReason(r Replica) (Reason, string) {
 	case r.Phase == corev1.PodFailed || r.Phase == corev1.PodUnknown:
 		return Failed, fmt.Sprintf("the pod's phase is %s", r.Phase)
 	case !r.Disrupted.IsZero() && d.overdue(r.Disrupted, disruptionTime):
-		return Disrupted, "the pod was to be deleted (its condition DisruptionTarget is True) and was not"
+		return Disrupted, "the announced deletion of the pod did not happen (its condition DisruptionTarget is True)"
 	default:
 		return "", ""
 	}

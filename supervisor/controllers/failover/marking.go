@@ -109,7 +109,7 @@ func (m *marking) isCutOff() bool {
 func (m *marking) message(r Replica) string {
 	text := fmt.Sprintf("the replica on node %s does not answer while another one does", r.Node)
 	if renewed := m.Nodes[r.Node].Renewed; !renewed.IsZero() {
-		text += fmt.Sprintf("; the node's Lease was last seen to be renewed %s ago", m.Now.Sub(renewed).Truncate(time.Second))
+		text += fmt.Sprintf("; the last known renewal of the node's Lease was %s ago", m.Now.Sub(renewed).Truncate(time.Second))
 	}
 	return text
 }

@@ -26,7 +26,7 @@ func (d *deletions) nodeProblem(r Replica) (Reason, string) {
 	case !known:
 		return "", ""
 	case node.Gone:
-		return NodeGone, fmt.Sprintf("node %s does not exist any more", r.Node)
+		return NodeGone, fmt.Sprintf("node %s no longer exists", r.Node)
 	case node.Ready == corev1.ConditionTrue:
 		return "", ""
 	case node.Ready == corev1.ConditionFalse && r.Health == replicas.Serving && !d.overdue(node.Since, notReadyGrace):

@@ -42,7 +42,7 @@ func (c *crdChecker) check(ctx context.Context, live, u *unstructured.Unstructur
 		return err
 	}
 	if version := droppedVersion(before, after); version != "" {
-		return fmt.Errorf("%w: risk of data loss updating %q: new CRD removes version %s that is listed as a stored version on the existing CRD; migrate what is stored in it and take it out of status.storedVersions of the CustomResourceDefinition",
+		return fmt.Errorf("%w: risk of data loss updating %q: new CRD removes version %s that is listed as a stored version on the existing CRD; migrate the objects that are stored in this version, and remove it from status.storedVersions of the CustomResourceDefinition",
 			errUnsafe, after.Name, version)
 	}
 	if !established(live) {
@@ -157,7 +157,7 @@ func (s *crdState) olderBundle() (rollback.Bundle, error) {
 		return older, nil
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(s.csv.Object, older.Version); err != nil {
-		return rollback.Bundle{}, fmt.Errorf("%w: reading ClusterServiceVersion %s, which is gone back to: %w", errUnsafe, s.version.Name, err)
+		return rollback.Bundle{}, fmt.Errorf("%w: reading ClusterServiceVersion %s, to which the plan returns: %w", errUnsafe, s.version.Name, err)
 	}
 	return older, nil
 }

@@ -59,20 +59,20 @@ func (e *stepError) Unwrap() error { return e.err }
 
 var (
 	// errUnsupported reports that a bundle has an object of a kind that a plan must not contain.
-	errUnsupported = errors.New("a bundle may not bring objects of this kind")
+	errUnsupported = errors.New("bundles cannot contain objects of this kind")
 	// errNamesRefused reports that the API server does not serve a CustomResourceDefinition because
 	// another one has its names.
 	errNamesRefused = errors.New("its names are not accepted")
 	// errOwnerDeleted reports that the version that a plan installs was deleted.
-	errOwnerDeleted = errors.New("the ClusterServiceVersion that is to own it is gone")
+	errOwnerDeleted = errors.New("the ClusterServiceVersion that should own it no longer exists")
 	// errOtherOwner reports that an object has another owner.
-	errOtherOwner = errors.New("it is not this operator's")
+	errOtherOwner = errors.New("it does not belong to this operator")
 	// errUnsafe reports that a CustomResourceDefinition would lose data or make objects invalid.
-	errUnsafe = errors.New("the CustomResourceDefinition is left as it is")
+	errUnsafe = errors.New("the CustomResourceDefinition is not changed")
 	// errOwnRead reports that the supervisor could not read an object with its own rights.
 	errOwnRead = errors.New("reading")
 	// errSecretMissing reports that a plan refers to a Secret that its user has to create.
-	errSecretMissing = errors.New("it has to be there before the plan")
+	errSecretMissing = errors.New("it must exist before the plan")
 )
 
 // Texts of a plan's messages.

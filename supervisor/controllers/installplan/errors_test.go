@@ -58,9 +58,9 @@ func TestAdviceNamesWhoWasRefused(t *testing.T) {
 		want         string
 	}{
 		{reason: "the account applies", kind: "ConfigMap", err: forbidden, account: limited, want: "grant ServiceAccount ops/installer that right"},
-		{reason: "the supervisor reads", kind: "ConfigMap", err: fmt.Errorf("%w it: %w", errOwnRead, forbidden), account: limited, want: "the supervisor lacks that right"},
-		{reason: "the supervisor defines", kind: kindCRD, err: forbidden, account: limited, want: "the supervisor lacks that right"},
-		{reason: "there is no account", kind: "ConfigMap", err: forbidden, want: "the supervisor lacks that right"},
+		{reason: "the supervisor reads", kind: "ConfigMap", err: fmt.Errorf("%w it: %w", errOwnRead, forbidden), account: limited, want: "grant the supervisor this permission"},
+		{reason: "the supervisor defines", kind: kindCRD, err: forbidden, account: limited, want: "grant the supervisor this permission"},
+		{reason: "there is no account", kind: "ConfigMap", err: forbidden, want: "grant the supervisor this permission"},
 	} {
 		e := &execution{account: tt.account, crds: &crdApplier{}}
 		step := &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{Kind: tt.kind, Name: "a"}}

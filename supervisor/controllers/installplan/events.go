@@ -56,7 +56,7 @@ func (r *eventReporter) warned(index int, s *operatorsv1alpha1.Step, w stepWarni
 
 func (r *eventReporter) adopted(object, version string) {
 	r.recorder.Eventf(r.plan, nil, corev1.EventTypeWarning, api.ReasonObjectTakenOver, actionInstall, "%s", api.EventNote(fmt.Sprintf(
-		"%s was there before and belonged to no operator; it is now as %s brings it, and goes with it: if you need your own, give it another name", object, version)))
+		"%s existed without an owner; it now has the content of %s, and is deleted with that version: if you need your own object, create it with another name", object, version)))
 }
 
 func (r *eventReporter) invalid(message string) {

@@ -259,7 +259,7 @@ func (e *execution) checkPullSecret(ctx context.Context, u *unstructured.Unstruc
 		return "", err
 	}
 	if live == nil {
-		return "", fmt.Errorf("%w; make Secret %s with the credentials for the operator's images", errSecretMissing, key)
+		return "", fmt.Errorf("%w; create Secret %s with the credentials for the operator's images", errSecretMissing, key)
 	}
 	return operatorsv1alpha1.StepStatusPresent, nil
 }

@@ -25,7 +25,7 @@ import (
 const maxAttempts = 5
 
 // errChanged reports that an object changed between reading and writing it.
-var errChanged = errors.New("another client changes it at the same time")
+var errChanged = errors.New("another client changed it at the same time")
 
 // objectApplier applies all objects of bundles except CustomResourceDefinitions.
 type objectApplier struct {
@@ -111,12 +111,12 @@ func (a *objectApplier) checkOwners(ctx context.Context, live *unstructured.Unst
 		case sameOperator(owner, existing):
 			ours = ours || existing.GetNamespace() == owner.namespace
 		case !shared:
-			return false, fmt.Errorf("%w: %s belongs to ClusterServiceVersion %s, which is another operator's; uninstall one of the two operators, or ask the author of %s for a bundle that gives the object another name",
+			return false, fmt.Errorf("%w: %s belongs to ClusterServiceVersion %s of another operator; uninstall one of the two operators, or ask the author of %s for a bundle with another name for the object",
 				errOtherOwner, describe(live), c.NamespacedName, owner.name)
 		}
 	}
 	if ref := metav1.GetControllerOf(live); ref != nil && ref.Kind != operatorsv1alpha1.ClusterServiceVersionKind && !shared {
-		return false, fmt.Errorf("%w: %s is controlled by %s %s; delete that one, or ask the author of %s for a bundle that gives the object another name",
+		return false, fmt.Errorf("%w: %s is controlled by %s %s; delete that object, or ask the author of %s for a bundle with another name for the object",
 			errOtherOwner, describe(live), ref.Kind, ref.Name, owner.name)
 	}
 	return ours, nil
@@ -127,7 +127,7 @@ func (a *objectApplier) checkOwners(ctx context.Context, live *unstructured.Unst
 func (a *objectApplier) recreate(ctx context.Context, u, live *unstructured.Unstructured, ours bool, why string) (apply.Result, error) {
 	name := describe(live)
 	if !ours {
-		return "", fmt.Errorf("%w: %s, and %s was not made for this operator; delete it if nothing else needs it, and the plan recreates it", errOtherOwner, why, name)
+		return "", fmt.Errorf("%w: %s, and %s was not created for this operator; if nothing else needs it, delete it; the supervisor then recreates it", errOtherOwner, why, name)
 	}
 	// The preconditions exclude another object of that name.
 	err := apply.DeleteIf(ctx, a.writer, live, apply.SameVersion(live))
@@ -179,7 +179,7 @@ func checkExists(u, live *unstructured.Unstructured) error {
 	case live == nil:
 		return fmt.Errorf("%s %s was deleted: %w", u.GetKind(), u.GetName(), errChanged)
 	case live.GetDeletionTimestamp() != nil:
-		return fmt.Errorf("%s %s is being deleted; it is recreated when it is gone, which waits for its finalizers (%s)",
+		return fmt.Errorf("%s %s is being deleted; the supervisor recreates it when its finalizers are removed (%s)",
 			live.GetKind(), live.GetName(), strings.Join(live.GetFinalizers(), ", "))
 	}
 	return nil

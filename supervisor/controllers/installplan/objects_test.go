@@ -144,8 +144,8 @@ func TestAdvise(t *testing.T) {
 		{err: forbidden("exceeded quota: few, requested: count=1"), account: limited, want: "raise the quota"},
 		{err: forbidden(`admission webhook "strict.example" denied the request: no`), want: "change the policy"},
 		{err: apierrors.NewBadRequest(`ValidatingAdmissionPolicy 'strict' with binding 'strict' denied request: no`), want: "change the policy"},
-		{err: forbidden("no"), account: limited, want: "grant ServiceAccount ops/installer that right, or take spec.serviceAccountName out of OperatorGroup ops/group"},
-		{err: forbidden("no"), want: "the supervisor lacks that right: grant it"},
+		{err: forbidden("no"), account: limited, want: "grant ServiceAccount ops/installer this permission, or remove spec.serviceAccountName from OperatorGroup ops/group"},
+		{err: forbidden("no"), want: "grant the supervisor this permission"},
 		{err: apierrors.NewBadRequest("no")},
 	} {
 		got := apiErrorRemedy(tt.err, tt.account)

@@ -109,9 +109,9 @@ func (o *observer) version(ctx context.Context, name string) (*unstructured.Unst
 	case err != nil:
 		return nil, err
 	case live == nil:
-		return nil, fmt.Errorf("%w: %s was deleted before its plan was done; starting over", errOwnerDeleted, name)
+		return nil, fmt.Errorf("%w: %s was deleted before its plan was complete; the supervisor starts over", errOwnerDeleted, name)
 	case live.GetDeletionTimestamp() != nil:
-		return nil, fmt.Errorf("%w: %s is being deleted before its plan was done; starting over", errOwnerDeleted, name)
+		return nil, fmt.Errorf("%w: %s is being deleted before its plan was complete; the supervisor starts over", errOwnerDeleted, name)
 	case live.GetLabels()[operatorsv1alpha1.CopiedLabelKey] != "":
 		return nil, &copyError{namespace: o.namespace, csv: name, from: live.GetLabels()[operatorsv1alpha1.CopiedLabelKey]}
 	}

@@ -58,7 +58,7 @@ func (o *owners) confirm(ctx context.Context, csv string) error {
 		return err
 	}
 	if was := o.byName[csv]; was != nil && was.reference.UID != live.GetUID() {
-		return fmt.Errorf("%w: %s was deleted and made again before its plan was done; starting over", errOwnerDeleted, csv)
+		return fmt.Errorf("%w: %s was deleted and recreated before its plan was complete; the supervisor starts over", errOwnerDeleted, csv)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ type copyError struct{ namespace, csv, from string }
 
 // Error states which namespace has the original, and how the plan continues.
 func (e *copyError) Error() string {
-	return fmt.Sprintf("ClusterServiceVersion %s/%s is only a copy: the operator is installed in namespace %s and serves this one; uninstall it there, or take this namespace out of the targets of its OperatorGroup, or delete the Subscription here",
+	return fmt.Sprintf("ClusterServiceVersion %s/%s is a copy: the operator is installed in namespace %s and also serves this namespace; uninstall it there, remove this namespace from the targets of its OperatorGroup, or delete the Subscription here",
 		e.namespace, e.csv, e.from)
 }
 
@@ -163,7 +163,7 @@ func checkOwnedCRDs(u *unstructured.Unstructured, namespace string, installed []
 		for _, o := range owned {
 			described, _ := o.(map[string]any)
 			if name, _ := described["name"].(string); name != "" && other.OwnsCRD(name) {
-				return fmt.Errorf("%w: pre-existing CRD owners found for owned CRD(s) of dependent CSV %s: %s is owned by ClusterServiceVersion %s; uninstall that operator, or take back the Subscription that asks for this one",
+				return fmt.Errorf("%w: pre-existing CRD owners found for owned CRD(s) of dependent CSV %s: %s is owned by ClusterServiceVersion %s; uninstall that operator, or delete the Subscription of this operator",
 					errOtherOwner, u.GetName(), name, other.Name)
 			}
 		}

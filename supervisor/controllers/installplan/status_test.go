@@ -101,7 +101,7 @@ func TestTerminal(t *testing.T) {
 
 func TestStepErrorNamesTheStep(t *testing.T) {
 	step := planOf(phaseInstalling, true, "").Status.Plan[0]
-	if got := (&stepError{step: step, err: errUnsupported}).Error(); !strings.Contains(got, "error applying ConfigMap settings of lamp.v1: a bundle may not bring") {
+	if got := (&stepError{step: step, err: errUnsupported}).Error(); !strings.Contains(got, "error applying ConfigMap settings of lamp.v1: bundles cannot contain") {
 		t.Error(got)
 	}
 	step.Resource.Group, step.Resource.Kind = "gone.example", "Gone"

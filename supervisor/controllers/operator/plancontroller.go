@@ -24,7 +24,7 @@ type planReconciler struct {
 	cache client.Reader
 	// removed holds the plans whose label was removed, by Subscription. If another client restores
 	// the label, the controller does not remove it again. Otherwise, both would write without end.
-	mu       sync.Mutex
+	mu      sync.Mutex
 	removed map[types.NamespacedName]map[types.UID]bool
 }
 

@@ -30,8 +30,8 @@ func TestRefusedWrites(t *testing.T) {
 		refusal error
 		want    error
 	}{
-		"the namespace goes": {refusal: terminating},
-		"a right is missing": {refusal: forbidden, want: forbidden},
+		"the namespace goes":      {refusal: terminating},
+		"a permission is missing": {refusal: forbidden, want: forbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()

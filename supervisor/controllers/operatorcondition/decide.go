@@ -118,8 +118,8 @@ func (d *decision) addOtherOwner(kind string, o client.Object) {
 	if d.otherOwners != "" {
 		d.otherOwners += "; "
 	}
-	d.otherOwners += fmt.Sprintf("%s %s/%s was not made for this OperatorCondition and is left as it is; "+
-		"until it is deleted or renamed the operator may not be able to report conditions", kind, o.GetNamespace(), o.GetName())
+	d.otherOwners += fmt.Sprintf("%s %s/%s was not created for this OperatorCondition and is not changed; "+
+		"until it is deleted, the operator may be unable to report conditions", kind, o.GetNamespace(), o.GetName())
 }
 
 // owns reports whether an OperatorCondition with this name owns an object, no matter which

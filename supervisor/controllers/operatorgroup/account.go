@@ -34,8 +34,8 @@ func setAccount(want *operatorsv1.OperatorGroupStatus, o statusInput, now time.T
 			Type:   operatorsv1.OperatorGroupServiceAccountCondition,
 			Status: metav1.ConditionTrue,
 			Reason: operatorsv1.OperatorGroupServiceAccountReason,
-			Message: fmt.Sprintf("ServiceAccount %s not found; create it in namespace %s, or take spec.serviceAccountName out: "+
-				"nothing is installed in the namespace until then", name, o.Group.Namespace),
+			Message: fmt.Sprintf("ServiceAccount %s not found; create it in namespace %s, or remove spec.serviceAccountName: "+
+				"the supervisor installs nothing in the namespace until then", name, o.Group.Namespace),
 			ObservedGeneration: o.Group.Generation,
 			LastTransitionTime: metav1.NewTime(now),
 		})

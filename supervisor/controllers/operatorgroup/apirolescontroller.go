@@ -97,7 +97,7 @@ func (r *apiRolesReconciler) ensure(ctx context.Context, csv *operatorsv1alpha1.
 }
 
 func (r *apiRolesReconciler) reportOtherOwner(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, s providedAPI, name string) {
-	message := fmt.Sprintf("ClusterRole %s is needed for users of API %s and has another owner; it is left as it is: "+
+	message := fmt.Sprintf("ClusterRole %s is needed for users of API %s and has another owner; the supervisor does not change it: "+
 		"rename or delete it, or grant access to the API in another way", name, s.API)
 	logf.FromContext(ctx).Info("Kept a ClusterRole of another owner", "clusterRole", name, "api", s.API.String())
 	r.events.Eventf(csv.DeepCopy(), nil, corev1.EventTypeWarning, ForeignRoleReason, "ProvideRoles", "%s", message)

@@ -67,7 +67,7 @@ func setMultiple(want *operatorsv1.OperatorGroupStatus, o statusInput, now time.
 		Type:   operatorsv1.MutlipleOperatorGroupCondition,
 		Status: metav1.ConditionTrue,
 		Reason: operatorsv1.MultipleOperatorGroupsReason,
-		Message: fmt.Sprintf("namespace %s has other OperatorGroups too (%s); no operator is installed in it until one is left",
+		Message: fmt.Sprintf("namespace %s has other OperatorGroups (%s); the supervisor installs no operators in it until only one is left",
 			o.Group.Namespace, strings.Join(others, ", ")),
 		ObservedGeneration: o.Group.Generation,
 		LastTransitionTime: metav1.NewTime(now),

@@ -45,7 +45,7 @@ func targets(spec operatorsv1.OperatorGroupSpec, namespaces []namespace) ([]stri
 func explicitTargets(names []string) ([]string, error) {
 	if slices.Contains(names, corev1.NamespaceAll) {
 		return nil, errors.New("spec.targetNamespaces: contains an empty name; " +
-			"leave the whole list out to target all namespaces")
+			"remove the list to target all namespaces")
 	}
 	sorted := slices.Sorted(slices.Values(names))
 	return slices.Compact(sorted), nil

@@ -149,13 +149,13 @@ func versionCondition(g groups, d *decision, p *operatorsv1alpha1.InstallPlan) o
 	csv := d.present.current
 	message := fmt.Sprintf("clusterserviceversion %s is in phase %s: %s", csv.Name, csv.Status.Phase, csv.Status.Message)
 	if d.install == nil && d.next != nil && d.next.Bundle != csv.Name {
-		message += fmt.Sprintf("; %s is available and will be installed once %s is well", d.next.Bundle, csv.Name)
+		message += fmt.Sprintf("; %s is available and will be installed once %s is healthy", d.next.Bundle, csv.Name)
 		message += g.failForwardHint(csv)
 	}
 	if d.withdraw != nil {
-		message += "; it is being withdrawn, since the Subscription is pinned to " + pinOf(d.subscription)
+		message += "; the supervisor deletes it, because the Subscription is pinned to " + pinOf(d.subscription)
 	} else if p != nil && csv.Status.Phase == operatorsv1alpha1.CSVPhasePending {
-		message += fmt.Sprintf("; status.requirementStatus names what is missing; delete InstallPlan %s to have its parts applied again", p.Name)
+		message += fmt.Sprintf("; see status.requirementStatus for the missing requirements; to apply the objects of the plan again, delete InstallPlan %s", p.Name)
 	}
 	return isTrue(api.ConditionVersionUnhealthy, string(csv.Status.Reason), message)
 }
@@ -207,13 +207,13 @@ func planConditions(p *operatorsv1alpha1.InstallPlan) []operatorsv1alpha1.Subscr
 	}
 	message := cmp.Or(p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message, p.Status.Message)
 	if stage.Reason == operatorsv1alpha1.InstallPlanFailed {
-		message = "another client set the InstallPlan to Failed; its status does not say why"
+		message = "another client set the phase of the InstallPlan to Failed, without a message"
 	}
 	return []operatorsv1alpha1.SubscriptionCondition{isTrue(kind, stage.Reason, message)}
 }
 
 // remedyUnavailable is what to do while a catalog does not answer.
-const remedyUnavailable = "what is installed stays, and the resolution continues when the catalog answers: the status of its CatalogSource and its pods state what is wrong"
+const remedyUnavailable = "installed operators stay, and the resolution continues when the catalog answers: see the status of the CatalogSource and of its pods"
 
 // blocked returns the condition with the exact reason of an error, and what to do about it.
 func blocked(err error) operatorsv1alpha1.SubscriptionCondition {

@@ -46,7 +46,7 @@ type digest struct {
 
 // errContentUnknown reports that a catalog has no manifests for a bundle that was chosen from it.
 // Only an inconsistent catalog causes this.
-var errContentUnknown = errors.New("the catalog holds no manifests for it")
+var errContentUnknown = errors.New("the catalog has no manifests for it")
 
 // errCatalogTimeout reports that a catalog does not return its bundles in time.
 var errCatalogTimeout = errors.New("the catalog does not answer in time")
@@ -176,7 +176,7 @@ func (r *contentReader) digestOf(ctx context.Context, m bundleKey) digest {
 		}
 	}
 	if err != nil && (ctx.Err() != nil || status.Code(err) == codes.DeadlineExceeded) {
-		err = fmt.Errorf("reading bundle %s of package %s from catalogsource %s: %w; it is asked again every %s: see that its pods are well and not overloaded",
+		err = fmt.Errorf("reading bundle %s of package %s from catalogsource %s: %w; the supervisor retries every %s: check that its pods are ready and not overloaded",
 			m.name, m.pkg, m.catalog, errCatalogTimeout, retryAfter)
 	}
 	return digest{err: err}

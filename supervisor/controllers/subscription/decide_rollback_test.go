@@ -145,7 +145,7 @@ func TestPinCondition(t *testing.T) {
 
 	o = observed(read(t), back).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", failed, replaces("lamp.v1"))})
 	c = statusOf(o, decided(t, o)[0], nil, at(1)).GetCondition(api.ConditionVersionUnhealthy)
-	if !strings.Contains(c.Message, "it is being withdrawn, since the Subscription is pinned to lamp.v1") {
+	if !strings.Contains(c.Message, "the supervisor deletes it, because the Subscription is pinned to lamp.v1") {
 		t.Errorf("condition %+v", c)
 	}
 }

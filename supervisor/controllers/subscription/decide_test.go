@@ -150,7 +150,7 @@ func TestDecide(t *testing.T) {
 		{reason: "a version waits that the catalog does not have", sub: lamp, csvs: list{version("lamp.v7", "lamp", pending)}, says: "waiting for lamp.v7 in phase Pending"},
 		{reason: "a version failed", sub: lamp, csvs: list{version("lamp.v1", "lamp", failed, once(succeeded))}, says: "waiting for lamp.v1 in phase Failed"},
 		{reason: "the version to start with", sub: from1, install: "lamp.v1", says: "install lamp.v1"},
-		{reason: "no manifests at all", sub: subscription("my-husk", "husk"), says: "planning failed", err: "bundle husk.v1 of package husk cannot be installed: the catalog holds no manifests for it"},
+		{reason: "no manifests at all", sub: subscription("my-husk", "husk"), says: "planning failed", err: "bundle husk.v1 of package husk cannot be installed: the catalog has no manifests for it"},
 		{reason: "an unknown package", sub: subscription("my-gone", "gone"), says: "resolution failed", err: "no operators found in package gone"},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {

@@ -64,17 +64,17 @@ func (s uninstallStep) conditions(sub *operatorsv1alpha1.Subscription, now metav
 // objects, so that it may be interrupted anywhere.
 func nextUninstallStep(o *observation, sub *operatorsv1alpha1.Subscription, now time.Time) uninstallStep {
 	if sub.Spec == nil || !uninstalls(sub) {
-		return uninstallStep{kept: "annotation " + api.AnnotationOnDelete + " does not ask for it any more"}
+		return uninstallStep{kept: "annotation " + api.AnnotationOnDelete + " no longer requests it"}
 	}
 	if other := remainingOwner(o.subscriptions, sub); other != nil {
-		return uninstallStep{kept: "subscription " + other.Name + " keeps package " + sub.Spec.Package}
+		return uninstallStep{kept: "subscription " + other.Name + " also uses package " + sub.Spec.Package}
 	}
 	needs := dependencies{o}
 	mine := needs.versionsOf(sub)
 	rest := without(o.versions, mine)
 	if by, what := needs.required(mine, rest); by != nil && !cleanupBegun(sub, mine) {
-		return uninstallStep{}.waitingFor(api.ReasonStillRequired, "clusterserviceversion %s requires %s, which only %s gives it; delete that operator too, "+
-			"or remove annotation %s, and this one stays installed", by.Name, what, namesOf(mine), api.AnnotationOnDelete)
+		return uninstallStep{}.waitingFor(api.ReasonStillRequired, "clusterserviceversion %s requires %s, which only %s provides; uninstall the operator that requires it too, "+
+			"or remove annotation %s to keep this operator", by.Name, what, namesOf(mine), api.AnnotationOnDelete)
 	}
 	text, recorded := sub.Annotations[api.AnnotationUninstalls]
 	dependents := strings.Split(text, ",")
@@ -128,7 +128,7 @@ func deletePlans(o *observation, sub *operatorsv1alpha1.Subscription, dependents
 			if now.Before(limit) {
 				step.next = limit
 			}
-			step = step.waitingFor(api.ReasonWaitingOnInstallPlan, "InstallPlan %s, which installs %s, is being carried out; waiting for its end",
+			step = step.waitingFor(api.ReasonWaitingOnInstallPlan, "waiting for InstallPlan %s, which installs %s",
 				p.Name, plansteps.VersionOf(p, sub.Spec.Package))
 		case !shared:
 			step.plans = append(step.plans, p)
@@ -164,7 +164,7 @@ func deleteDependents(needs dependencies, sub *operatorsv1alpha1.Subscription, n
 		return step
 	}
 	slices.Sort(left)
-	return step.waitingFor(api.ReasonWaitingOnDependencies, "waiting for what it needed and nobody else does: subscription %s", strings.Join(left, ", "))
+	return step.waitingFor(api.ReasonWaitingOnDependencies, "waiting for the removal of unused dependencies: subscription %s", strings.Join(left, ", "))
 }
 
 func namesOf(csvs []*operatorsv1alpha1.ClusterServiceVersion) string {

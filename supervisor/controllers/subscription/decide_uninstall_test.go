@@ -200,7 +200,7 @@ func TestNextUninstallStep(t *testing.T) {
 		{step: "not what it never needed", subs: subs{gone, bulb}, csvs: versions{v1, version("bulb.v1", "bulb", succeeded)}, want: "note ''"},
 		{
 			step: "when it is gone, what it needed goes", subs: subs{subscription("my-lamp", "lamp", deleted("bulb")), bulb}, csvs: versions{version("bulb.v1", "bulb", succeeded)},
-			want: "delete subscription bulb, WaitingOnDependencies waiting for what it needed and nobody else does: subscription bulb",
+			want: "delete subscription bulb, WaitingOnDependencies waiting for the removal of unused dependencies: subscription bulb",
 		},
 		{
 			step: "both of which one needs the other", subs: subs{subscription("my-lamp", "lamp", deleted("bulb,wire")), bulb, subscription("wire", "wire", generated)},

@@ -47,7 +47,7 @@ func announceStatus(ctx context.Context, emitter events.EventRecorder, adopts bo
 		}
 	}
 	if adopts && before.Status.CurrentCSV == "" {
-		emitter.Eventf(after, nil, corev1.EventTypeNormal, "Adopted", "Resolve", "%s was there already and belongs to this Subscription from now on", after.Status.CurrentCSV)
+		emitter.Eventf(after, nil, corev1.EventTypeNormal, "Adopted", "Resolve", "%s existed already and now belongs to this Subscription", after.Status.CurrentCSV)
 		return
 	}
 	if before.Status.InstalledCSV != after.Status.InstalledCSV && after.Status.InstalledCSV != "" {

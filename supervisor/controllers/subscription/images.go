@@ -101,7 +101,7 @@ func (m *missingImage) conditions() []operatorsv1alpha1.BundleLookupCondition {
 	if m.state.Err == nil {
 		return []operatorsv1alpha1.BundleLookupCondition{pending}
 	}
-	pending.Message = "waiting for the next try"
+	pending.Message = "waiting for the next attempt"
 	return []operatorsv1alpha1.BundleLookupCondition{pending, {
 		Type: operatorsv1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue, Reason: m.reason(), Message: clipped(m.state.Err.Error()),
 	}}
@@ -150,17 +150,17 @@ func (m *missingImage) remedy() string {
 	const again = "; the supervisor retries"
 	switch reason := image.ReasonOf(m.state.Err); {
 	case m.invalid() && m.state.RetryAt.IsZero():
-		return "the supervisor does not retry the image: ask its author, or whoever runs the catalog, for one that is a bundle"
+		return "the supervisor does not retry the image: ask its author, or the publisher of the catalog, for a valid bundle image"
 	case m.invalid():
-		return "ask its author for an image that is a bundle; the supervisor retries when the tag names another image"
+		return "ask its author for a valid bundle image; the supervisor retries when the tag points to another image"
 	case reason == image.ReasonUnauthorized || reason == image.ReasonCredentials:
 		return "name a Secret with credentials in spec.secrets of the CatalogSource" + again
 	case reason == image.ReasonNotFound:
-		return "push the image, or have the catalog name one that is there" + again
+		return "push the image, or change the catalog to an existing image" + again
 	case reason == image.ReasonUntrusted || reason == image.ReasonPlainHTTP:
-		return "let the registry serve TLS with a certificate that the supervisor trusts, or see --image-plain-http and --image-skip-tls-verify of the supervisor" + again
+		return "use a registry certificate that the supervisor trusts, or see --image-plain-http and --image-skip-tls-verify of the supervisor" + again
 	case reason == image.ReasonUnreachable:
-		return "see that the registry can be reached from the supervisor's pods" + again
+		return "check that the supervisor's pods can reach the registry" + again
 	default:
 		return "the supervisor retries"
 	}

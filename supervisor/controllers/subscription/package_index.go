@@ -164,10 +164,10 @@ func (a *ambiguity) error(sub *operatorsv1alpha1.Subscription) error {
 	e.Reasons = append(e.Reasons, fmt.Sprintf("subscription %s exists", sub.Name))
 	list := strings.Join(a.versions, ", ")
 	if len(a.candidates) > 1 {
-		e.Remedy = fmt.Sprintf("%s can belong to any of the subscriptions %s; delete those that it does not belong to, or name its package in its annotation %s, and it is taken over",
+		e.Remedy = fmt.Sprintf("%s can belong to any of the subscriptions %s; delete all but one of them, or name its package in its annotation %s; the supervisor then adopts it",
 			list, strings.Join(a.candidates, ", "), api.AnnotationProperties)
 		return e
 	}
-	e.Remedy = fmt.Sprintf("of package %s there can be only one operator; delete the clusterserviceversions that are not in use, and the one that is left of %s is taken over", sub.Spec.Package, list)
+	e.Remedy = fmt.Sprintf("there can be only one operator from package %s; delete the unused clusterserviceversions among %s; the supervisor then adopts the remaining one", sub.Spec.Package, list)
 	return e
 }

@@ -76,7 +76,7 @@ func TestAmbiguousVersions(t *testing.T) {
 	d := decided(t, observed(read(t), subscription("my", "lamp")).with([]*operatorsv1alpha1.ClusterServiceVersion{two, one}))[0]
 	const want = "constraints not satisfiable: clusterserviceversion lamp.v1 exists and is not referenced by a subscription, " +
 		"clusterserviceversion lamp.v2 exists and is not referenced by a subscription, subscription my exists; " +
-		"of package lamp there can be only one operator; delete the clusterserviceversions that are not in use, and the one that is left of lamp.v1, lamp.v2 is taken over"
+		"there can be only one operator from package lamp; delete the unused clusterserviceversions among lamp.v1, lamp.v2; the supervisor then adopts the remaining one"
 	if d.err == nil || d.err.Error() != want || d.install != nil {
 		t.Errorf("installs %+v, error %v", d.install, d.err)
 	}

@@ -207,7 +207,7 @@ func (w *planWriter) findOrCreate(ctx context.Context, o *observation, desired *
 			return ensuredPlan{plan: p}, nil
 		}
 	}
-	return ensuredPlan{}, fmt.Errorf("version %s was installed and removed %d times; delete its InstallPlans to have it installed again", strings.Join(desired.names(), ", "), maxAttempts)
+	return ensuredPlan{}, fmt.Errorf("version %s was installed and removed %d times; delete its InstallPlans to install it again", strings.Join(desired.names(), ", "), maxAttempts)
 }
 
 // get reads a plan. The cache may lag behind the writes of this process. A plan that the cache

@@ -102,7 +102,7 @@ func (w *rollbackWriter) withdraw(ctx context.Context, d *decision) error {
 	}
 	log.FromContext(ctx).Info("Withdrew version", "subscription", d.subscription.Name, "version", csv.Name, "pinnedTo", pinOf(d.subscription))
 	w.events.Eventf(d.subscription, nil, corev1.EventTypeNormal, "Withdrawn", "RollBack",
-		"%s never worked and is deleted to go back to %s", csv.Name, pinOf(d.subscription))
+		"%s never worked; the supervisor deletes it to return to %s", csv.Name, pinOf(d.subscription))
 	return nil
 }
 

@@ -271,7 +271,7 @@ func TestVersionCondition(t *testing.T) {
 		plan   operatorsv1alpha1.InstallPlanPhase
 		want   []string
 	}{
-		{reason: "failed, with a newer one waiting", csv: in("Failed", "ComponentUnhealthy"), plan: "Complete", want: []string{"lamp.v1 is in phase Failed: the lamp is out", "lamp.v2 is available and will be installed once lamp.v1 is well, or at once if spec.upgradeStrategy of OperatorGroup group is TechPreviewUnsafeFailForward"}},
+		{reason: "failed, with a newer one waiting", csv: in("Failed", "ComponentUnhealthy"), plan: "Complete", want: []string{"lamp.v1 is in phase Failed: the lamp is out", "lamp.v2 is available and will be installed once lamp.v1 is healthy, or at once if spec.upgradeStrategy of OperatorGroup group is TechPreviewUnsafeFailForward"}},
 		{reason: "it lacks something though its plan is done", csv: in("Pending", "RequirementsNotMet"), plan: "Complete", want: []string{"phase Pending", "requirementStatus", "delete InstallPlan p"}},
 		{reason: "its plan is not done", csv: in("Pending", "RequirementsNotMet"), plan: "Installing"},
 		{reason: "being installed", csv: in("Installing", "InstallWaiting"), plan: "Complete"},

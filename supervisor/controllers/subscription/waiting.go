@@ -46,9 +46,9 @@ func waitingVersion(d *decision, p *operatorsv1alpha1.InstallPlan) *operatorsv1a
 // waitingCondition returns the condition about a version that waits, without a time. The installed
 // version stays until then.
 func waitingCondition(csv, installed *operatorsv1alpha1.ClusterServiceVersion) operatorsv1alpha1.SubscriptionCondition {
-	message := fmt.Sprintf("clusterserviceversion %s is in phase %s: %s; %s stays until then", csv.Name, csv.Status.Phase, csv.Status.Message, installed.Name)
+	message := fmt.Sprintf("clusterserviceversion %s is in phase %s: %s; %s stays installed until then", csv.Name, csv.Status.Phase, csv.Status.Message, installed.Name)
 	if refuses(csv) {
-		message += fmt.Sprintf("; to upgrade nevertheless, override condition Upgradeable in spec.overrides of OperatorCondition %s", csv.Spec.Replaces)
+		message += fmt.Sprintf("; to upgrade anyway, override condition Upgradeable in spec.overrides of OperatorCondition %s", csv.Spec.Replaces)
 	}
 	return isTrue(api.ConditionNewerVersionHeld, string(csv.Status.Reason), clipped(message))
 }

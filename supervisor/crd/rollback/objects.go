@@ -35,7 +35,7 @@ func (o Objects) UsedFields(ctx context.Context, live *apiextensionsv1.CustomRes
 		return err
 	})
 	if apierrors.IsForbidden(err) {
-		return []string{fmt.Sprintf("%s does not know field %s, and the supervisor may not see whether objects of %s use it; let its service account list %s.%s (a ClusterRole and a ClusterRoleBinding)",
+		return []string{fmt.Sprintf("%s does not know field %s, and the supervisor lacks permission to check whether objects of %s use it; allow its service account to list %s.%s (a ClusterRole and a ClusterRoleBinding)",
 			version, lost[0], live.Name, live.Spec.Names.Plural, live.Spec.Group)}, nil
 	}
 	if err != nil {

@@ -73,7 +73,7 @@ func TestUsing(t *testing.T) {
 		{reason: "reading took too long and continues at the newest state", objects: []string{dim, dim, bright}, answers: []error{nil, expired}, want: []string{uses}},
 		{
 			reason: "objects may not be read", answers: []error{forbidden},
-			want: []string{"lamp.v1 does not know field v1 spec.bright, and the supervisor may not see whether objects of lamps.shop.example use it; let its service account list lamps.shop.example (a ClusterRole and a ClusterRoleBinding)"},
+			want: []string{"lamp.v1 does not know field v1 spec.bright, and the supervisor lacks permission to check whether objects of lamps.shop.example use it; allow its service account to list lamps.shop.example (a ClusterRole and a ClusterRoleBinding)"},
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {

@@ -88,7 +88,7 @@ func checkConversion(r Request) *RefusalError {
 	}
 	to := conversion.Webhook.ClientConfig
 	if to.URL != nil {
-		return r.refusal(ConversionURL, "spec.conversion.webhook.clientConfig.url is set, and a bundle may convert only through a Service of its namespace",
+		return r.refusal(ConversionURL, "spec.conversion.webhook.clientConfig.url is set, but a bundle can convert only through a Service of its namespace",
 			fmt.Sprintf("ask the author of %s to declare the webhook in spec.webhookdefinitions of the ClusterServiceVersion", r.Version))
 	}
 	if to.Service == nil || to.Service.Namespace == r.Namespace || r.Unbounded {
@@ -118,8 +118,8 @@ func checkOwner(r Request) *RefusalError {
 	if len(makers) > 0 {
 		by = "field manager " + strings.Join(makers, ", ")
 	}
-	return r.refusal(ForeignManager, "it was made by "+by+" and by no lifecycle manager of operators",
-		fmt.Sprintf(remedy, r.Version, "have an administrator apply the CustomResourceDefinition that the bundle needs"))
+	return r.refusal(ForeignManager, "it was created by "+by+", not by a lifecycle manager of operators",
+		fmt.Sprintf(remedy, r.Version, "ask an administrator to apply the CustomResourceDefinition that the bundle needs"))
 }
 
 // isInstaller reports whether a field manager installs operators.

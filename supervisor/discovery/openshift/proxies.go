@@ -23,7 +23,7 @@ import (
 const proxyName = "cluster"
 
 // ErrUnknown means that the proxies could not be determined.
-var ErrUnknown = errors.New("whether OpenShift's Proxy cluster names proxies is not known")
+var ErrUnknown = errors.New("the proxy settings in OpenShift's Proxy cluster are unknown")
 
 // Proxies holds the settings of Proxy cluster, as variables for containers.
 type Proxies struct {
@@ -78,7 +78,7 @@ func (p *Proxies) Found(ctx context.Context, result discovery.Result) {
 func remedyFor(rights bool) string {
 	const disable = "run the supervisor with --openshift=disabled if its operators need no proxies"
 	if rights {
-		return "let the supervisor get and list proxies of config.openshift.io, or " + disable
+		return "allow the supervisor to get and list proxies of config.openshift.io, or " + disable
 	}
 	return "or " + disable
 }

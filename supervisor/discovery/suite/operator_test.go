@@ -97,7 +97,7 @@ func TestOperatorIsNotReadable(t *testing.T) {
 	w.eventually("the rights are in force", func(ctx context.Context) bool {
 		return w.findWithin(ctx, w.nobody(), target).Outcome == discovery.Installed
 	})
-	w.expect(w.nobody(), target, unknown, "the state of its operator is unknown: you may not read Deployments with the labels")
+	w.expect(w.nobody(), target, unknown, "the state of its operator is unknown: you lack permission to read Deployments with the labels")
 }
 
 // TestOwner uses ClusterServiceVersions that own the definition.

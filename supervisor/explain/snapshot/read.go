@@ -40,11 +40,11 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 func reasonOf(err error) string {
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return explain.ReasonForbidden
+		return explain.UnreadableForbidden
 	case apimeta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return explain.ReasonNotInstalled
+		return explain.UnreadableNotInstalled
 	default:
-		return explain.ReasonUnreachable
+		return explain.UnreadableUnreachable
 	}
 }
 
@@ -81,7 +81,7 @@ func list[T any](ctx context.Context, c *collector, namespaces []string, kind fu
 			continue
 		}
 		c.recordUnreadable(kind().resource, namespace, err)
-		if reasonOf(err) == explain.ReasonNotInstalled {
+		if reasonOf(err) == explain.UnreadableNotInstalled {
 			break // nor is it installed in any other namespace
 		}
 	}

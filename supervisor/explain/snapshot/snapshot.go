@@ -124,7 +124,7 @@ func (c *collector) checkNamespaces(ctx context.Context, namespaces []string) er
 func (c *collector) canListAllNamespaces(ctx context.Context) bool {
 	var one operatorsv1alpha1.SubscriptionList
 	err := c.reader.List(ctx, &one, client.Limit(1))
-	return err == nil || reasonOf(err) != explain.ReasonForbidden
+	return err == nil || reasonOf(err) != explain.UnreadableForbidden
 }
 
 // catalogs reads the catalogs of the requested namespaces, and those that their Subscriptions name.

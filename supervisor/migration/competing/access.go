@@ -123,7 +123,7 @@ func (r *AccessReviewer) Review(ctx context.Context, accounts []types.Namespaced
 			break
 		}
 		if err != nil {
-			return Access{}, fmt.Errorf("reviewing the rights of ServiceAccount %s: %w", account, err)
+			return Access{}, fmt.Errorf("reviewing the permissions of ServiceAccount %s: %w", account, err)
 		}
 		now := r.clock.Now()
 		r.results[account] = reviewResult{writes: writes, at: now}

@@ -147,7 +147,7 @@ func (d *Detector) observeDeployments(ctx context.Context, o *Input) error {
 	d.pending = access.Pending
 	if access.Hidden != "" {
 		d.pending = 0
-		o.Hidden = append(o.Hidden, "whether Deployments that look like OLM's may do its work: "+access.Hidden)
+		o.Hidden = append(o.Hidden, "whether Deployments that look like OLM's have its permissions: "+access.Hidden)
 	}
 	o.Workloads, o.Omitted = workloads, found.omitted
 	o.Classify = access.Classify(d.trusted)

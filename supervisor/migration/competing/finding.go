@@ -154,7 +154,7 @@ func (e *Error) Error() string {
 		who = append(who, fmt.Sprintf("another supervisor (%s, Lease %s/%s)", s.Holder, s.Namespace, api.LeaseName))
 		todo = append(todo, fmt.Sprintf("stop the supervisor of namespace %s, or let both compete for one Lease by --leader-election-namespace", s.Namespace))
 	}
-	return "refusing to work beside another lifecycle manager of the same kinds, as each would undo what the other does: " +
+	return "refusing to run beside another lifecycle manager of the same kinds, because each would revert the changes of the other: " +
 		strings.Join(who, "; ") + ". Do one of: " + strings.Join(todo, "; ")
 }
 
@@ -175,7 +175,7 @@ func (w *Workload) Describe() string {
 
 func remedies(active []Workload) []string {
 	todo := []string{
-		"see what taking over would change, with: supervisor takeover --dry-run",
+		"show the changes of a takeover, with: supervisor takeover --dry-run",
 		"take over with: supervisor takeover, or by starting with --takeover",
 	}
 	byNamespace := map[string][]string{}
@@ -189,12 +189,12 @@ func remedies(active []Workload) []string {
 		}
 	}
 	for _, namespace := range namespaces {
-		todo = append(todo, fmt.Sprintf("stop it by hand, with: kubectl -n %s scale deployment %s --replicas=0 (nothing is written down then, so that handback cannot put back what supervisors change)",
+		todo = append(todo, fmt.Sprintf("stop it manually, with: kubectl -n %s scale deployment %s --replicas=0 (without a record, handback cannot restore the objects that supervisors change)",
 			namespace, strings.Join(byNamespace[namespace], " ")))
 	}
 	if len(namespaces) == 0 {
 		todo = []string{
-			"read what stands in the way of taking over, with: supervisor takeover --dry-run",
+			"show the obstacles to a takeover, with: supervisor takeover --dry-run",
 			"leave this cluster to its own lifecycle manager",
 		}
 	}

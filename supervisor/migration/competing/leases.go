@@ -159,7 +159,7 @@ func (l *leaseObserver) review(ctx context.Context) ([]string, error) {
 	l.pending += access.Pending
 	if access.Hidden != "" {
 		l.pending = 0
-		hidden = append(hidden, "what the holders of Leases "+api.LeaseName+" may do: "+access.Hidden)
+		hidden = append(hidden, "the permissions of the holders of Leases "+api.LeaseName+": "+access.Hidden)
 	}
 	for key, held := range l.seen {
 		held.verdict = l.classify(key, held.holder, access)

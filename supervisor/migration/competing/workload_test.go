@@ -131,7 +131,7 @@ func TestEvaluateTogether(t *testing.T) {
 			"one of two runs",
 			Input{Workloads: []Workload{workload(stopped), workload(deployment("catalog-operator", nil))}},
 			Running,
-			[]string{"supervisor takeover --dry-run", "--takeover", "kubectl -n olm scale deployment catalog-operator --replicas=0 (nothing is written down then"},
+			[]string{"supervisor takeover --dry-run", "--takeover", "kubectl -n olm scale deployment catalog-operator --replicas=0 (without a record"},
 		},
 		{
 			"both run",
@@ -151,7 +151,7 @@ func TestEvaluateTogether(t *testing.T) {
 				d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "config.openshift.io/v1", Kind: "ClusterVersion", Name: "version"}}
 			}))}},
 			Running,
-			[]string{"what stands in the way"},
+			[]string{"show the obstacles"},
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {

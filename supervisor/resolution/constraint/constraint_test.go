@@ -220,7 +220,7 @@ func TestTwoPackages(t *testing.T) {
 	}
 	two := constraint.Property{Type: "olm.package", Value: `{"packageName":"a","version":"1.0.1"}`}
 	_, _, err := constraint.Parse([]constraint.Property{one, two})
-	want := `properties[1] of type "olm.package": the bundle says that it is another package or version too; ask the publisher of the catalog to fix it`
+	want := `properties[1] of type "olm.package": the bundle also declares another package or version; ask the publisher of the catalog to fix it`
 	if fmt.Sprint(err) != want {
 		t.Errorf("error %v", err)
 	}

@@ -351,9 +351,9 @@ var (
 	errAlternatives    = errors.New("exactly one of gvk, package, all, any, not and cel must be set")
 	errEmptyList       = errors.New("the list of constraints must not be empty")
 	errMissing         = errors.New("must not be empty")
-	errManyRules       = fmt.Errorf("the bundles of the catalog before it have as many different rules as there may be: %d, and %d bytes of text", maxRules, maxRuleTexts)
+	errManyRules       = fmt.Errorf("the bundles before it in the catalog reach the limit of %d different rules and %d bytes of text", maxRules, maxRuleTexts)
 	errManyBundleRules = fmt.Errorf("the bundle has too many rules: the limit is %d, and %d bytes of text", maxBundleRules, maxBundleRuleTexts)
-	errTwoPackages     = errors.New("the bundle says that it is another package or version too")
+	errTwoPackages     = errors.New("the bundle also declares another package or version")
 )
 
 func missing(field string) error { return fmt.Errorf("field %q %w", field, errMissing) }

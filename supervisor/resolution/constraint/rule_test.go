@@ -225,7 +225,7 @@ func TestManyRules(t *testing.T) {
 	long := func(i int) string { return fmt.Sprintf("'%d' != '%s'", i, strings.Repeat("x", 1000)) }
 	const (
 		ofBundle  = "the bundle has too many rules: the limit is 32, and 16384 bytes of text"
-		ofCatalog = "the bundles of the catalog before it have as many different rules as there may be: 1000, and 262144 bytes of text"
+		ofCatalog = "the bundles before it in the catalog reach the limit of 1000 different rules and 262144 bytes of text"
 	)
 	for name, test := range map[string]struct {
 		rule      func(int) string

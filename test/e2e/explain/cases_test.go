@@ -61,7 +61,7 @@ func catalogCases() []broken {
 					sub.Spec.CatalogSource, sub.Spec.CatalogSourceNamespace = "mine", other.namespace
 				}))
 			},
-			words: []string{"/mine is in a namespace that serves neither namespace NAMESPACE"},
+			words: []string{"/mine serves neither namespace NAMESPACE"},
 			fix: func(s *situation) {
 				s.patch(&operatorsv1alpha1.Subscription{}, "lamp", fmt.Sprintf(`{"spec":{"source":"wares","sourceNamespace":%q}}`, s.namespace))
 			},
@@ -376,7 +376,7 @@ func versionCases() []broken {
 				s.patch(&operatorsv2.OperatorCondition{}, "lamp.v1", `{"spec":{"conditions":[{"type":"Upgradeable","status":"False","reason":"Migrating","message":"the wick is being changed","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 				s.server.Serve(lamp(operator("lamp", 1), operator("lamp", 2)))
 			},
-			words: []string{"waiting: OperatorCondition NAMESPACE/lamp.v1 does not let lamp.v1 be upgraded to lamp.v2", "the wick is being changed"}, fine: true,
+			words: []string{"waiting: OperatorCondition NAMESPACE/lamp.v1 blocks the upgrade of lamp.v1 to lamp.v2", "the wick is being changed"}, fine: true,
 			fix: func(s *situation) {
 				s.patch(&operatorsv2.OperatorCondition{}, "lamp.v1", `{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Checked","message":"upgrade it"}]}}`)
 				s.installed("lamp.v2")
@@ -422,7 +422,7 @@ func versionCases() []broken {
 				}
 				s.t.Cleanup(func() { s.letGo(held) })
 			},
-			words: []string{"Lamp NAMESPACE/eternal is held by its finalizers", "lamp.v1"},
+			words: []string{"Lamp NAMESPACE/eternal has finalizers", "lamp.v1"},
 		},
 	}
 }

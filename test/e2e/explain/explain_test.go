@@ -75,7 +75,7 @@ func TestSituations(t *testing.T) {
 		}
 		s := h.newSituation(t)
 		s.create(s.group(), s.at(), s.subscription())
-		eventually(t, kubeconfig, []string{"lamp", "-n", s.namespace}, []string{"no supervisor runs", "Lease default/chandlery-supervisor was given up"}, wrong)
+		eventually(t, kubeconfig, []string{"lamp", "-n", s.namespace}, []string{"no supervisor runs", "Lease default/chandlery-supervisor was released"}, wrong)
 	})
 	t.Run("the supervisor was killed outside of the cluster", func(t *testing.T) {
 		s := h.newSituation(t)
@@ -90,7 +90,7 @@ func TestSituations(t *testing.T) {
 		}
 		s.create(s.group(), s.at(), s.subscription())
 		text := flowing(eventually(t, kubeconfig, []string{"lamp", "-n", s.namespace}, []string{"no supervisor runs", "is held by supervisor-1_", "(no pod of namespace default)"}, wrong))
-		if !strings.Contains(text, "To do: Start the process supervisor-1 again, which runs outside of the cluster") || strings.Contains(text, "get deployments,pods") {
+		if !strings.Contains(text, "To do: Restart the process supervisor-1, which runs outside the cluster") || strings.Contains(text, "get deployments,pods") {
 			t.Errorf("the remedy is not for a process outside of the cluster:\n%s", text)
 		}
 	})
@@ -126,7 +126,7 @@ func little(t *testing.T, h *hospital) {
 		t.Fatal(err)
 	}
 	args := []string{"lamp", "-n", s.namespace}
-	eventually(t, kubeconfig, args, []string{"unknown", "subscriptions.operators.coreos.com may not be read"}, unseen)
+	eventually(t, kubeconfig, args, []string{"unknown", "you cannot read subscriptions.operators.coreos.com"}, unseen)
 	s.create(&rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"operators.coreos.com"}, Resources: []string{"subscriptions"}, Verbs: []string{"get", "list"}}},

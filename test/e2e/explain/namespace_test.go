@@ -26,7 +26,7 @@ func goingCases() []broken {
 				s.t.Cleanup(func() { s.letGo(held) })
 				s.leave()
 			},
-			words: []string{"namespace NAMESPACE is being deleted since", "configmaps are held in it by their finalizers example.com/never"},
+			words: []string{"namespace NAMESPACE is being deleted since", "configmaps still have the finalizers example.com/never"},
 		},
 		{
 			reason: "a finalizer of its own holds the namespace that is being deleted",
@@ -37,7 +37,7 @@ func goingCases() []broken {
 				s.t.Cleanup(func() { s.finalizers(context.WithoutCancel(s.t.Context()), corev1.FinalizerKubernetes) })
 				s.leave()
 			},
-			words: []string{"namespace NAMESPACE is being deleted since", "its own finalizers hold it", "example.com/keep"},
+			words: []string{"namespace NAMESPACE is being deleted since", "its own finalizers block it", "example.com/keep"},
 		},
 	}
 }
@@ -71,7 +71,7 @@ func going(t *testing.T, h *hospital) {
 	s := h.newSituation(t)
 	goingCases()[0].make(s)
 	kubeconfig := controlplane.Get(t).Kubeconfig()
-	held := []string{"namespace " + s.namespace + " is being deleted since", "configmaps are held in it by their finalizers example.com/never"}
+	held := []string{"namespace " + s.namespace + " is being deleted since", "configmaps still have the finalizers example.com/never"}
 	for _, args := range [][]string{{"-n", s.namespace}, {"csv/lamp.v1", "-n", s.namespace}, {"installplan/gone", "-n", s.namespace}} {
 		text := eventually(t, kubeconfig, args, held, wrong)
 		command := "kubectl -n " + s.namespace + " get configmaps -o custom-columns=KIND:.kind,NAME:.metadata.name,FINALIZERS:.metadata.finalizers"

@@ -103,7 +103,7 @@ func refusalCases() []broken {
 				}))))
 			},
 			words: []string{
-				"Deployment NAMESPACE/lamp: its pods may not be made", "maximum memory usage per Container is 64Mi, but limit is 128Mi",
+				"Deployment NAMESPACE/lamp: the API server refuses its pods", "maximum memory usage per Container is 64Mi, but limit is 128Mi",
 				"spec.limits[0].max.memory of LimitRange NAMESPACE/small",
 			},
 			fix: func(s *situation) {

@@ -47,7 +47,7 @@ func TestFilteredCatalog(t *testing.T) {
 	}
 	source, err := s.Source(t.Context(), "part")
 	must(t, err)
-	if said := fmt.Sprint(source.Status.Conditions); !strings.Contains(said, "a part of the catalog") || !strings.Contains(said, "@sha256:") {
+	if said := fmt.Sprint(source.Status.Conditions); !strings.Contains(said, "filtered by annotation") || !strings.Contains(said, "@sha256:") {
 		t.Errorf("conditions: %s", said)
 	}
 	installed(t)

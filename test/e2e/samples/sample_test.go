@@ -58,7 +58,7 @@ var varying = []struct {
 	{"the process of a supervisor", regexp.MustCompile(`\b(supervisor-[a-z])_[0-9a-f]{8}\b`), "${1}_PROCESS"},
 	{"the name of an InstallPlan", regexp.MustCompile(`\binstall-[a-z0-9]+\b`), "install-NAME"},
 	{"the name of a pod", regexp.MustCompile(`\blantern-operator-[a-z0-9]+-[a-z0-9]{5}\b`), "lantern-operator-POD"},
-	{"how long something is so, or there", regexp.MustCompile(`\b(for|made) (?:<1s|(?:\d+[hms])+)`), "$1 AGE"},
+	{"how long something is so, or there", regexp.MustCompile(`\b(for|created) (?:<1s|(?:\d+[hms])+)`), "$1 AGE"},
 	// Line breaks and the widths of columns depend on names and times.
 	{"spaces, and ends of lines within a paragraph", regexp.MustCompile(`\s+`), " "},
 }

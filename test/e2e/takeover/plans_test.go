@@ -33,7 +33,7 @@ func (s *scene) proposes() *process.Process {
 		}
 	}
 	waits := s.waitingOf("horns")
-	s.shows("takeover", "wait in their place: horns/"+waits)
+	s.shows("takeover", "with the same content and other names: horns/"+waits)
 	running := s.supervise("again", "--takeover")
 	s.installed("bells", "bell.v1.0.0")
 	plan := s.waits("horns")

@@ -71,7 +71,7 @@ func TestTakeOver(t *testing.T) {
 	s.ends(s.supervise("elsewhere", "--leader-election-namespace", "default", "--manager-namespaces", home), "another supervisor (again_", "Lease chandlery-system/chandlery-supervisor")
 	s.startsAgain("olm-operator")
 	s.ends(running, "Stepping down", "Deployment olm/olm-operator", "scaled up again since it was taken over from")
-	s.ends(s.supervise("stubborn", "--takeover"), "somebody wants it to run")
+	s.ends(s.supervise("stubborn", "--takeover"), "was scaled up again after the takeover")
 	s.command("takeover", "--yes")
 }
 

@@ -35,7 +35,7 @@ func (a *answer) recordUnlisted(o *explain.ClusterState) {
 		if u.Resource != "subscriptions.operators.coreos.com" {
 			continue
 		}
-		if u.Reason == explain.ReasonNotInstalled {
+		if u.Reason == explain.UnreadableNotInstalled {
 			a.missing = true
 		}
 		a.Unreadable = append(a.Unreadable, u)

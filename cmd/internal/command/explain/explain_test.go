@@ -50,20 +50,20 @@ func waiting() explain.Explanation {
 func inconclusive() explain.Explanation {
 	return explain.Explanation{
 		Subject: ref(explain.KindSubscription, "torch"), State: explain.Unknown, Summary: "torch.v1 is installed, as far as can be seen",
-		Unreadable: []explain.Unreadable{{Resource: "pods", Namespace: "shop", Reason: explain.ReasonForbidden}},
+		Unreadable: []explain.Unreadable{{Resource: "pods", Namespace: "shop", Reason: explain.UnreadableForbidden}},
 	}
 }
 
 // resting is a healthy Subscription as seen by a user who may not read the Lease.
 func resting() explain.Explanation {
 	e := healthy()
-	e.Unreadable = []explain.Unreadable{{Resource: "leases.coordination.k8s.io", Reason: explain.ReasonForbidden, Minor: true}}
+	e.Unreadable = []explain.Unreadable{{Resource: "leases.coordination.k8s.io", Reason: explain.UnreadableForbidden, Minor: true}}
 	return e
 }
 
 func TestAnswer(t *testing.T) {
 	t.Parallel()
-	hidden := []explain.Unreadable{{Resource: "subscriptions.operators.coreos.com", Reason: explain.ReasonForbidden}}
+	hidden := []explain.Unreadable{{Resource: "subscriptions.operators.coreos.com", Reason: explain.UnreadableForbidden}}
 	for _, tc := range []struct {
 		reason string
 		answer answer

@@ -94,7 +94,7 @@ func (a *answer) hidden() []explain.Unreadable {
 		}
 	}
 	for _, u := range a.Unreadable {
-		if u.Reason != explain.ReasonNotInstalled {
+		if u.Reason != explain.UnreadableNotInstalled {
 			add(u)
 		}
 	}
@@ -243,7 +243,7 @@ func (p *printer) unreadable(hidden []explain.Unreadable) {
 		if u.Namespace != "" {
 			where, role = " in namespace "+u.Namespace, "-n "+u.Namespace+" create role"
 		}
-		if u.Reason != explain.ReasonForbidden {
+		if u.Reason != explain.UnreadableForbidden {
 			p.linef("  %s%s: %s", u.Resource, where, bundles.OneLine(u.Message))
 			continue
 		}

@@ -107,7 +107,7 @@ func Of(o *explain.ClusterState) Status {
 	}
 	for _, unreadable := range explain.UnreadableObjects(o) {
 		one := Unreadable{Unreadable: unreadable}
-		if unreadable.Reason == explain.ReasonForbidden {
+		if unreadable.Reason == explain.UnreadableForbidden {
 			rule := unreadable.Rule()
 			one.Rule = &rule
 		}
@@ -171,7 +171,7 @@ func reconciledByOLM(f explain.Finding, active []competing.Workload) explain.Fin
 
 func (s *Status) verdict() Verdict {
 	wrong := func(f explain.Finding) bool { return f.Severity == explain.Wrong }
-	hidden := func(u Unreadable) bool { return u.Reason != explain.ReasonNotInstalled && !u.Minor }
+	hidden := func(u Unreadable) bool { return u.Reason != explain.UnreadableNotInstalled && !u.Minor }
 	switch {
 	case slices.ContainsFunc(s.Findings, wrong), slices.ContainsFunc(s.Unreadable, lacksKind):
 		return Wrong
@@ -184,7 +184,7 @@ func (s *Status) verdict() Verdict {
 
 // lacksKind reports whether the cluster lacks a kind that operators require.
 func lacksKind(u Unreadable) bool {
-	return u.Reason == explain.ReasonNotInstalled && isOperators(u.Resource)
+	return u.Reason == explain.UnreadableNotInstalled && isOperators(u.Resource)
 }
 
 // SetFallback records that one namespace was read instead of all.

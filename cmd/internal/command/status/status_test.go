@@ -145,7 +145,7 @@ func observations() map[string]struct {
 		"waiting": {reason: "what waits for approval is not wrong", verdict: status.Well, change: waits},
 		"waiting-unled": {reason: "to approve helps only where a supervisor leads", verdict: status.Unknown, change: func(o *explain.ClusterState) {
 			waits(o)
-			o.Leases, o.Unreadable = nil, []explain.Unreadable{{Resource: "leases.coordination.k8s.io", Reason: explain.ReasonForbidden}}
+			o.Leases, o.Unreadable = nil, []explain.Unreadable{{Resource: "leases.coordination.k8s.io", Reason: explain.UnreadableForbidden}}
 		}},
 		"empty-unled": {reason: "nothing is there that could tell that nobody looks after it", verdict: status.Wrong, change: func(o *explain.ClusterState) {
 			o.Subscriptions, o.Versions, o.InstallPlans, o.CatalogSources, o.Leases = nil, nil, nil, nil, nil
@@ -168,18 +168,18 @@ func observations() map[string]struct {
 		"unseen": {reason: "what cannot be seen may be wrong", verdict: status.Unknown, change: func(o *explain.ClusterState) {
 			o.Namespaces, o.Leases, o.Nodes, o.CatalogSources, o.Deployments = []string{"shop"}, nil, nil, nil, nil
 			o.Unreadable = []explain.Unreadable{
-				{Resource: "catalogsources.operators.coreos.com", Namespace: "olm", Reason: explain.ReasonForbidden},
-				{Resource: "deployments.apps", Namespace: "olm", Reason: explain.ReasonForbidden},
-				{Resource: "deployments.apps", Namespace: "shop", Reason: explain.ReasonForbidden},
-				{Resource: "nodes", Reason: explain.ReasonForbidden},
-				{Resource: "leases.coordination.k8s.io", Reason: explain.ReasonForbidden},
-				{Resource: "pods", Namespace: "olm", Reason: explain.ReasonUnreachable, Message: "the server was unable to return a response in the time allotted"},
+				{Resource: "catalogsources.operators.coreos.com", Namespace: "olm", Reason: explain.UnreadableForbidden},
+				{Resource: "deployments.apps", Namespace: "olm", Reason: explain.UnreadableForbidden},
+				{Resource: "deployments.apps", Namespace: "shop", Reason: explain.UnreadableForbidden},
+				{Resource: "nodes", Reason: explain.UnreadableForbidden},
+				{Resource: "leases.coordination.k8s.io", Reason: explain.UnreadableForbidden},
+				{Resource: "pods", Namespace: "olm", Reason: explain.UnreadableUnreachable, Message: "the server was unable to return a response in the time allotted"},
 			}
 		}},
 		"viewer": {reason: "who may only view sees enough of what has come to rest", verdict: status.Well, change: func(o *explain.ClusterState) {
 			o.Leases, o.Nodes = nil, nil
 			o.Unreadable = []explain.Unreadable{
-				{Resource: "nodes", Reason: explain.ReasonForbidden}, {Resource: "leases.coordination.k8s.io", Reason: explain.ReasonForbidden},
+				{Resource: "nodes", Reason: explain.UnreadableForbidden}, {Resource: "leases.coordination.k8s.io", Reason: explain.UnreadableForbidden},
 			}
 		}},
 		"competing": {reason: "two that write the same objects are too many", verdict: status.Wrong, change: func(o *explain.ClusterState) {
@@ -195,8 +195,8 @@ func observations() map[string]struct {
 		}},
 		"absent": {reason: "a cluster without the kinds has no operators to be well", verdict: status.Wrong, change: func(o *explain.ClusterState) {
 			*o = explain.ClusterState{ReadAt: now, Unreadable: []explain.Unreadable{
-				{Resource: "subscriptions.operators.coreos.com", Reason: explain.ReasonNotInstalled},
-				{Resource: "catalogsources.operators.coreos.com", Reason: explain.ReasonNotInstalled},
+				{Resource: "subscriptions.operators.coreos.com", Reason: explain.UnreadableNotInstalled},
+				{Resource: "catalogsources.operators.coreos.com", Reason: explain.UnreadableNotInstalled},
 			}}
 		}},
 	}

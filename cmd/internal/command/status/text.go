@@ -139,7 +139,7 @@ func (v View) catalogs(s *Status) string {
 func (v View) nothing(s *Status, resource, title string) string {
 	text := "none"
 	if slices.ContainsFunc(s.Unreadable, func(u Unreadable) bool {
-		return strings.HasPrefix(u.Resource, resource+".") && u.Reason != explain.ReasonNotInstalled
+		return strings.HasPrefix(u.Resource, resource+".") && u.Reason != explain.UnreadableNotInstalled
 	}) {
 		text = "could not be read"
 	}
@@ -293,11 +293,11 @@ func (v View) unreadable(s *Status) string {
 		switch {
 		case one.minor:
 			b.WriteString(v.Paint.Faint(console.Wrap("  ", "    ", what+": you lack permission to read them (not needed here)")))
-		case one.why == explain.ReasonForbidden:
+		case one.why == explain.UnreadableForbidden:
 			resource, group, _ := strings.Cut(one.resource, ".")
 			b.WriteString(console.Wrap("  ", "    ", what+": you lack permission to read them"))
 			fmt.Fprintf(&b, "    missing rule: {apiGroups: [%q], resources: [%s], verbs: [get, list]}\n", group, resource)
-		case one.why == explain.ReasonNotInstalled:
+		case one.why == explain.UnreadableNotInstalled:
 			b.WriteString(console.Wrap("  ", "    ", one.resource+": this cluster has no such kind"))
 		default:
 			b.WriteString(console.Wrap("  ", "    ", what+": "+s.readError(one.resource, one.why)))

@@ -176,7 +176,7 @@ func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*explain.
 		return nil, err //nolint:wrapcheck // says what is missing
 	}
 	for _, u := range observed.Unreadable {
-		if u.Reason != explain.ReasonNotInstalled {
+		if u.Reason != explain.UnreadableNotInstalled {
 			g.contents.left = append(g.contents.left, fmt.Sprintf("%s of %s: %s", u.Resource, cmp.Or(u.Namespace, "all namespaces"), cmp.Or(u.Message, u.Reason)))
 		}
 	}

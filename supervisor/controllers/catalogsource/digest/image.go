@@ -51,7 +51,7 @@ func checkSpec(text string, running *Image) error {
 	case running == nil:
 		return fmt.Errorf("spec.image %q names no image: %w; write it as repository:tag or repository@sha256:<64 hex digits>", text, err)
 	default:
-		return fmt.Errorf("spec.image %q names no image: %w; what runs, %s, runs on; write it as repository:tag or repository@sha256:<64 hex digits>",
+		return fmt.Errorf("spec.image %q names no image: %w; image %s still runs; write it as repository:tag or repository@sha256:<64 hex digits>",
 			text, err, running.Reference())
 	}
 }
@@ -81,18 +81,18 @@ func (r *result) refused() bool {
 
 // consequence describes what runs after a failed query, and the remedy.
 func (r *result) consequence(chosen Image, running *Image) string {
-	remedy := "see that the registry has the image, and spec.secrets"
+	remedy := "check that the registry has the image, and check spec.secrets"
 	switch reason := image.ReasonOf(r.err); {
 	case reason == image.ReasonPlainHTTP:
 		remedy = "serve the registry with TLS, or start the supervisor with --image-plain-http"
 	case reason == image.ReasonUntrusted:
-		remedy = "have the registry show a certificate that the supervisor trusts, or start the supervisor with --image-skip-tls-verify"
+		remedy = "use a registry certificate that the supervisor trusts, or start the supervisor with --image-skip-tls-verify"
 	case !r.refused():
-		remedy = "see that the supervisor reaches the registry, and spec.secrets"
+		remedy = "check that the supervisor can reach the registry, and check spec.secrets"
 	}
 	switch {
 	case running != nil && chosen == *running && chosen.IsFixed():
-		return "what runs, " + chosen.Reference() + ", runs on; " + remedy
+		return "image " + chosen.Reference() + " still runs; " + remedy
 	case r.refused():
 		return remedy
 	default:

@@ -43,7 +43,7 @@ func TestCheckImage(t *testing.T) {
 		{image: "x@sha256:000", want: `spec.image "x@sha256:000" names no image: invalid reference format` + remedy},
 		{
 			image: "x@sha256:000", running: &Image{Spec: "shop:1", Digest: someDigest},
-			want: `spec.image "x@sha256:000" names no image: invalid reference format; what runs, shop@` + someDigest + ", runs on" + remedy,
+			want: `spec.image "x@sha256:000" names no image: invalid reference format; image shop@` + someDigest + " still runs" + remedy,
 		},
 	} {
 		got := ""
@@ -97,18 +97,18 @@ func TestChoose(t *testing.T) {
 
 func TestConsequence(t *testing.T) {
 	chosen := Image{Spec: "shops/shop:1", Digest: someDigest}
-	const runsOn, byTag = "what runs, shops/shop@" + someDigest + ", runs on; ", "the image is run by its tag; "
+	const runsOn, byTag = "image shops/shop@" + someDigest + " still runs; ", "the image is run by its tag; "
 	for _, tt := range []struct {
 		reason  image.Reason
 		running *Image
 		want    string
 	}{
-		{reason: image.ReasonNotFound, want: "see that the registry has the image, and spec.secrets"},
-		{reason: image.ReasonNotFound, running: &chosen, want: runsOn + "see that the registry has the image, and spec.secrets"},
-		{reason: image.ReasonUnreachable, want: byTag + "see that the supervisor reaches the registry, and spec.secrets"},
-		{reason: image.ReasonUnreachable, running: &chosen, want: runsOn + "see that the supervisor reaches the registry, and spec.secrets"},
+		{reason: image.ReasonNotFound, want: "check that the registry has the image, and check spec.secrets"},
+		{reason: image.ReasonNotFound, running: &chosen, want: runsOn + "check that the registry has the image, and check spec.secrets"},
+		{reason: image.ReasonUnreachable, want: byTag + "check that the supervisor can reach the registry, and check spec.secrets"},
+		{reason: image.ReasonUnreachable, running: &chosen, want: runsOn + "check that the supervisor can reach the registry, and check spec.secrets"},
 		{reason: image.ReasonPlainHTTP, want: byTag + "serve the registry with TLS, or start the supervisor with --image-plain-http"},
-		{reason: image.ReasonUntrusted, want: byTag + "have the registry show a certificate that the supervisor trusts, or start the supervisor with --image-skip-tls-verify"},
+		{reason: image.ReasonUntrusted, want: byTag + "use a registry certificate that the supervisor trusts, or start the supervisor with --image-skip-tls-verify"},
 	} {
 		failed := result{err: &image.Error{Reference: chosen.Spec, Reason: tt.reason, Err: errors.New("it fails")}}
 		if diff := cmp.Diff(tt.want, failed.consequence(chosen, tt.running)); diff != "" {

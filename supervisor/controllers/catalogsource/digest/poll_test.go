@@ -162,7 +162,7 @@ func TestImageDecision(t *testing.T) {
 		"Failed": {
 			reason: "the nodes may know more", request: Request{Source: shop()}, last: failed,
 			want:    Decision{Image: Image{Spec: "shops/shop:1"}, Ready: true, Polled: noon, Next: backoff.First},
-			wantErr: "away; the image is run by its tag; see that the supervisor reaches the registry, and spec.secrets",
+			wantErr: "away; the image is run by its tag; check that the supervisor can reach the registry, and check spec.secrets",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -182,7 +182,7 @@ func TestAutoscalersHidden(t *testing.T) {
 	w.Eventually(numbers).Should(gomega.Equal([]int32{3, 5, 3}))
 	w.rolledOut("shop", 3)
 	w.Eventually(func() []string { return w.undone("shop") }).Should(gomega.ConsistOf(
-		gomega.HavePrefix("Deployment shop was set back from 5 to 3 replicas; if a HorizontalPodAutoscaler had scaled it, allow the supervisor")))
+		gomega.HavePrefix("Deployment shop was reset from 5 to 3 replicas; if a HorizontalPodAutoscaler scales it, grant the supervisor")))
 	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(string(s.Status.Reason) + s.Status.Message).To(gomega.BeEmpty())
 	})

@@ -45,7 +45,7 @@ func TestCatalogFilter(t *testing.T) {
 	}
 	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(s.Status.Reason).To(gomega.BeEmpty(), s.Status.Message)
-		g.Expect(condition(s, "Available")).To(gomega.ContainSubstring("; a part of the catalog, by annotation chandlery.dev/catalog-filter; image "))
+		g.Expect(condition(s, "Available")).To(gomega.ContainSubstring("; filtered by annotation chandlery.dev/catalog-filter; image "))
 	})
 	w.rolledOut("inline", 2, serves("serve", gomega.HavePrefix("/extracted-catalog/"), `--selection={"heads":true}`))
 	w.becomes("gone", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
@@ -53,7 +53,7 @@ func TestCatalogFilter(t *testing.T) {
 	})
 	w.becomes("plain", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(string(s.Status.Reason)).To(gomega.Equal("SpecInvalidError"))
-		g.Expect(s.Status.Message).To(gomega.Equal("annotation chandlery.dev/catalog-filter cannot be followed, since the replicas run the image as it is; " +
+		g.Expect(s.Status.Message).To(gomega.Equal("annotation chandlery.dev/catalog-filter cannot be applied, because the replicas run the image unchanged; " +
 			"set spec.grpcPodConfig.extractContent, or remove the annotation"))
 	})
 	for _, named := range []string{"gone", "plain"} {
@@ -71,7 +71,7 @@ func TestCatalogFilter(t *testing.T) {
 	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(string(s.Status.Reason)).To(gomega.Equal("SpecInvalidError"))
 		g.Expect(s.Status.Message).To(gomega.Equal("annotation chandlery.dev/catalog-filter names ConfigMap " + w.namespace +
-			`/part, which holds no selection: reading the selection: json: unknown field "version"; correct it`))
+			`/part, which contains no selection: reading the selection: json: unknown field "version"; correct it`))
 		g.Expect(condition(s, "Progressing")).To(gomega.Equal("False Blocked " + s.Status.Message))
 	})
 	now := &appsv1.Deployment{}

@@ -77,7 +77,7 @@ func TestHosting(t *testing.T) {
 	registry.stop(true)
 	w.becomes("my.shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(string(s.Status.Reason)).To(gomega.Equal("RegistryServerError"))
-		g.Expect(s.Status.Message).To(gomega.ContainSubstring("what runs, " + pinned + ", runs on"))
+		g.Expect(s.Status.Message).To(gomega.ContainSubstring("image " + pinned + " still runs"))
 	})
 	w.rolledOut("my.shop", 2, runs(pinned))
 	registry.stop(false)
@@ -430,7 +430,7 @@ func TestTroubles(t *testing.T) {
 		{source: catalog("no-secret", good, secrets("gone")), reason: server, want: []string{"401 Unauthorized", "Secret " + w.namespace + "/gone does not exist"}},
 		{source: catalog("one-secret", good, secrets("pull", "gone")), reason: spec, runs: 2, want: []string{"spec.secrets names Secret " + w.namespace + "/gone, which does not exist"}},
 		{source: catalog("odd-secret", good, secrets("pull", "token")), reason: spec, runs: 2, want: []string{"Secret " + w.namespace + "/token, which is of type Opaque"}},
-		{source: catalog("taken", good, works), reason: server, want: []string{"Service " + w.namespace + "/taken is there and has another owner; delete it"}},
+		{source: catalog("taken", good, works), reason: server, want: []string{"Service " + w.namespace + "/taken exists and has another owner; delete it"}},
 		{source: catalog("interval", good, works, polls("often")), reason: interval, runs: 2, want: []string{"error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: "}},
 		{source: catalog("both", good, works, func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Address = "here:1" }), reason: spec, runs: 2, want: []string{"spec.image and spec.address are both set"}},
 		{source: catalog("number", good, works, func(s *operatorsv1alpha1.CatalogSource) {
@@ -522,7 +522,7 @@ func TestConfigMap(t *testing.T) {
 	w.becomes("lamps", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(string(s.Status.Reason)).To(gomega.Equal("ConfigMapError"))
 		g.Expect(s.Status.Message).To(gomega.ContainSubstring("lamp.v9"))
-		g.Expect(s.Status.Message).To(gomega.HaveSuffix("the last good content is served on"))
+		g.Expect(s.Status.Message).To(gomega.HaveSuffix("the last valid content is still served"))
 	})
 	if d := w.rolledOut("lamps", 2); d.Generation != first.Generation {
 		t.Error("content that cannot be served was rolled out")

@@ -93,9 +93,9 @@ func (b bounds) refusal(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiex
 	case crd.Spec.Group == operatorsv1alpha1.GroupName:
 		return "kinds of " + operatorsv1alpha1.GroupName + " are never cleaned up"
 	case !isInstalledAlongside(crd, client.ObjectKeyFromObject(csv)):
-		return "no install plan of this version brought the definition"
+		return "no install plan of this version created the definition"
 	case len(namespaces) == 0 && b.group == nil:
-		return "there is not exactly one OperatorGroup in the namespace, whose targets and account bound the clean-up"
+		return "the namespace does not have exactly one OperatorGroup, whose targets and account limit the clean-up"
 	case len(namespaces) == 0:
 		return "OperatorGroup " + b.group.Name + " targets no namespace"
 	case crd.Spec.Scope == apiextensionsv1.ClusterScoped && !slices.Contains(namespaces, corev1.NamespaceAll):
@@ -130,7 +130,7 @@ func (t scope) within(namespaces []string) scope {
 		bounded = bounded.Intersection(sets.New(t.in...))
 	}
 	if len(t.in) > 0 && bounded.Len() == 0 {
-		t.keepReason = "the OperatorGroup no longer targets the namespaces that it looked after"
+		t.keepReason = "the OperatorGroup no longer targets the namespaces of the version"
 	}
 	t.allNamespaces, t.in = false, sets.List(bounded)
 	return t
@@ -154,7 +154,7 @@ func (r resourceCleaner) deleter(b bounds) (resourceDeleter, error) {
 	if err != nil {
 		return resourceDeleter{}, err //nolint:wrapcheck // it names the account
 	}
-	return resourceDeleter{client: c, actingAs: fmt.Sprintf("with the rights of ServiceAccount %s, which OperatorGroup %s names", account.Name, b.group.Name)}, nil
+	return resourceDeleter{client: c, actingAs: fmt.Sprintf("as ServiceAccount %s of OperatorGroup %s", account.Name, b.group.Name)}, nil
 }
 
 // right returns the right that the supervisor itself needs: to list, and to delete where it uses no

@@ -52,10 +52,10 @@ func TestBoundsOfCleanUp(t *testing.T) {
 	oursWide := cupDefinition(cluster, "a/kettle.v1")
 	oursWide.Spec.Group = "operators.coreos.com"
 	const (
-		unrecorded = "no install plan of this version brought the definition"
+		unrecorded = "no install plan of this version created the definition"
 		never      = "kinds of operators.coreos.com are never cleaned up"
 		bounded    = "the kind is cluster-scoped and the OperatorGroup does not target all namespaces"
-		unbounded  = "there is not exactly one OperatorGroup in the namespace, whose targets and account bound the clean-up"
+		unbounded  = "the namespace does not have exactly one OperatorGroup, whose targets and account limit the clean-up"
 	)
 	cases := map[string]struct {
 		reason string
@@ -78,10 +78,10 @@ func TestBoundsOfCleanUp(t *testing.T) {
 		"Claimed":         {"what the version claims counts within the group", []string{""}, boundedBy("a"), mine, []string{"a"}, ""},
 		"Narrowed":        {"so it does when the group targets less than before", []string{"a", "b"}, boundedBy("b"), mine, []string{"b"}, ""},
 		"Widened":         {"or more than the version was told", []string{"a"}, boundedBy("a", "b"), mine, []string{"a"}, ""},
-		"Moved":           {"or others", []string{"a"}, boundedBy("b"), mine, nil, "the OperatorGroup no longer targets the namespaces that it looked after"},
+		"Moved":           {"or others", []string{"a"}, boundedBy("b"), mine, nil, "the OperatorGroup no longer targets the namespaces of the version"},
 		"NoTargets":       {"a group may select none", []string{"a"}, boundedBy(), mine, nil, "OperatorGroup own targets no namespace"},
 		"NoGroup":         {"without a group neither targets nor account are known", []string{"a"}, bounds{}, mine, nil, unbounded},
-		"Untold":          {"a version that was told nothing looks after nothing", nil, boundedBy("a"), mine, nil, "it is not known which namespaces it looked after"},
+		"Untold":          {"a version that was told nothing looks after nothing", nil, boundedBy("a"), mine, nil, "the namespaces of the version are unknown"},
 		"Terminating":     {"in a namespace that is deleted all objects are", []string{""}, bounds{terminating: true}, mine, []string{"a"}, ""},
 		"TerminatingWide": {"but none outside of it", []string{""}, bounds{terminating: true}, wide, nil, bounded},
 	}
@@ -177,7 +177,7 @@ func TestObserveBounds(t *testing.T) {
 
 // TestBoundsOfADeletedGroup has a version with a record of the group that was deleted before it.
 func TestBoundsOfADeletedGroup(t *testing.T) {
-	const unbounded = "there is not exactly one OperatorGroup in the namespace, whose targets and account bound the clean-up"
+	const unbounded = "the namespace does not have exactly one OperatorGroup, whose targets and account limit the clean-up"
 	deleted := bounds{deleted: true}
 	terminating := bounds{deleted: true, terminating: true}
 	cases := map[string]struct {
@@ -236,7 +236,7 @@ func TestCleanUpActsForTheGroupsAccount(t *testing.T) {
 	if got := (resourceDeleter{}).right(); got != "cleanup" {
 		t.Errorf("without an account the right is %q", got)
 	}
-	if got := (resourceDeleter{actingAs: "with the rights of an account"}).right(); got != "check" {
+	if got := (resourceDeleter{actingAs: "as an account"}).right(); got != "check" {
 		t.Errorf("with an account the right is %q", got)
 	}
 }
@@ -261,7 +261,7 @@ func TestDeletesWithTheRightsOf(t *testing.T) {
 	}{
 		"NoGroup":    {bounds{}, resourceDeleter{client: own}, ""},
 		"NoAccount":  {boundedBy("a"), resourceDeleter{client: own}, ""},
-		"Account":    {limited, resourceDeleter{accounts, "with the rights of ServiceAccount cook, which OperatorGroup own names"}, ""},
+		"Account":    {limited, resourceDeleter{accounts, "as ServiceAccount cook of OperatorGroup own"}, ""},
 		"Unreadable": {wrong, resourceDeleter{}, "making a client for ServiceAccount a/waiter: no client for system:serviceaccount:a:waiter"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -220,12 +220,12 @@ func (c *cleanup) withdrawn() bool { return c.csv.Annotations[api.AnnotationWith
 
 // forceCommand returns the command that removes the version although objects of it remain.
 func (c *cleanup) forceCommand() string {
-	return fmt.Sprintf("as a last resort, %q removes the version and leaves what is still there",
+	return fmt.Sprintf("as a last resort, %q removes the version and leaves the remaining objects",
 		fmt.Sprintf(`kubectl patch csv %s -n %s --type=merge -p '{"metadata":{"finalizers":null}}'`, c.csv.Name, c.csv.Namespace))
 }
 
 // skipCommand returns the command that makes the clean-up leave custom resources.
 func (c *cleanup) skipCommand() string {
-	return fmt.Sprintf("%q goes on and leaves custom resources as they are", fmt.Sprintf("kubectl annotate csv %s -n %s %s=true",
+	return fmt.Sprintf("to leave custom resources as they are, run %q", fmt.Sprintf("kubectl annotate csv %s -n %s %s=true",
 		c.csv.Name, c.csv.Namespace, api.AnnotationSkipCleanup))
 }

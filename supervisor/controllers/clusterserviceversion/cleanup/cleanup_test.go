@@ -108,7 +108,7 @@ func TestScopeWaitsForTheUndecided(t *testing.T) {
 	if got := scopeOf(cupOwner("a", ""), "cups.example.com", versions.List{fresh}); got.undecided != fresh || got.keepReason != "" {
 		t.Errorf("with one that nobody has looked at, undecided is %v and leaves %q", got.undecided, got.keepReason)
 	}
-	if got := scopeOf(cupOwner("a", ""), "cups.example.com", versions.List{cupOwner("b", "")}); got.keepReason != "csv b/kettle.v1 looks after all namespaces" {
+	if got := scopeOf(cupOwner("a", ""), "cups.example.com", versions.List{cupOwner("b", "")}); got.keepReason != "csv b/kettle.v1 serves all namespaces" {
 		t.Errorf("with one for all namespaces, leaves is %q", got.keepReason)
 	}
 }
@@ -167,7 +167,7 @@ func TestWaitingNamesWhatIsWaitedFor(t *testing.T) {
 	got := waitingFor("clean-up, stage 1 of 9 (custom resources)", left)
 	want := &Report{
 		Message: "waiting for clean-up, stage 1 of 9 (custom resources): 4 left, first Cup kitchen/a, Cup kitchen/b, Cup kitchen/c; " +
-			"Cup kitchen/c has been held for more than a minute by the finalizers example.com/drain; " +
+			"Cup kitchen/c has been blocked for more than a minute by the finalizers example.com/drain; " +
 			`see "kubectl get cups.example.com c -n kitchen -o yaml"`,
 		Pending: []operatorsv1alpha1.ResourceList{{Group: "example.com", Kind: "Cup", Instances: []operatorsv1alpha1.ResourceInstance{
 			{Namespace: "kitchen", Name: "b"}, {Namespace: "kitchen", Name: "c"},

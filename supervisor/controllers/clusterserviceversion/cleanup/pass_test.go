@@ -72,7 +72,7 @@ func TestForbiddenDeletion(t *testing.T) {
 		deleted []string
 		refused string
 	}{
-		"NoRight":    {"the account may delete nothing in the namespace", false, nil, nil, refused + "; grant it that right"},
+		"NoRight":    {"the account may delete nothing in the namespace", false, nil, nil, refused + "; grant it this permission"},
 		"Admission":  {"admission refuses one object only", true, nil, []string{"second"}, refused},
 		"Unanswered": {"a missing right is not proven", false, errors.New("not now"), []string{"second"}, refused},
 	}

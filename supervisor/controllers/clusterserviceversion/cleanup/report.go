@@ -94,7 +94,7 @@ func (r *stageResult) recordStuck(o *metav1.PartialObjectMetadata, resource stri
 	if o.Namespace != "" {
 		command += " -n " + o.Namespace
 	}
-	r.stuck = fmt.Sprintf("%s has been held for more than a minute by the finalizers %s; see %q",
+	r.stuck = fmt.Sprintf("%s has been blocked for more than a minute by the finalizers %s; see %q",
 		describe(o), strings.Join(o.Finalizers, ", "), command+" -o yaml")
 }
 
@@ -135,7 +135,7 @@ func waitingFor(where string, left stageResult) *Report {
 }
 
 func failing(where string, err error, skipCommand string) *Report {
-	return &Report{Message: where + " fails and is tried again: " + err.Error() + "; " + skipCommand, urgent: true}
+	return &Report{Message: where + " failed; retrying: " + err.Error() + "; " + skipCommand, urgent: true}
 }
 
 // Status returns the status with the state of a clean-up; nil when there is nothing to write yet. The

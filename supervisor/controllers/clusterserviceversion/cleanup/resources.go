@@ -87,7 +87,7 @@ func scopeOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others ve
 	t := scope{except: sets.New[string]()}
 	namespaces, known := watched(csv)
 	if !known {
-		t.keepReason = "it is not known which namespaces it looked after"
+		t.keepReason = "the namespaces of the version are unknown"
 		return t
 	}
 	t.allNamespaces = slices.Contains(namespaces, corev1.NamespaceAll)
@@ -99,13 +99,13 @@ func scopeOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others ve
 		theirs, known := targets(other)
 		switch {
 		case known && slices.Contains(theirs, corev1.NamespaceAll):
-			return scope{shared: true, keepReason: fmt.Sprintf("csv %s/%s looks after all namespaces", other.Namespace, other.Name)}
+			return scope{shared: true, keepReason: fmt.Sprintf("csv %s/%s serves all namespaces", other.Namespace, other.Name)}
 		case known:
 			t.except.Insert(theirs...)
 		case other.Status.Phase == operatorsv1alpha1.CSVPhaseNone:
 			t.undecided = other
 		case hasRun(other):
-			return scope{shared: true, keepReason: fmt.Sprintf("it is not known which namespaces csv %s/%s looks after", other.Namespace, other.Name)}
+			return scope{shared: true, keepReason: fmt.Sprintf("the namespaces of csv %s/%s are unknown", other.Namespace, other.Name)}
 		default:
 			t.except.Insert(other.Namespace)
 		}
@@ -258,10 +258,10 @@ func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1
 	t := p.bounds.scope(p.cleanup.csv, crd, p.cleanup.others)
 	switch {
 	case t.keepReason != "":
-		p.left.kept = append(p.left.kept, crd.Name+" (as "+t.keepReason+")")
+		p.left.kept = append(p.left.kept, crd.Name+" (because "+t.keepReason+")")
 		return nil
 	case t.undecided != nil:
-		p.refused = fmt.Sprintf("csv %s/%s owns %s too, and it is not decided yet which namespaces it looks after",
+		p.refused = fmt.Sprintf("csv %s/%s owns %s too, and its namespaces are not known yet",
 			t.undecided.Namespace, t.undecided.Name, crd.Name)
 		return nil
 	}
@@ -341,7 +341,7 @@ func (p *resourcePass) deleteOne(ctx context.Context, crd *apiextensionsv1.Custo
 	case p.deleter.actingAs != "" && apierrors.IsForbidden(err):
 		if p.deleter.isForbidden(ctx, crd, o.Namespace) {
 			p.forbiddenIn.Insert(o.Namespace)
-			err = fmt.Errorf("%w; grant it that right", err)
+			err = fmt.Errorf("%w; grant it this permission", err)
 		}
 		p.refused = cmp.Or(p.refused, err.Error())
 	case grant.IsForbidden(err):

@@ -63,7 +63,7 @@ func TestDeletesTheCustomResourceThatWasListed(t *testing.T) {
 	c, got := recording(t)
 	cup := mug("a", 0)
 	cup.UID, cup.ResourceVersion = "listed", "7"
-	for _, by := range []string{"", "with the rights of ServiceAccount weak, which OperatorGroup own names"} {
+	for _, by := range []string{"", "as ServiceAccount weak of OperatorGroup own"} {
 		if err := (resourceDeleter{client: c, actingAs: by}).delete(t.Context(), cup); err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ func leavingPredecessor(phase operatorsv1alpha1.ClusterServiceVersionPhase, reas
 // TestWaitsForWhatIsBeingDeleted checks the message of a version whose predecessor is being
 // deleted.
 func TestWaitsForWhatIsBeingDeleted(t *testing.T) {
-	const waits = "all requirements found, waiting for csv kettle.v0, which this one replaces and which is being deleted, to go"
+	const waits = "all requirements found, waiting for the deletion of the previous version, csv kettle.v0"
 	waiting := func(message string) Transition {
 		return Transition{Phase: pending, Reason: "AllRequirementsMet", Message: message, Cause: &api.Cause{Reason: "WaitingForPredecessor"}}
 	}
@@ -34,7 +34,7 @@ func TestWaitsForWhatIsBeingDeleted(t *testing.T) {
 		"JustNow": {"nothing is known of its clean-up yet", leavingPredecessor(succeeded, "InstallSucceeded"), waiting(waits)},
 		"Held": {
 			"its own status says what holds it", leavingPredecessor(succeeded, "WaitingOnCleanup"),
-			waiting(waits + "; its status.message says what its clean-up waits for (WaitingOnCleanup)"),
+			waiting(waits + "; see its status.message for the state of its clean-up (WaitingOnCleanup)"),
 		},
 		"Failed":     {"it need not succeed any more", leavingPredecessor(broken, "InstallCheckFailed"), waiting(waits)},
 		"HandedOver": {"it goes because of this version", leavingPredecessor(deleting, "Replaced"), goesOn},
@@ -56,7 +56,7 @@ func TestWaitsForWhatIsBeingDeleted(t *testing.T) {
 func TestKeptConversionsAreTold(t *testing.T) {
 	o := good(succeeded, "InstallSucceeded", claim(providedapis.Static), running, func(o *Input) { o.Webhooks.Converts = []string{"cups.example.com"} })
 	got := Next(o)
-	if want := "objects of cups.example.com can be used in the version in which they are stored alone"; !strings.Contains(got.Message, want) {
+	if want := "objects of cups.example.com can be used only in their stored version"; !strings.Contains(got.Message, want) {
 		t.Errorf("Next(...) says %q, want that %s", got.Message, want)
 	}
 }

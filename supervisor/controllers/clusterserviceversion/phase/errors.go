@@ -28,7 +28,7 @@ type AccountError struct {
 
 // Error returns the account and the error of the API server.
 func (e *AccountError) Error() string {
-	return fmt.Sprintf("with the rights of ServiceAccount %s, which OperatorGroup %s names: %v", e.Account, e.Group, e.Err)
+	return fmt.Sprintf("as ServiceAccount %s of OperatorGroup %s: %v", e.Account, e.Group, e.Err)
 }
 
 // Unwrap returns the error of the API server.
@@ -52,7 +52,7 @@ func KeepAfterError(o Input, err error) Transition {
 		t.Phase, t.Reason = operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown
 	}
 	t.Cause = &api.Cause{Reason: reasonOf(err), PhaseMessage: cmp.Or(t.Message, messageUnknown)}
-	t.Message = t.Cause.PhaseMessage + "; going on fails and is tried again: " + err.Error()
+	t.Message = t.Cause.PhaseMessage + "; retrying after error: " + err.Error()
 	t.After = ErrorDelay
 	return t
 }
@@ -69,7 +69,7 @@ func AfterRefusal(o Input, err error) Transition {
 	}
 	if o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
 		t.Phase, t.Reason = operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful
-		t.Message = messageSucceeded + "; what changed since is refused: " + err.Error()
+		t.Message = messageSucceeded + "; the API server refuses a later change: " + err.Error()
 	}
 	return t
 }
@@ -91,13 +91,13 @@ func remedyOf(err error) string {
 	case refusal.NamespaceTerminating:
 		return ""
 	case refusal.QuotaExceeded:
-		return "raise the quota or make room in it"
+		return "raise the quota, or delete objects that count against it"
 	case refusal.AdmissionDenied:
 		return "change the policy that refuses it, or ask for an exception"
 	default: // other refusals of this kind are about rights
 	}
 	if _, limited := errors.AsType[*AccountError](err); limited {
-		return "grant it that right, or let the OperatorGroup name another"
+		return "grant the ServiceAccount this permission, or name another ServiceAccount in the OperatorGroup"
 	}
-	return "the supervisor lacks that right: grant it"
+	return "grant the supervisor this permission"
 }

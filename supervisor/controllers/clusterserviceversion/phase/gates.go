@@ -231,10 +231,10 @@ func invalidStrategy(o Input) string {
 	install := o.CSV.Spec.InstallStrategy
 	switch {
 	case install.StrategyName != operatorsv1alpha1.InstallStrategyNameDeployment:
-		return fmt.Sprintf("install strategy invalid: spec.install.strategy is %q; set it to %q, the only one there is",
+		return fmt.Sprintf("install strategy invalid: spec.install.strategy is %q; set it to %q, the only supported value",
 			install.StrategyName, operatorsv1alpha1.InstallStrategyNameDeployment)
 	case len(install.StrategySpec.DeploymentSpecs) == 0:
-		return "install strategy invalid: spec.install.spec.deployments is empty; list what the operator runs as, one Deployment at least"
+		return "install strategy invalid: spec.install.spec.deployments is empty; add at least one Deployment"
 	case len(o.CSV.Name) > validation.LabelValueMaxLength:
 		return fmt.Sprintf("install strategy invalid: metadata.name has %d characters; "+
 			"it labels the operator's objects; choose one of at most %d", len(o.CSV.Name), validation.LabelValueMaxLength)

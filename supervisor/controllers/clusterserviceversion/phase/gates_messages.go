@@ -11,7 +11,7 @@ import (
 
 // noGroupMessage returns the message for a namespace without an OperatorGroup.
 func noGroupMessage(o Input) string {
-	return fmt.Sprintf("%s: create an OperatorGroup in namespace %s, which says which namespaces its operators serve",
+	return fmt.Sprintf("%s: create an OperatorGroup in namespace %s, which selects the namespaces that its operators serve",
 		messageNoGroup, o.CSV.Namespace)
 }
 
@@ -33,7 +33,7 @@ func misfit(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.Ope
 		field, hint = "spec.selector", ""
 	}
 	if len(group.Status.Namespaces) == 0 {
-		return fmt.Sprintf("correct %s of OperatorGroup %s in namespace %s: it selects no namespace that there is", field, group.Name, group.Namespace)
+		return fmt.Sprintf("correct %s of OperatorGroup %s in namespace %s: it selects no existing namespace", field, group.Name, group.Namespace)
 	}
 	var modes []string
 	for _, m := range csv.Spec.InstallModes {
@@ -42,7 +42,7 @@ func misfit(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.Ope
 		}
 	}
 	if len(modes) == 0 {
-		return "no entry of spec.installModes is supported, which its author has to correct"
+		return "no entry of spec.installModes is supported; ask the author of the bundle to correct it"
 	}
 	return fmt.Sprintf("change %s of OperatorGroup %s in namespace %s%s: this version supports %s",
 		field, group.Name, group.Namespace, hint, strings.Join(modes, ", "))

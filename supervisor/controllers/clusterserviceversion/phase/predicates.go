@@ -260,8 +260,8 @@ func remainingConversions(o Input) string {
 	if len(o.Webhooks.Converts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; until it runs again or is deleted, objects of %s can be used in the version in which they are stored alone: "+
-		"without the conversion webhook that is gone with it they would be mixed up", strings.Join(o.Webhooks.Converts, ", "))
+	return fmt.Sprintf("; until this version runs again or is deleted, objects of %s can be used only in their stored version, "+
+		"because their conversion webhook no longer runs", strings.Join(o.Webhooks.Converts, ", "))
 }
 
 // unmetMessage returns a sentence that clients compare, with the cause.

@@ -224,7 +224,7 @@ func TestNextForUpgrades(t *testing.T) {
 			"what is to be done is not said where it has been", good(pending, "RequirementsUnknown", predecessor(broken), failingForward),
 			Transition{
 				Phase: pending, Reason: "AllRequirementsMet",
-				Message: "all requirements found, waiting for csv kettle.v0 (Failed), which this one replaces, to succeed or to be deleted",
+				Message: "all requirements found, waiting for the previous version, csv kettle.v0 (Failed), to succeed or to be deleted",
 				Cause:   &api.Cause{Reason: "WaitingForPredecessor"},
 			},
 		},
@@ -245,7 +245,7 @@ func TestNextForUpgrades(t *testing.T) {
 			"is said, and ends with the youngest", good(pending, "RequirementsUnknown", circular),
 			Transition{
 				Phase: ready, Reason: "AllRequirementsMet",
-				Message: met + "; spec.replaces goes round in a circle (kettle.v1, kettle.v2), where the youngest version takes over",
+				Message: met + "; spec.replaces forms a cycle (kettle.v1, kettle.v2), in which the youngest version replaces the others",
 			},
 		},
 		"Vanished": {
@@ -273,7 +273,7 @@ func TestNextForUpgrades(t *testing.T) {
 			"what runs is not touched", good(succeeded, "InstallSucceeded", badConfig),
 			Transition{
 				Phase: succeeded, Reason: "InstallSucceeded", Message: "install strategy completed with no errors; " +
-					"the Deployments stay as they are: annotation chandlery.dev/config is no JSON",
+					"the Deployments are not updated: annotation chandlery.dev/config is no JSON",
 			},
 		},
 	})

@@ -70,7 +70,7 @@ func TestNext(t *testing.T) {
 			Transition{
 				Phase: broken, Reason: "NoOperatorGroup",
 				Message: "csv in namespace with no operatorgroups: create an OperatorGroup in namespace kitchen, " +
-					"which says which namespaces its operators serve",
+					"which selects the namespaces that its operators serve",
 			},
 		},
 		"FirstSightTwoGroups": {
@@ -110,7 +110,7 @@ func TestNext(t *testing.T) {
 			Transition{
 				Phase: broken, Reason: "NoOperatorGroup",
 				Message: "csv in namespace with no operatorgroups: create an OperatorGroup in namespace kitchen, " +
-					"which says which namespaces its operators serve",
+					"which selects the namespaces that its operators serve",
 			},
 		},
 		"TwoGroups": {
@@ -157,7 +157,7 @@ func TestNext(t *testing.T) {
 			Transition{
 				Phase: broken, Reason: "UnsupportedOperatorGroup",
 				Message: "OwnNamespace InstallModeType not supported, cannot configure to watch own namespace: " +
-					"no entry of spec.installModes is supported, which its author has to correct",
+					"no entry of spec.installModes is supported; ask the author of the bundle to correct it",
 			},
 		},
 		"NoTargets": {
@@ -165,7 +165,7 @@ func TestNext(t *testing.T) {
 			Transition{
 				Phase: broken, Reason: "UnsupportedOperatorGroup",
 				Message: "operatorgroup has invalid selected namespaces, cannot configure to watch zero namespaces: " +
-					"correct spec.selector of OperatorGroup own in namespace kitchen: it selects no namespace that there is",
+					"correct spec.selector of OperatorGroup own in namespace kitchen: it selects no existing namespace",
 			},
 		},
 		"Webhooks": {
@@ -179,14 +179,14 @@ func TestNext(t *testing.T) {
 			"a strategy other than deployment", good(pending, "RequirementsUnknown", helm),
 			Transition{
 				Phase: broken, Reason: "InvalidInstallStrategy",
-				Message: `install strategy invalid: spec.install.strategy is "helm"; set it to "deployment", the only one there is`,
+				Message: `install strategy invalid: spec.install.strategy is "helm"; set it to "deployment", the only supported value`,
 			},
 		},
 		"NoDeployments": {
 			"nothing to run", good(pending, "RequirementsUnknown", noDeployments),
 			Transition{
 				Phase: broken, Reason: "InvalidInstallStrategy",
-				Message: "install strategy invalid: spec.install.spec.deployments is empty; list what the operator runs as, one Deployment at least",
+				Message: "install strategy invalid: spec.install.spec.deployments is empty; add at least one Deployment",
 			},
 		},
 		"PendingRequirementsNotMet": {
@@ -211,11 +211,11 @@ func TestNext(t *testing.T) {
 			"it will not hand over, which is said", good(pending, "RequirementsUnknown", predecessor(broken)),
 			Transition{
 				Phase: pending, Reason: "AllRequirementsMet",
-				Message: "all requirements found, waiting for csv kettle.v0 (Failed), which this one replaces, to succeed or to be deleted; " +
-					"spec.upgradeStrategy: TechPreviewUnsafeFailForward on OperatorGroup own lets it be replaced as it is",
+				Message: "all requirements found, waiting for the previous version, csv kettle.v0 (Failed), to succeed or to be deleted; " +
+					"to replace it as it is, set spec.upgradeStrategy: TechPreviewUnsafeFailForward on OperatorGroup own",
 				Cause: &api.Cause{
 					Reason: "WaitingForPredecessor",
-					Remedy: "spec.upgradeStrategy: TechPreviewUnsafeFailForward on OperatorGroup own lets it be replaced as it is",
+					Remedy: "to replace it as it is, set spec.upgradeStrategy: TechPreviewUnsafeFailForward on OperatorGroup own",
 				},
 			},
 		},
@@ -408,7 +408,7 @@ func TestAfterRefusal(t *testing.T) {
 			"what runs goes on", succeeded,
 			Transition{
 				Phase: succeeded, Reason: "InstallSucceeded", After: reinstallDelay,
-				Message: "install strategy completed with no errors; what changed since is refused: boom", Cause: retried,
+				Message: "install strategy completed with no errors; the API server refuses a later change: boom", Cause: retried,
 			},
 		},
 	}
@@ -434,12 +434,12 @@ func TestCauseOfRefusal(t *testing.T) {
 		err  error
 		want api.Cause
 	}{
-		"NoRight": {forbidden("no"), api.Cause{Reason: "Retrying", Remedy: "the supervisor lacks that right: grant it"}},
+		"NoRight": {forbidden("no"), api.Cause{Reason: "Retrying", Remedy: "grant the supervisor this permission"}},
 		"Account": {
 			&AccountError{Account: "weak", Group: "g", Err: forbidden(`User "system:serviceaccount:foo:weak" cannot create resource "deployments"`)},
-			api.Cause{Reason: "PermissionDenied", Remedy: "grant it that right, or let the OperatorGroup name another"},
+			api.Cause{Reason: "PermissionDenied", Remedy: "grant the ServiceAccount this permission, or name another ServiceAccount in the OperatorGroup"},
 		},
-		"Quota":     {forbidden("exceeded quota: few"), api.Cause{Reason: "QuotaExceeded", Remedy: "raise the quota or make room in it"}},
+		"Quota":     {forbidden("exceeded quota: few"), api.Cause{Reason: "QuotaExceeded", Remedy: "raise the quota, or delete objects that count against it"}},
 		"Policy":    {forbidden(`admission webhook "strict.example" denied the request: no`), api.Cause{Reason: "AdmissionDenied", Remedy: "change the policy that refuses it, or ask for an exception"}},
 		"Namespace": {terminating, api.Cause{Reason: "NamespaceTerminating"}},
 		"Invalid":   {apierrors.NewBadRequest("spec.replicas"), api.Cause{Reason: "Retrying"}},

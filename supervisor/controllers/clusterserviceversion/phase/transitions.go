@@ -46,11 +46,11 @@ func waitForPredecessor(o Input) Transition {
 	if p.Phase == operatorsv1alpha1.CSVPhaseNone {
 		phase = "not processed yet"
 	}
-	message := fmt.Sprintf("all requirements found, waiting for csv %s (%s), which this one replaces, "+
+	message := fmt.Sprintf("all requirements found, waiting for the previous version, csv %s (%s), "+
 		"to succeed or to be deleted", p.Name, phase)
 	cause := &api.Cause{Reason: api.ReasonWaitingForPredecessor}
 	if p.Phase == operatorsv1alpha1.CSVPhaseFailed && !failForwardAllowed(o) {
-		cause.Remedy = fmt.Sprintf("spec.upgradeStrategy: %s on OperatorGroup %s lets it be replaced as it is",
+		cause.Remedy = fmt.Sprintf("to replace it as it is, set spec.upgradeStrategy: %s on OperatorGroup %s",
 			operatorsv1.UpgradeStrategyUnsafeFailForward, o.Groups[0].Name)
 		message += "; " + cause.Remedy
 	}
@@ -66,9 +66,9 @@ func waitForPredecessor(o Input) Transition {
 // the status of the predecessor, since what that waits for changes every few seconds.
 func waitForDeletion(o Input) Transition {
 	p := o.Replacement.Predecessor
-	message := fmt.Sprintf("all requirements found, waiting for csv %s, which this one replaces and which is being deleted, to go", p.Name)
+	message := fmt.Sprintf("all requirements found, waiting for the deletion of the previous version, csv %s", p.Name)
 	if p.Reason == operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete {
-		message += fmt.Sprintf("; its status.message says what its clean-up waits for (%s)", p.Reason)
+		message += fmt.Sprintf("; see its status.message for the state of its clean-up (%s)", p.Reason)
 	}
 	return Transition{
 		Phase:   operatorsv1alpha1.CSVPhasePending,
@@ -83,7 +83,7 @@ func waitForDeletion(o Input) Transition {
 func attemptMessage(o Input) string {
 	switch {
 	case len(o.Replacement.Cycle) > 0:
-		return fmt.Sprintf("%s; spec.replaces goes round in a circle (%s), where the youngest version takes over",
+		return fmt.Sprintf("%s; spec.replaces forms a cycle (%s), in which the youngest version replaces the others",
 			messageMet, strings.Join(o.Replacement.Cycle, ", "))
 	case o.Replacement.MissingPredecessor != "":
 		return fmt.Sprintf("%s; spec.replaces names csv %s, which is not in this namespace: nothing is replaced", messageMet, o.Replacement.MissingPredecessor)
@@ -119,11 +119,11 @@ func refusedUpgrade(o Input) string {
 // updated, or which object another client changes back.
 func succeededMessage(o Input) string {
 	if o.Webhooks.Switch.Contested != "" {
-		return fmt.Sprintf("%s; %s is changed by another client each time that it is set right, which is tried less and less often: "+
-			"see its managedFields for who, and make an exception there", messageSucceeded, o.Webhooks.Switch.Contested)
+		return fmt.Sprintf("%s; another client changes %s after each correction, so the supervisor corrects it less often: "+
+			"find the client in its managedFields, and add an exception there", messageSucceeded, o.Webhooks.Switch.Contested)
 	}
 	if o.Components.Invalid != "" {
-		return messageSucceeded + "; the Deployments stay as they are: " + o.Components.Invalid
+		return messageSucceeded + "; the Deployments are not updated: " + o.Components.Invalid
 	}
 	return messageSucceeded
 }

@@ -51,7 +51,7 @@ func newRefusedInstall(t *testing.T) *refusedInstall {
 	if got := phases(r.before); got[len(got)-1] != operatorsv1alpha1.CSVPhaseFailed || slices.Index(got, operatorsv1alpha1.CSVPhaseFailed) != len(got)-1 {
 		t.Fatalf("phases %v, want one failure at the end", got)
 	}
-	r.caused(r.before, string(refusal.PermissionDenied), "grant it that right, or let the OperatorGroup name another")
+	r.caused(r.before, string(refusal.PermissionDenied), "grant the ServiceAccount this permission, or name another ServiceAccount in the OperatorGroup")
 	return r
 }
 
@@ -246,7 +246,7 @@ func TestNothingIsDoneWithAFormerAccount(t *testing.T) {
 	}).WithTimeout(patience).Should(gomega.BeTrue())
 	release()
 	csv := r.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
-	r.says(csv, "with the rights of ServiceAccount weak, which OperatorGroup own names")
+	r.says(csv, "as ServiceAccount weak of OperatorGroup own")
 	_, accounts := noted.seen()
 	// Versions of other tests may still exist.
 	own := "system:serviceaccount:" + r.namespace + ":"

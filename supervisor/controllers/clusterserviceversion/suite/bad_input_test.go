@@ -76,12 +76,12 @@ func TestBadVersionsLeaveOthersAlone(t *testing.T) {
 	}{
 		"NoDeployments": {func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{}
-		}, "Failed", "InvalidInstallStrategy", []string{"spec.install.spec.deployments is empty", "list what the operator runs as"}, false},
+		}, "Failed", "InvalidInstallStrategy", []string{"spec.install.spec.deployments is empty", "add at least one Deployment"}, false},
 		"UnknownStrategy": {func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 			csv.Spec.InstallStrategy.StrategyName = "helm"
 		}, "Failed", "InvalidInstallStrategy", []string{`spec.install.strategy is "helm"`, `set it to "deployment"`}, false},
 		"NotGranted": {asks, "Pending", "RequirementsNotMet", []string{
-			"ServiceAccount kettle: the service account lacks 1 of 1 policy rules", `"configmaps"`, "give it a role with them",
+			"ServiceAccount kettle: the service account lacks 1 of 1 policy rules", `"configmaps"`, "grant it a role with these rules",
 		}, false},
 		"SameCRD": {owns(crd.Name), "Failed", "OwnerConflict", []string{
 			"spec.customresourcedefinitions.owned names " + crd.Name, "csv kettle.v1", "uninstall one of the two operators",
@@ -171,7 +171,7 @@ func TestSaysWhichRightItLacks(t *testing.T) {
 	}))
 	failed := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
 	w.says(failed, "ClusterRole "+name, `APIGroups:["tea.example.com"]`)
-	w.caused(failed, "EscalationDenied", "the supervisor lacks that right: grant it")
+	w.caused(failed, "EscalationDenied", "grant the supervisor this permission")
 	w.absent(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	w.absent(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}})
 }
@@ -188,8 +188,8 @@ func TestACircleComesToRest(t *testing.T) {
 	csv := w.succeeds("kettle.v2")
 	w.gone(one)
 	w.Expect(slices.ContainsFunc(csv.Status.Conditions, func(c operatorsv1alpha1.ClusterServiceVersionCondition) bool {
-		return c.Message == "all requirements found, attempting install; spec.replaces goes round in a circle (kettle.v2, kettle.v1), "+
-			"where the youngest version takes over"
+		return c.Message == "all requirements found, attempting install; spec.replaces forms a cycle (kettle.v2, kettle.v1), "+
+			"in which the youngest version replaces the others"
 	})).To(gomega.BeTrue(), "%v", csv.Status.Conditions)
 	w.Expect(w.asTheyAre(bystander)).To(gomega.Equal(before), "another operator was touched")
 }
@@ -214,7 +214,7 @@ func TestWithdrawnVersionKeepsItsConversion(t *testing.T) {
 		group.Annotations["olm.providedAPIs"] = "Spoon.v1.withdrawn.example.com"
 	})
 	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)
-	w.says(csv, "objects of "+crd.Name+" can be used in the version in which they are stored alone")
+	w.says(csv, "objects of "+crd.Name+" can be used only in their stored version")
 	w.gone(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}})
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
 	w.Expect(crd.Spec.Conversion.Strategy).To(gomega.Equal(apiextensionsv1.WebhookConverter))

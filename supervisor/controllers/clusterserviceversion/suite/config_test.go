@@ -66,7 +66,7 @@ func TestDeploymentsAreAsTheSubscriptionAsks(t *testing.T) {
 	before := w.deployment()
 	w.change(sub, func() { sub.Annotations["chandlery.dev/config"] = `{"replicas":"many"}` })
 	w.Eventually(func() string { return w.csv("kettle.v1").Status.Message }).WithTimeout(patience).
-		Should(gomega.ContainSubstring("the Deployments stay as they are: annotation chandlery.dev/config of Subscription"))
+		Should(gomega.ContainSubstring("the Deployments are not updated: annotation chandlery.dev/config of Subscription"))
 	w.Expect(w.csv("kettle.v1").Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseSucceeded))
 	w.Expect(w.deployment().Generation).To(gomega.Equal(before.Generation))
 

@@ -139,8 +139,8 @@ func TestCleanUpHasTheRightsOfTheGroupsAccount(t *testing.T) {
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 
-	w.waits("with the rights of ServiceAccount weak, which OperatorGroup own names", `cannot delete resource "cups" in API group "accounts.example.com"`,
-		"grant it that right", "chandlery.dev/skip-cleanup=true")
+	w.waits("as ServiceAccount weak of OperatorGroup own", `cannot delete resource "cups" in API group "accounts.example.com"`,
+		"grant it this permission", "chandlery.dev/skip-cleanup=true")
 	w.staysAlive(mine, elsewhere)
 
 	in := metav1.ObjectMeta{Namespace: w.namespace, Name: "weak"}

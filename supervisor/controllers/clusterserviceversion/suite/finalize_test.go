@@ -139,7 +139,7 @@ func TestStuckCustomResourcesHaveAWayOut(t *testing.T) {
 	w.Expect(w.csv("kettle.v1").Status.Message).NotTo(gomega.ContainSubstring("has been held"))
 
 	now.by.Store(int64(61 * time.Second))
-	w.waits("has been held for more than a minute by the finalizers example.com/drain",
+	w.waits("has been blocked for more than a minute by the finalizers example.com/drain",
 		"kubectl get cups."+group+" stuck -n "+w.namespace, "chandlery.dev/skip-cleanup=true")
 	w.caused(w.csv("kettle.v1"), "FinalizersRemaining", "")
 

@@ -136,7 +136,7 @@ func TestConversionGoesWhenNothingNeedsIt(t *testing.T) {
 	w.Expect(strategy()).To(gomega.Equal(apiextensionsv1.WebhookConverter))
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.waits("stage 4 of 9 (conversions)", "CustomResourceDefinition "+crd.Name+" keeps its conversion webhook", "chandlery.dev/skip-cleanup=true")
+	w.waits("stage 4 of 9 (conversions)", "CustomResourceDefinition "+crd.Name+" still uses conversion webhook", "chandlery.dev/skip-cleanup=true")
 	w.Expect(strategy()).To(gomega.Equal(apiextensionsv1.WebhookConverter))
 
 	w.Expect(w.Delete(t.Context(), mine)).To(gomega.Succeed())

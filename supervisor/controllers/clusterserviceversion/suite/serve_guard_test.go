@@ -22,7 +22,7 @@ func TestConvertsNoDefinitionsOfOthers(t *testing.T) {
 	}{
 		"administrator": {
 			"administrator", func(*world, *apiextensionsv1.CustomResourceDefinition) {},
-			"is refused (ForeignManager): it was made by field manager administrator",
+			"is refused (ForeignManager): it was created by field manager administrator",
 		},
 		"package": {
 			"catalog",

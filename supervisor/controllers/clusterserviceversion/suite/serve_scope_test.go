@@ -140,9 +140,9 @@ func TestWebhooksNeedTheRightsOfTheGroupsAccount(t *testing.T) {
 	w.deployingGroup()
 	w.create(w.kettle("kettle.v1", owns(own.Name), checks, w.asksForAll([]string{"", "rbac.authorization.k8s.io", own.Spec.Group}, "*/*"), renamed))
 	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
-	w.says(csv, "install strategy failed: ServiceAccount "+w.namespace+"/weak, which OperatorGroup own names, may not create "+
+	w.says(csv, "install strategy failed: ServiceAccount "+w.namespace+"/weak of OperatorGroup own lacks permission to create "+
 		"validatingwebhookconfigurations and mutatingwebhookconfigurations of admissionregistration.k8s.io; "+
-		"grant it that right by a ClusterRole, or let the OperatorGroup name another")
+		"grant it with a ClusterRole, or name another ServiceAccount in the OperatorGroup")
 	for _, list := range []client.ObjectList{
 		&admissionregistrationv1.ValidatingWebhookConfigurationList{}, &admissionregistrationv1.MutatingWebhookConfigurationList{},
 	} {

@@ -67,6 +67,6 @@ func (o *Observer) admissionRefusal(ctx context.Context, v Version) (string, err
 	if len(lacks) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("ServiceAccount %s, which OperatorGroup %s names, may not create %s of %s; grant it that right by a ClusterRole, or let the OperatorGroup name another",
+	return fmt.Sprintf("ServiceAccount %s of OperatorGroup %s lacks permission to create %s of %s; grant it with a ClusterRole, or name another ServiceAccount in the OperatorGroup",
 		account, v.Group.Name, strings.Join(lacks, " and "), admissionregistrationv1.GroupName), nil
 }

@@ -42,7 +42,7 @@ func TestLeavesWhatOthersProvide(t *testing.T) {
 		"CompleteTheirs":   {data: full, theirs: true},
 		"NoAuthority":      {data: without("ca.crt"), says: "data[ca.crt]"},
 		"NoCertificateYet": {data: without(corev1.TLSCertKey), theirs: true, says: "data[tls.crt]"},
-		"Empty":            {says: "who have to complete it"},
+		"Empty":            {says: "another provider must complete it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := webhook.Secret(good.version.CSV, server, cert)

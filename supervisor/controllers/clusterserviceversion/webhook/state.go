@@ -177,7 +177,7 @@ func (s *State) withObjects(seen phase.Webhooks, objects []object) phase.Webhook
 // recordUnreadable records that a certificate of another provider cannot be read, and returns why. The
 // provider may not have completed it yet.
 func (c certificates) recordUnreadable(server webhook.Server, err error) string {
-	why := fmt.Sprintf("%v; it is provided by others (annotation %s), who have to complete it", err, api.AnnotationCertificate)
+	why := fmt.Sprintf("%v; another provider must complete it (annotation %s)", err, api.AnnotationCertificate)
 	c.unreadable[server.Deployment] = why
 	return why
 }
@@ -197,7 +197,7 @@ func withCertificate(seen phase.Webhooks, v Version, server webhook.Server, cert
 	where := fmt.Sprintf("Secret %s/%s", v.CSV.Namespace, server.SecretName())
 	switch {
 	case problem != "" && cert.Provided:
-		seen.Waiting = cmp.Or(seen.Waiting, fmt.Sprintf("%s, which is provided by others: %s", where, problem))
+		seen.Waiting = cmp.Or(seen.Waiting, fmt.Sprintf("%s, which another provider manages: %s", where, problem))
 	case problem != "":
 		seen.Broken = cmp.Or(seen.Broken, fmt.Sprintf("%s: %s", where, problem))
 	}

@@ -97,7 +97,7 @@ func TestWithCertificate(t *testing.T) {
 	staged, provided, providedBroken := *cert, *cert, broken
 	staged.Next = cert
 	provided.Provided, providedBroken.Provided = true, true
-	const problem = "certificate and key do not go together: tls: failed to find any PEM data in key input"
+	const problem = "certificate and key do not match: tls: failed to find any PEM data in key input"
 	cases := map[string]struct {
 		cert webhook.Certificate
 		at   time.Time
@@ -108,7 +108,7 @@ func TestWithCertificate(t *testing.T) {
 		"Unfinished":     {cert: staged, want: phase.Webhooks{Certificates: phase.Certificates{Due: true, IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
 		"Broken":         {cert: broken, want: phase.Webhooks{Broken: "Secret kitchen/kettle-service-cert: " + problem, Certificates: phase.Certificates{IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
 		"Provided":       {cert: provided, at: cert.RotateAt},
-		"ProvidedBroken": {cert: providedBroken, want: phase.Webhooks{Waiting: "Secret kitchen/kettle-service-cert, which is provided by others: " + problem}},
+		"ProvidedBroken": {cert: providedBroken, want: phase.Webhooks{Waiting: "Secret kitchen/kettle-service-cert, which another provider manages: " + problem}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -132,7 +132,7 @@ func TestNothingOfOthersIsTouched(t *testing.T) {
 	w.copied(csv, cellar)
 	w.eventually(func(g gomega.Gomega) {
 		g.Expect(w.notes("CopyBlocked")).To(gomega.And(
-			gomega.ContainElement(gomega.ContainSubstring("namespace "+pantry+": a ClusterServiceVersion of that name is installed there")),
+			gomega.ContainElement(gomega.ContainSubstring("namespace "+pantry+": a ClusterServiceVersion with this name is installed there")),
 			gomega.ContainElement(gomega.ContainSubstring("Role "+cellar+"/"+right+": it has another owner"))))
 	})
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(installed), installed)).To(gomega.Succeed())

@@ -52,7 +52,7 @@ func TestPlanHasTheRightsOfTheGroupsAccount(t *testing.T) {
 		return w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 			return p.Status.Phase == working && strings.Contains(p.Status.Message, what) &&
 				strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":installer") &&
-				causedBy(p, reason, "grant ServiceAccount "+w.namespace+"/installer that right, or take spec.serviceAccountName out of OperatorGroup "+w.namespace+"/group; the plan then continues automatically")
+				causedBy(p, reason, "grant ServiceAccount "+w.namespace+"/installer this permission, or remove spec.serviceAccountName from OperatorGroup "+w.namespace+"/group; the plan then continues automatically")
 		})
 	}
 	p := lacks(`cannot create resource "clusterserviceversions"`, refusal.PermissionDenied)

@@ -114,6 +114,6 @@ func TestTakeOverIsReported(t *testing.T) {
 			}
 		}
 		g.Expect(notes).To(gomega.HaveExactElements(gomega.And(
-			gomega.ContainSubstring("/settings was there before and belonged to no operator; it is now as lamp.v1 brings it"))))
+			gomega.ContainSubstring("/settings existed without an owner; it now has the content of lamp.v1"))))
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }

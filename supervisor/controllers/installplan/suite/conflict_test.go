@@ -49,7 +49,7 @@ func TestObjectOfAnotherOperatorIsLeftAlone(t *testing.T) {
 	w.create(w.group("group"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings", OwnerReferences: ownedBy(tray)}})
 	w.supervise(time.Second)
 	w.plan(w.bundle(settings), true, plansteps.MaxInline)
-	const says = "error applying ConfigMap settings of lamp.v1: it is not this operator's: ConfigMap "
+	const says = "error applying ConfigMap settings of lamp.v1: it does not belong to this operator: ConfigMap "
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(p.Status.Message, says) && strings.Contains(p.Status.Message, "belongs to ClusterServiceVersion "+w.namespace+"/tray.v1")
 	})
@@ -138,7 +138,7 @@ func TestFieldsOfOtherClientsAreKept(t *testing.T) {
 		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"reads"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"ours"}}`,
 	), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
-		return strings.Contains(p.Status.Message, "error applying RoleBinding reads of lamp.v1: it is not this operator's: its roleRef cannot be changed")
+		return strings.Contains(p.Status.Message, "error applying RoleBinding reads of lamp.v1: it does not belong to this operator: its roleRef cannot be changed")
 	})
 	if err := w.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "reads"}}); err != nil {
 		t.Fatal(err)

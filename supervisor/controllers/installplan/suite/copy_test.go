@@ -36,7 +36,7 @@ func TestACopyIsNotTheVersion(t *testing.T) {
 			w.plan(w.bundle(settings), true, plansteps.MaxInline)
 			w.supervise(tt.retry)
 			p := w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
-				return p.Status.Phase == tt.phase && strings.Contains(p.Status.Message+installed(p).Message, "lamp.v1 is only a copy: the operator is installed in namespace operators")
+				return p.Status.Phase == tt.phase && strings.Contains(p.Status.Message+installed(p).Message, "lamp.v1 is a copy: the operator is installed in namespace operators")
 			})
 			if slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool { return s.Status != operatorsv1alpha1.StepStatusUnknown }) {
 				t.Errorf("steps %v, want none applied", statuses(p))

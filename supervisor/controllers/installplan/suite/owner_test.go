@@ -39,7 +39,7 @@ func TestObjectsOfADeletedVersionAreDeleted(t *testing.T) {
 			w.plan(b, true, plansteps.MaxInline)
 			w.supervise(time.Hour)
 			w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
-				return p.Status.Phase == working && strings.Contains(p.Status.Message, "lamp.v1 is being deleted before its plan was done; starting over")
+				return p.Status.Phase == working && strings.Contains(p.Status.Message, "lamp.v1 is being deleted before its plan was complete; the supervisor starts over")
 			})
 			if kind == "ClusterRoleBinding" {
 				// The finalizer deletes objects that existed when the deletion began.

@@ -96,7 +96,7 @@ func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 				w.served(w.lamps(map[string]string{"v1": anything}))
 				return w.lamps(map[string]string{"v1": coloured})
 			},
-			says: "and by no lifecycle manager of operators; install lamp.v1 where the OperatorGroup targets all namespaces and names no service account",
+			says: "not by a lifecycle manager of operators; install lamp.v1 where the OperatorGroup targets all namespaces and names no service account",
 		},
 		"another package's": {brings: ofTray, says: "/tray.v1; install lamp.v1 where"},
 		"that of another package which it says it replaces": {brings: ofTray, replaces: "tray.v1", says: "/tray.v1; install lamp.v1 where"},
@@ -202,7 +202,7 @@ func TestBundleCannotConvertForeignCRDs(t *testing.T) {
 		`"version":"1.0.0","webhookdefinitions":[{"type":"ConversionWebhook","generateName":"c","conversionCRDs":["lamps.`+w.namespace+`.example"]}]`, 1)
 	w.plan(b, true, plansteps.MaxInline)
 	c := installed(w.reaches(failed))
-	if says := "CustomResourceDefinition lamps." + w.namespace + ".example is refused (ForeignManager): it was made by field manager "; !strings.Contains(c.Message, says) {
+	if says := "CustomResourceDefinition lamps." + w.namespace + ".example is refused (ForeignManager): it was created by field manager "; !strings.Contains(c.Message, says) {
 		t.Errorf("condition %+v", c)
 	}
 	w.expectNothingCreated()
@@ -225,7 +225,7 @@ func TestCRDAsServiceAccount(t *testing.T) {
 	w.plan(w.bundle(w.crd()), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return p.Status.Phase == working && strings.Contains(p.Status.Message, `resource "customresourcedefinitions" in API group "apiextensions.k8s.io" at the cluster scope`) &&
-			strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":installer") && causedBy(p, refusal.PermissionDenied, "grant ServiceAccount "+w.namespace+"/installer that right, or take spec.serviceAccountName out of OperatorGroup "+w.namespace+"/group; the plan then continues automatically")
+			strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":installer") && causedBy(p, refusal.PermissionDenied, "grant ServiceAccount "+w.namespace+"/installer this permission, or remove spec.serviceAccountName from OperatorGroup "+w.namespace+"/group; the plan then continues automatically")
 	})
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "definer-" + w.namespace},

@@ -72,8 +72,8 @@ func (w *world) keeper() *rest.Config {
 func (w *world) lacks(csv client.Object) {
 	w.t.Helper()
 	const (
-		says   = "whether OpenShift's Proxy cluster names proxies is not known"
-		remedy = "let the supervisor get and list proxies of config.openshift.io, or run the supervisor with --openshift=disabled"
+		says   = "the proxy settings in OpenShift's Proxy cluster are unknown"
+		remedy = "allow the supervisor to get and list proxies of config.openshift.io, or run the supervisor with --openshift=disabled"
 	)
 	status := func(ctx context.Context) operatorsv1alpha1.ClusterServiceVersionStatus {
 		found := &operatorsv1alpha1.ClusterServiceVersion{}

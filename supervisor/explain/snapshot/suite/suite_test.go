@@ -53,8 +53,8 @@ func TestTake(t *testing.T) {
 	t.Run("nothing is installed", func(t *testing.T) {
 		o := take(t, admin, snapshot.Options{})
 		i := slices.IndexFunc(o.Unreadable, func(u explain.Unreadable) bool { return u.Resource == subscriptions })
-		if i < 0 || o.Unreadable[i].Reason != explain.ReasonNotInstalled {
-			t.Errorf("unseen is %+v, want %s to be %s", o.Unreadable, subscriptions, explain.ReasonNotInstalled)
+		if i < 0 || o.Unreadable[i].Reason != explain.UnreadableNotInstalled {
+			t.Errorf("unseen is %+v, want %s to be %s", o.Unreadable, subscriptions, explain.UnreadableNotInstalled)
 		}
 	})
 	if err := supervisor.InstallCRDs(t.Context(), cp.Config(), io.Discard); err != nil {
@@ -148,7 +148,7 @@ func seesNamespace(t *testing.T, user client.Reader, shop, wares string) {
 		{Resource: "customresourcedefinitions.apiextensions.k8s.io"},
 	} {
 		if !slices.ContainsFunc(o.Unreadable, func(u explain.Unreadable) bool {
-			return u.Resource == want.Resource && u.Namespace == want.Namespace && u.Reason == explain.ReasonForbidden && u.Message != ""
+			return u.Resource == want.Resource && u.Namespace == want.Namespace && u.Reason == explain.UnreadableForbidden && u.Message != ""
 		}) {
 			t.Errorf("%s in namespace %q is not among what could not be seen: %+v", want.Resource, want.Namespace, o.Unreadable)
 		}
