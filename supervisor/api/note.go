@@ -1,6 +1,6 @@
 package api
 
-import "github.com/chandlery/chandlery/bundles"
+import "unicode/utf8"
 
 // MaxEventNote is the longest note of an Event, in bytes. The API server refuses a longer one. See
 // https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/.
@@ -8,4 +8,14 @@ const MaxEventNote = 1024
 
 // EventNote returns a text that fits the note of an Event. It shortens a longer text between two
 // characters and appends an ellipsis.
-func EventNote(text string) string { return bundles.Clip(text, MaxEventNote) }
+func EventNote(text string) string {
+	const ellipsis = "…"
+	if len(text) <= MaxEventNote {
+		return text
+	}
+	end := MaxEventNote - len(ellipsis)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
+}

@@ -118,18 +118,9 @@ func clients() []string {
 	}
 }
 
-// controllers is the folder of the controllers, with one folder each. Controllers interact through
-// API objects and through packages outside this folder, never directly.
-const controllers = Module + "/supervisor/controllers/"
-
-// ControllerRules returns a rule for each controller among some packages that forbids the other controllers.
-func ControllerRules(packages []golist.Package) []Rule {
-	var all []string
-	for _, p := range packages {
-		if name, is := strings.CutPrefix(p.ImportPath, controllers); is && !strings.Contains(name, "/") {
-			all = append(all, "supervisor/controllers/"+name)
-		}
-	}
+// ControllerRules returns a rule for each controller that forbids the others. Controllers interact through API objects
+// and through packages outside their folders, never directly.
+func ControllerRules(all []string) []Rule {
 	rules := make([]Rule, 0, len(all))
 	for _, one := range all {
 		others := slices.DeleteFunc(slices.Clone(all), func(other string) bool { return other == one })

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
-	"github.com/chandlery/chandlery/supervisor/explain/snapshot"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 // Code is an exit code. All commands share the codes, so scripts can depend on them.
@@ -74,7 +74,7 @@ func CodeOf(err error) Code {
 	var (
 		coded   *Coded
 		network net.Error
-		silent  *snapshot.UnreachableError
+		silent  *explain.UnreachableError
 	)
 	switch {
 	case err == nil:

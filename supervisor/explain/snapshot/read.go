@@ -3,7 +3,6 @@ package snapshot
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -24,17 +23,6 @@ import (
 
 // pageSize is the maximum number of objects in one answer of the API server.
 const pageSize = 500
-
-// UnreachableError means that the API server answered no request.
-type UnreachableError struct{ Err error }
-
-// Error returns the message.
-func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("the API server does not answer: %v", e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // reasonOf returns the reason of an error in a word.
 func reasonOf(err error) string {

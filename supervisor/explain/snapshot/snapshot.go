@@ -49,7 +49,7 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// Read returns the state of a cluster. It returns an [UnreachableError] if the API server answers no request, and an
+// Read returns the state of a cluster. It returns an [explain.UnreachableError] if the API server answers no request, and an
 // error if a requested namespace does not exist. Other failures are recorded as unreadable objects.
 func Read(ctx context.Context, reader client.Reader, o Options) (*explain.ClusterState, error) {
 	c := &collector{reader: reader, state: &explain.ClusterState{
@@ -57,7 +57,7 @@ func Read(ctx context.Context, reader client.Reader, o Options) (*explain.Cluste
 	}}
 	scope := c.operators(ctx, o)
 	if !c.answered {
-		return nil, &UnreachableError{Err: c.failure}
+		return nil, &explain.UnreachableError{Err: c.failure}
 	}
 	if err := c.checkNamespaces(ctx, scope); err != nil {
 		return nil, err

@@ -149,7 +149,7 @@ func (o *options) read(ctx context.Context, namespace string, subjects []explain
 		scope.Namespaces = append([]string{namespace}, copied.namespaces()...)
 	}
 	state, err := snapshot.Read(ctx, reader, scope)
-	if unreachable := (*snapshot.UnreachableError)(nil); errors.As(err, &unreachable) {
+	if unreachable := (*explain.UnreachableError)(nil); errors.As(err, &unreachable) {
 		return nil, nil, fmt.Errorf("%s: %w", config.Host, err)
 	}
 	return state, copied, err //nolint:wrapcheck // says what is missing

@@ -92,7 +92,7 @@ func TestTake(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = snapshot.Read(t.Context(), c, snapshot.Options{})
-		if _, is := errors.AsType[*snapshot.UnreachableError](err); !is {
+		if _, is := errors.AsType[*explain.UnreachableError](err); !is {
 			t.Errorf("error is %v, want that nobody answers", err)
 		}
 	})
