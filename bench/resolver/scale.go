@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // copies returns n copies of the catalog in one. In each further copy all packages, bundles and API

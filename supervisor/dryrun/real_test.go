@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/chandlery/chandlery/bundles/fbc"
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolution"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // channelsOf returns the channels of a Subscription: the one that it names, or all, the default one first.

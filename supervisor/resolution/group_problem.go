@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 	"github.com/chandlery/chandlery/supervisor/resolution/sat"
 )
 

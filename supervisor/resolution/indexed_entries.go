@@ -2,8 +2,8 @@ package resolution
 
 import (
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // entriesForConstraint returns the entries of a catalog that may meet a constraint, each once. It uses the indexes of

@@ -1,8 +1,8 @@
 package resolution
 
 import (
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // CatalogKey names a CatalogSource.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // providers finds the versions that meet constraints: present operators, and entries of catalogs.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // request is a Subscription that may get a version.

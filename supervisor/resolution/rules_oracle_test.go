@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // drawSmall draws a problem of one catalog that is small enough to try all its outcomes.

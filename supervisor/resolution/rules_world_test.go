@@ -9,9 +9,9 @@ import (
 	"github.com/blang/semver/v4"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // The catalogs of the cases: Subscriptions name shop.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // similar returns the names of packages that resemble a requested name, the nearest first, to help with typing

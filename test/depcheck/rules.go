@@ -83,7 +83,7 @@ func Rules() []Rule {
 			Reason: "resolution is pure",
 		},
 		{
-			From: "supervisor/catalogs/content", Never: clients(),
+			From: "supervisor/resolution/content", Never: clients(),
 			Reason: "the content of a catalog is plain values",
 		},
 		{

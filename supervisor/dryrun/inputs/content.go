@@ -17,8 +17,8 @@ import (
 	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/bundles/outline/contract"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // maxContent is the maximum memory of one catalog, in bytes.

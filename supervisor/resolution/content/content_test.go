@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 const plenty = 1 << 30

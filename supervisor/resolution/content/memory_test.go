@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // TestConstraintMemory compares the size estimate with the heap for catalogs that consist mostly of
