@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 const (
@@ -211,7 +210,7 @@ func (r *AccessReviewer) mayWrite(ctx context.Context, account types.NamespacedN
 				Resource: resource, Subresource: "status",
 			},
 		}}
-		if err := apply.Review(ctx, r.client, review); err != nil {
+		if err := r.client.Create(ctx, review); err != nil {
 			return false, err //nolint:wrapcheck // the caller names the account
 		}
 		if review.Status.Allowed {
