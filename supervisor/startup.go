@@ -130,7 +130,7 @@ func (s *startup) awaitCaches(ctx context.Context, c cache.Cache) error {
 		}
 		full = time.Time{}
 		if stuckFor(begun, informer.LastPage(), time.Now(), s.monitor.SinceFailure()) >= cacheSyncTimeout {
-			return false, fmt.Errorf("%w, and nothing was read for %s though the API server answers; the log names what may not be watched", errCachesNotSynced, cacheSyncTimeout)
+			return false, fmt.Errorf("%w, and nothing was read for %s though the API server answers; the log names the kinds that cannot be watched", errCachesNotSynced, cacheSyncTimeout)
 		}
 		return false, nil
 	})

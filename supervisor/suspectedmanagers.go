@@ -78,6 +78,6 @@ func describeSuspects(f *competing.Finding) string {
 	if more := total - len(named); more > 0 {
 		named = append(named, fmt.Sprintf("%d more", more))
 	}
-	return "ignoring what looks like another lifecycle manager, since its service account may not write ClusterServiceVersions or InstallPlans in all namespaces: " +
+	return "ignoring a possible lifecycle manager, because its service account lacks permission to write ClusterServiceVersions or InstallPlans in all namespaces: " +
 		strings.Join(named, ", ") + ". Delete it, or name its namespace in --manager-namespaces if it does such work"
 }

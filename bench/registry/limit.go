@@ -35,7 +35,7 @@ func (b *bench) limit(ctx context.Context) error {
 	}
 	defer group.remove() //nolint:errcheck // a group without processes does no harm
 	table := b.report.add("Within "+bytesText(limitBytes), "A cold start from the directory and OLM's queries, in a control group that "+
-		"counts all memory and the pages of files; the files are read from disk each time.",
+		"counts all memory and pages of files.",
 		"Server", "Start, unlimited", "Start, limited", "ratio", "Queries, unlimited", "Queries, limited", "ratio")
 	large, err := b.multiplied(ctx)
 	if err != nil {

@@ -59,8 +59,8 @@ func (b *bench) lists(ctx context.Context) (err error) {
 			}
 		}
 	}
-	table := b.report.add("ListBundles", "The client counts the bytes and does not decode them. Garbage is what the server "+
-		"allocated on its heap for a call.", "Server", "Time", "Messages", "Bytes", "Garbage per call")
+	table := b.report.add("ListBundles", "The client does not decode the replies. Garbage is the memory that the server "+
+		"allocates for a call.", "Server", "Time", "Messages", "Bytes", "Garbage per call")
 	for _, one := range []struct {
 		server  *server
 		figures *listFigures

@@ -30,10 +30,9 @@ type memoryCase struct {
 
 // memory measures memory at rest, during the start and under load.
 func (b *bench) memory(ctx context.Context) error {
-	table := b.report.add("Memory", "Private memory belongs to the process alone (RssAnon), mapped are pages of files (RssFile), "+
-		"which the system takes back when it needs them; the peak counts both (VmHWM). Queries are those of two catalog-operators "+
-		"(ListBundles, with a GetPackage for each package meanwhile) and of two packageservers "+
-		"(every GetPackage and GetBundleForChannel of the catalog at once).",
+	table := b.report.add("Memory", "Private memory is RssAnon, mapped pages of files are RssFile, the peak of both is VmHWM. Queries are OLM's: two "+
+		"catalog-operators (ListBundles, and a GetPackage for each package) and two packageservers "+
+		"(every GetPackage and GetBundleForChannel at once).",
 		"Server", "Content", "Starting: private", "peak", "At rest: private", "mapped", "proportional", "Queries: private", "mapped", "peak")
 	cases, err := b.memoryCases(ctx)
 	if err != nil {

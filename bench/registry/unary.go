@@ -68,7 +68,7 @@ func (b *bench) unary(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.stop()) }()
-	table := b.report.add("Unary calls", "Clients count the bytes of the replies and do not decode them. "+
+	table := b.report.add("Unary calls", "Clients do not decode the replies. "+
 		"Ratios are to the floor, round by round; eight callers share a connection.",
 		"RPC", "Callers", "registry", "floor", "ratio", "opm", "p50: registry", "floor", "opm", "p99: registry", "floor", "ratio", "opm")
 	for _, method := range []string{getPackage, getBundle, getBundleForChannel} {

@@ -20,9 +20,9 @@ func (f *figures) markdown() string {
 		runtime.NumCPU(), load(), runtime.Version(), f.packages, f.bundles, f.rounds)
 	f.targets(&b)
 	fmt.Fprintf(&b, "\n%d of the %d bundles with dependencies have no solution in this catalog, and of the 100 Subscriptions %d; "+
-		"their times include the explanation. What takes longest is %s.\n", f.unmet, len(f.dependent), f.hundredUnmet, f.slowest)
-	fmt.Fprintf(&b, "\nThe floor is the least there is to do for a Subscription: the package from a map, the channel and the head "+
-		"of it, %s. Resolution of one without dependencies takes %.0f times as long, with dependencies %.0f times.\n",
+		"their times include the explanation. %s takes longest.\n", f.unmet, len(f.dependent), f.hundredUnmet, f.slowest)
+	fmt.Fprintf(&b, "\nThe floor, a lookup of package, channel and head in maps, takes %s. "+
+		"Resolution without dependencies takes %.0f times as long, with dependencies %.0f times.\n",
 		text(f.floor), ratio(f.plain.at(0.5), f.floor), ratio(f.dependent.at(0.5), f.floor))
 	b.WriteString("\n### Growth with the catalog\n\n" +
 		"One Subscription, whose package and all that it needs are in every part of the catalog; larger catalogs are renamed copies.\n\n" +

@@ -16,8 +16,8 @@ func report(machine string, rounds []round, after afterwards) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s; one supervisor.\n\n", machine)
 	writeTimes(&b, rounds)
-	b.WriteString("\nRequests, of the supervisor or of the client of the floor, and processor time are for each installation; conflicts\n" +
-		"and failed installations are those of all. Events, watches, and what follows the clock are not in the requests.\n")
+	b.WriteString("\nRequests and processor time are for each installation; conflicts and failed installations are of all. Requests do not\n" +
+		"include Events, watches and periodic requests.\n")
 	writeAfterwards(&b, after)
 	writePasses(&b, rounds)
 	writeRequests(&b, rounds[len(rounds)-1])

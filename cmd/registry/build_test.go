@@ -87,7 +87,7 @@ func TestBuildKeepsWhatIsNoFile(t *testing.T) {
 		"Pipe":   {pipe, pipe + " is a named pipe"},
 		"Socket": {socket, socket + " is a socket"},
 		"Device": {os.DevNull, os.DevNull + " is a device"},
-		"Stdout": {"-", "--output - would be standard output"},
+		"Stdout": {"-", "--output - is standard output"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// If this fails, the test must not replace a device of this machine.

@@ -142,7 +142,7 @@ func (b *snapshotBuilder) addDeprecation(d *registryv1.DeprecatedObject) error {
 // the limit.
 func (b *snapshotBuilder) reserve(pkg string, size int) error {
 	if b.reserved += int64(size); b.reserved > b.limit {
-		return unusable(fmt.Errorf("what it says of packages and deprecations, as of package %s, takes more than %d bytes; split the catalog", pkg, b.limit))
+		return unusable(fmt.Errorf("its packages and deprecations, up to package %s, take more than %d bytes; split the catalog", pkg, b.limit))
 	}
 	return nil
 }

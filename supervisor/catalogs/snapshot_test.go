@@ -146,7 +146,7 @@ func TestDigestTellsTypesApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, pages := newSnapshotBuilder(maxBytes), newSnapshotBuilder(maxBytes)
-	if err := errors.Join(list.sum(bundle), pages.sum(&paged)); err != nil {
+	if err := errors.Join(list.addDigest(bundle), pages.addDigest(&paged)); err != nil {
 		t.Fatal(err)
 	}
 	if list.sums[0] == pages.sums[0] {

@@ -135,8 +135,8 @@ func (s *source) timeOut(ctx context.Context) (reading bool) {
 // fetch reads content, unless another catalog of the namespace has read it already.
 func (s *source) fetch(ctx context.Context, announced string, read func(ctx context.Context) (*Snapshot, error)) (*Snapshot, error) {
 	s.throttle(ctx)
-	leave := s.store.readers.enter(ctx)
-	defer leave()
+	release := s.store.readers.acquire(ctx)
+	defer release()
 	if cached := s.store.pool.find(s.key.Namespace, announced); cached != nil {
 		return cached, nil
 	}

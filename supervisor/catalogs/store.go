@@ -58,7 +58,7 @@ type Store struct {
 	settings  settings
 	clock     clock.PassiveClock
 	pool      *snapshotPool
-	readers   readers
+	readers   readLimiter
 	publisher publisher
 
 	mu      sync.Mutex
@@ -87,7 +87,7 @@ type settings struct {
 // checks for changes at every refresh interval and after each connect.
 func NewStore(ctx context.Context, refresh time.Duration, clk clock.PassiveClock) *Store {
 	return &Store{
-		ctx: ctx, clock: clk, pool: newSnapshotPool(), readers: make(readers, maxReaders), sources: map[types.NamespacedName]*source{},
+		ctx: ctx, clock: clk, pool: newSnapshotPool(), readers: make(readLimiter, maxReaders), sources: map[types.NamespacedName]*source{},
 		settings: settings{
 			refresh: refresh, probe: probeTimeout, reread: rereadInterval, settle: settleTime, answer: answerTimeout, limit: maxBytes,
 		},
@@ -112,12 +112,12 @@ const (
 	settleTime = time.Minute
 )
 
-// readers limits concurrent readings.
-type readers chan struct{}
+// readLimiter limits concurrent readings.
+type readLimiter chan struct{}
 
-// enter waits until a catalog may be read. The reader calls leave at the end. After queueTimeout,
-// enter returns without a slot.
-func (r readers) enter(ctx context.Context) (leave func()) {
+// acquire waits until a catalog may be read. The reader calls release at the end. After queueTimeout,
+// acquire returns without a slot.
+func (r readLimiter) acquire(ctx context.Context) (release func()) {
 	timer := time.NewTimer(queueTimeout)
 	defer timer.Stop()
 	select {

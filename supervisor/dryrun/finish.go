@@ -64,7 +64,7 @@ const unsatisfiable = "constraints not satisfiable: "
 func (s *simulation) refuse(sub resolution.Subscription, err error) {
 	r := s.refusal(sub, err)
 	if c, ok := errors.AsType[*resolution.CatalogError](err); ok && s.state.input.Catalogs[c.Catalog].Content == nil {
-		r.Reason = fmt.Sprintf("cannot be looked at: catalog %s cannot be read: %v", c.Catalog, c.Err)
+		r.Reason = fmt.Sprintf("not known: catalog %s cannot be read: %v", c.Catalog, c.Err)
 		r.Remedy = fmt.Sprintf("fix the catalog, or give its content with --catalog %s=SOURCE", c.Catalog)
 		s.result.Unknown = append(s.result.Unknown, r)
 		return

@@ -374,7 +374,7 @@ func TestRunCatalogs(t *testing.T) {
 			},
 			want: []string{
 				"1 wave 1 plan 1 install lamp.v3.0.0 for my, automatic",
-				`not known away at "": cannot be looked at: catalog olm/dead cannot be read: nothing answers > fix the catalog, or give its content with --catalog olm/dead=SOURCE`,
+				`not known away at "": not known: catalog olm/dead cannot be read: nothing answers > fix the catalog, or give its content with --catalog olm/dead=SOURCE`,
 			},
 		},
 		"CatalogAwayOfInstalled": {
@@ -382,7 +382,7 @@ func TestRunCatalogs(t *testing.T) {
 			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v3.0.0"))},
 			change: func(r *Request) { r.Input.Catalogs[shop] = resolution.Catalog{Err: errors.New("nothing answers")} },
 			want: []string{
-				`not known my at "lamp.v3.0.0": cannot be looked at: catalog olm/shop cannot be read: nothing answers > fix the catalog, or give its content with --catalog olm/shop=SOURCE`,
+				`not known my at "lamp.v3.0.0": not known: catalog olm/shop cannot be read: nothing answers > fix the catalog, or give its content with --catalog olm/shop=SOURCE`,
 			},
 		},
 		"Malformed": {

@@ -106,7 +106,7 @@ func TestExplainCatalog(t *testing.T) {
 			change: all(nothingFits("no operators found from catalog gone in namespace olm referenced by subscription lamp",
 				api.ReasonCatalogNotFound, "set spec.source and spec.sourceNamespace to one of olm/wares"),
 				func(o *clusterState) { o.sub().Spec.CatalogSource = "gone" }),
-			summary: []string{"CatalogSource olm/gone does not exist", "spec.source", "there are olm/wares"},
+			summary: []string{"CatalogSource olm/gone does not exist", "spec.source", "existing CatalogSources: olm/wares"},
 		},
 		{
 			reason: "a catalog that may not be seen is not taken for missing", state: explain.Broken, code: explain.CodeCatalogFailing,
@@ -182,7 +182,7 @@ func TestExplainCatalog(t *testing.T) {
 				api.ReasonCatalogExcluded, "remove the annotation of OperatorGroup group"), func(o *clusterState) {
 				o.OperatorGroups[0].Annotations = map[string]string{"olm.operatorframework.io/exclude-global-namespace-resolution": "true"}
 			}),
-			summary: []string{"OperatorGroup shop/group keeps CatalogSource olm/wares out"},
+			summary: []string{"OperatorGroup shop/group excludes CatalogSource olm/wares"},
 		},
 		{
 			reason: "a catalog of a namespace that serves others", state: explain.Broken, code: explain.CodeCatalogOutOfScope, object: "CatalogSource otherns/mine",
@@ -320,7 +320,7 @@ func TestExplainResolution(t *testing.T) {
 		{
 			reason: "a pinned version is as somebody wants it", state: explain.Healthy, code: explain.CodePinned,
 			change:  tells("NewerVersionHeld", "Pinned", "annotation chandlery.dev/pin pins lamp.v1; lamp.v2 is available; to upgrade, remove the annotation or set a newer version"),
-			summary: []string{"lamp.v1 is installed", "annotation chandlery.dev/pin holds lamp.v1", "lamp.v2 is available"},
+			summary: []string{"lamp.v1 is installed", "annotation chandlery.dev/pin pins lamp.v1", "lamp.v2 is available"},
 		},
 		{
 			reason: "a newer version that cannot be had", state: explain.Held, code: explain.CodeNewerVersionHeld,
@@ -347,7 +347,7 @@ func TestExplainResolution(t *testing.T) {
 		{
 			reason: "nobody has looked at it", state: explain.Broken, code: explain.CodeNotLookedAt,
 			change:  all(says("Other", "", ""), func(o *clusterState) { o.sub().Status.Conditions = nil }),
-			summary: []string{"Subscription shop/lamp has no status"},
+			summary: []string{"Subscription shop/lamp has had no status"},
 		},
 	})
 }
@@ -384,7 +384,7 @@ func TestExplainPlan(t *testing.T) {
 		{
 			reason: "a right is missing, in a plan without a cause", state: explain.Broken, code: explain.CodeRightsMissing, object: planObject,
 			change:  planIs(going, "", "retrying execution due to error: "+forbidden),
-			summary: []string{"InstallPlan shop/install-a: error applying Role lamp"}, remedy: "Grant the right",
+			summary: []string{"InstallPlan shop/install-a: error applying Role lamp"}, remedy: "Grant the permission",
 		},
 		{
 			reason: "a kind that is not served", state: explain.Broken, code: explain.CodePlanStepAPIMissing, object: planObject,

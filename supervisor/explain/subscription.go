@@ -92,7 +92,7 @@ func progressFinding(s *search) *Finding {
 		}
 		return s.finding(CodeUnderWay, Note, s.subject.String()+" was created a moment ago")
 	}
-	what := "the supervisor resolves its dependencies"
+	what := "resolving dependencies"
 	at := s
 	if ref := status.InstallPlanRef; ref != nil {
 		if p := s.plan(s.sub.Namespace, ref.Name); p != nil && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
@@ -138,7 +138,7 @@ func uninstallFindings(s *search) []*Finding {
 		f := s.finding(CodeUninstallHeld, Waiting, fmt.Sprintf("%s is being deleted%s, but has finalizers: %s",
 			s.subject, since(s.sub.DeletionTimestamp), strings.Join(s.sub.Finalizers, ", ")))
 		if s.sub.Annotations[api.AnnotationOnDelete] == "" {
-			f = f.withRemedy("find out why the controller of the finalizers " + strings.Join(s.sub.Finalizers, ", ") + " does not take them away").
+			f = f.withRemedy("find out why the controller of the finalizers " + strings.Join(s.sub.Finalizers, ", ") + " does not remove them").
 				withCommands(kubectl("get", s.subject, "-o yaml"))
 		}
 		return []*Finding{f}

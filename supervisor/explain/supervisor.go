@@ -31,7 +31,7 @@ func supervisorFindings(s *search) []*Finding {
 			return nil
 		}
 		const missing = "Lease " + api.LeaseName
-		f := s.finding(CodeSupervisorNotRunning, Wrong, "no supervisor runs: the cluster has no "+missing+", so nothing is reconciled")
+		f := s.finding(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no "+missing+" in this cluster")
 		f.Object = Ref{Kind: KindLease, Name: api.LeaseName}
 		return []*Finding{f.withRemedy("Install or start the supervisor.").
 			withCommands("kubectl get deployments,pods --all-namespaces -l " + ofSupervisor().String())}

@@ -116,7 +116,7 @@ func TestExplainLimitRange(t *testing.T) {
 		{
 			reason: "a maximum", change: says("maximum memory usage per Container is 64Mi, but limit is 128Mi"),
 			summary: []string{"Deployment shop/lamp: the API server refuses its pods", "but limit is 128Mi (spec.limits[1].max.memory of LimitRange shop/small)"},
-			remedy:  "in spec.config.resources of the Subscription, set values that LimitRange shop/small allows; or change spec.limits[1].max.memory of it", command: "kubectl -n shop describe limitrange small",
+			remedy:  "spec.config.resources of the Subscription, set values that LimitRange shop/small allows; or change spec.limits[1].max.memory of it", command: "kubectl -n shop describe limitrange small",
 		},
 		{
 			reason: "the first of several, where nothing is requested", change: says("[minimum cpu usage per Pod is 100m.  No request is specified, minimum memory usage per Container is 16Mi.  No request is specified]"),
@@ -133,7 +133,7 @@ func TestExplainLimitRange(t *testing.T) {
 		},
 		{
 			reason: "one that was changed since", change: says("maximum memory usage per Container is 32Mi, but limit is 64Mi"),
-			summary: []string{"is 32Mi, but limit is 64Mi"}, remedy: "or change the LimitRange", command: "kubectl -n shop describe limitranges",
+			summary: []string{"is 32Mi, but limit is 64Mi"}, remedy: "Or change the LimitRange", command: "kubectl -n shop describe limitranges",
 		},
 		{
 			reason: "one that may not be seen", change: all(says("maximum memory usage per Container is 64Mi, but limit is 128Mi"), hides("limitranges", "shop"), func(o *clusterState) { o.LimitRanges = nil }),

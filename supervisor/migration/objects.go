@@ -240,7 +240,7 @@ func (r *Records) saveObjects(ctx context.Context, objects []*unstructured.Unstr
 			err = apply.Patch(ctx, r.client, cm, client.MergeFrom(before), fieldOwner)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("writing down what OLM made: %w", err)
+			return 0, fmt.Errorf("recording the objects of OLM: %w", err)
 		}
 	}
 	return len(chunks), nil
@@ -267,7 +267,7 @@ func (r *Records) missingChunks(ctx context.Context, record *Record) ([]string, 
 		case apierrors.IsNotFound(err):
 			names = append(names, chunkName(i))
 		case err != nil:
-			return nil, fmt.Errorf("reading what OLM had made: %w", err)
+			return nil, fmt.Errorf("reading the recorded objects of OLM: %w", err)
 		}
 	}
 	return names, nil
@@ -290,11 +290,11 @@ func (r *Records) loadObjects(ctx context.Context, chunks int) ([]*unstructured.
 		if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: chunkName(i)}, cm); apierrors.IsNotFound(err) {
 			continue // missingChunks reports it
 		} else if err != nil {
-			return nil, fmt.Errorf("reading what OLM had made: %w", err)
+			return nil, fmt.Errorf("reading the recorded objects of OLM: %w", err)
 		}
 		objects, err := decompress(cm.BinaryData[objectsKey])
 		if err != nil {
-			return nil, fmt.Errorf("reading what OLM had made, ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
+			return nil, fmt.Errorf("reading the recorded objects of OLM, ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
 		}
 		all = append(all, objects...)
 	}

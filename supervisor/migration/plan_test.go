@@ -87,7 +87,7 @@ func TestNewPlan(t *testing.T) {
 			},
 			want: Blocked, blocked: "another supervisor works here (a, Lease elsewhere/chandlery-supervisor)",
 		},
-		{reason: "one that may not look", with: func(ob *ClusterState) { ob.Managers.Hidden = []string{"Deployments"} }, want: Blocked, blocked: "may not see Deployments"},
+		{reason: "one that may not look", with: func(ob *ClusterState) { ob.Managers.Hidden = []string{"Deployments"} }, want: Blocked, blocked: "cannot read Deployments"},
 		{
 			reason: "half handed back", workloads: []competing.Workload{workload(o, 0, true)},
 			with: func(ob *ClusterState) { ob.Record = recorded(HandingBack, 1, o) }, want: Blocked, blocked: "supervisor handback",

@@ -27,13 +27,13 @@ func resolveAtOnce(ctx context.Context, in Input) Solution {
 	if p == nil {
 		panic(err)
 	}
-	var a *answer
+	var a *groupResult
 	if err != nil {
 		a = s.solveParts(ctx, p)
 	} else {
-		a = &answer{group: s.group, taken: taken, constrained: s.constrained(ctx, p, taken, nil)}
+		a = &groupResult{group: s.group, taken: taken, constrained: s.constrained(ctx, p, taken, nil)}
 	}
-	return res.complete(ctx, known, []*answer{a}, maxSteps)
+	return res.complete(ctx, known, []*groupResult{a}, maxSteps)
 }
 
 // draw draws a small problem with many dependencies.

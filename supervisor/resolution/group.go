@@ -20,8 +20,8 @@ type groupSolver struct {
 	steps int
 }
 
-// answer is the result for a group.
-type answer struct {
+// groupResult is the result for a group.
+type groupResult struct {
 	group []*request
 	taken []node
 	// failed holds an error for each request of the group that gets no version.
@@ -36,7 +36,7 @@ type answer struct {
 
 // solve solves the group: with the best alternatives if possible, else with all alternatives. If that fails, it
 // leaves out the requests that come last.
-func (s *groupSolver) solve(ctx context.Context) *answer {
+func (s *groupSolver) solve(ctx context.Context) *groupResult {
 	allowance := sat.NewAllowance(s.steps)
 	p, taken, err := s.try(ctx, narrow, allowance)
 	if s.divisible(err) || (err == nil && len(p.competing) == 0 && !p.optimal(taken)) {
@@ -46,16 +46,16 @@ func (s *groupSolver) solve(ctx context.Context) *answer {
 	case s.divisible(err):
 		return s.solveParts(ctx, p)
 	case err != nil:
-		return &answer{group: s.group, failed: failAll(s.group, err)}
+		return &groupResult{group: s.group, failed: failAll(s.group, err)}
 	case len(p.competing) > 0:
-		return &answer{group: s.group, competing: p.competing}
+		return &groupResult{group: s.group, competing: p.competing}
 	default:
 		constrained := s.constrained(ctx, p, taken, nil)
-		return &answer{group: s.group, taken: taken, constrained: constrained, uncertain: p.uncertain(taken)}
+		return &groupResult{group: s.group, taken: taken, constrained: constrained, uncertain: p.uncertain(taken)}
 	}
 }
 
-// divisible reports whether a part of the group may have an answer although the whole has none.
+// divisible reports whether a part of the group may have a result although the whole has none.
 func (s *groupSolver) divisible(err error) bool {
 	_, limit := errors.AsType[*sat.LimitError](err)
 	return errors.Is(err, errConflict) || (limit && len(s.group) > 1)
@@ -72,10 +72,10 @@ func (s *groupSolver) try(ctx context.Context, b breadth, allowance *sat.Allowan
 }
 
 // solveParts solves as much of the group as possible.
-func (s *groupSolver) solveParts(ctx context.Context, p *groupProblem) *answer {
+func (s *groupSolver) solveParts(ctx context.Context, p *groupProblem) *groupResult {
 	p.allowance = sat.NewAllowance(s.steps)
 	taken, failed := s.accept(ctx, p)
-	return &answer{
+	return &groupResult{
 		group: s.group, taken: taken, failed: failed, constrained: s.constrained(ctx, p, taken, failed),
 		uncertain: s.providers.pending() || p.uncertain(taken),
 	}

@@ -29,21 +29,21 @@ func (res *resolver) related() [][]*request {
 	return p.groups()
 }
 
-// merger joins groups whose answers conflict.
+// merger joins groups whose results conflict.
 type merger struct {
 	*partition
 
 	operators *operators
-	answers   []*answer
+	results   []*groupResult
 	// replaced holds the requests that replace operators.
 	replaced map[*Operator]*request
 }
 
-// mergeConflicting merges groups whose answers conflict. Either they have chosen different versions of a package or
+// mergeConflicting merges groups whose results conflict. Either they have chosen different versions of a package or
 // different providers of an API, or one has replaced a dependency of another. The result has fewer groups for
 // each conflict.
-func (res *resolver) mergeConflicting(groups [][]*request, answers []*answer) [][]*request {
-	m := &merger{partition: newPartition(res.requests), operators: res.operators, answers: answers, replaced: replaced(answers)}
+func (res *resolver) mergeConflicting(groups [][]*request, results []*groupResult) [][]*request {
+	m := &merger{partition: newPartition(res.requests), operators: res.operators, results: results, replaced: replaced(results)}
 	for _, group := range groups {
 		for _, req := range group[1:] {
 			m.join(group[0], req)
@@ -65,7 +65,7 @@ type chosenNode struct {
 func (m *merger) joinByChoices() {
 	packages := map[string]chosenNode{}
 	apis := map[bundles.GVK]chosenNode{}
-	for _, a := range m.answers {
+	for _, a := range m.results {
 		leader := a.group[0]
 		for _, req := range a.competing {
 			m.join(leader, req)
@@ -93,7 +93,7 @@ func joinByChoice[K comparable](m *merger, known map[K]chosenNode, key K, next c
 
 // joinByNewDependencies joins groups if one replaces an operator on which the other's choice depends.
 func (m *merger) joinByNewDependencies() {
-	for _, a := range m.answers {
+	for _, a := range m.results {
 		for _, n := range a.taken {
 			if n.operator != nil {
 				continue
@@ -136,15 +136,15 @@ func (m *merger) joinReplacing(leader *request, c *constraint.Constraint) {
 
 // metWithin reports whether a group alone meets a dependency: by a version that it installs, or by a present
 // operator that remains.
-func (m *merger) metWithin(a *answer, c *constraint.Constraint) bool {
+func (m *merger) metWithin(a *groupResult, c *constraint.Constraint) bool {
 	return slices.ContainsFunc(a.taken, func(n node) bool {
 		return (n.operator == nil || m.replaced[n.operator] == nil) && c.MetBy(n.subject())
 	})
 }
 
-// remaining returns the nodes that exist after all answers.
+// remaining returns the nodes that exist after all results.
 func (m *merger) remaining() []node {
-	nodes := entriesTaken(m.answers)
+	nodes := entriesTaken(m.results)
 	for i := range m.operators.all {
 		if o := &m.operators.all[i]; m.replaced[o] == nil {
 			nodes = append(nodes, node{operator: o})
@@ -154,9 +154,9 @@ func (m *merger) remaining() []node {
 }
 
 // entriesTaken returns all versions that are to be installed.
-func entriesTaken(answers []*answer) []node {
+func entriesTaken(results []*groupResult) []node {
 	var entries []node
-	for _, a := range answers {
+	for _, a := range results {
 		for _, n := range a.taken {
 			if n.operator == nil {
 				entries = append(entries, n)
@@ -167,9 +167,9 @@ func entriesTaken(answers []*answer) []node {
 }
 
 // replaced returns the request that replaces each replaced operator.
-func replaced(answers []*answer) map[*Operator]*request {
+func replaced(results []*groupResult) map[*Operator]*request {
 	replaced := map[*Operator]*request{}
-	for _, a := range answers {
+	for _, a := range results {
 		for _, req := range a.group {
 			if req.installed != nil && a.failed[req] == nil && req.chosen(a.taken) != nil {
 				replaced[req.installed] = req

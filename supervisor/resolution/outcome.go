@@ -1,6 +1,6 @@
 package resolution
 
-// outcomes turns answers into outcomes.
+// outcomes turns the results of groups into outcomes.
 type outcomes struct {
 	*resolver
 
@@ -8,9 +8,9 @@ type outcomes struct {
 	chosen map[node]*request
 }
 
-func newOutcomes(res *resolver, answers []*answer) *outcomes {
+func newOutcomes(res *resolver, results []*groupResult) *outcomes {
 	o := &outcomes{resolver: res, chosen: map[node]*request{}}
-	for _, a := range answers {
+	for _, a := range results {
 		for _, req := range a.group {
 			if e := req.chosen(a.taken); e != nil && a.failed[req] == nil {
 				o.chosen[node{catalog: req.sub.Catalog, entry: e}] = req
@@ -21,7 +21,7 @@ func newOutcomes(res *resolver, answers []*answer) *outcomes {
 }
 
 // of returns the outcome of a request.
-func (o *outcomes) of(a *answer, req *request) Outcome {
+func (o *outcomes) of(a *groupResult, req *request) Outcome {
 	if err := a.failed[req]; err != nil {
 		return Outcome{Err: a.orPending(err)}
 	}
@@ -39,7 +39,7 @@ func (o *outcomes) of(a *answer, req *request) Outcome {
 
 // withoutVersion returns the outcome of a request that gets no new version. If a version that is requested by name is
 // not possible, it is an error.
-func (o *outcomes) withoutVersion(a *answer, req *request) Outcome {
+func (o *outcomes) withoutVersion(a *groupResult, req *request) Outcome {
 	switch {
 	case req.sub.Pin != "" && len(req.entries) == 0:
 		return Outcome{Constrained: o.finder.constrainedByPin(req.sub)}
@@ -54,7 +54,7 @@ func (o *outcomes) withoutVersion(a *answer, req *request) Outcome {
 
 // orPending returns ErrPending if a catalog that is being read may have the missing version, and the error
 // otherwise.
-func (a *answer) orPending(err error) error {
+func (a *groupResult) orPending(err error) error {
 	if a.uncertain {
 		return ErrPending
 	}

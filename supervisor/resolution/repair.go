@@ -8,9 +8,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution/sat"
 )
 
-// repairer reinstalls dependencies that present operators have lost or never had. Other installations come first.
-// If they affect a dependency, it waits for the next resolution.
-type repairer struct {
+// dependencyRepairer reinstalls dependencies that present operators have lost or never had. Other installations come
+// first. If they affect a dependency, it is reinstalled by the next resolution.
+type dependencyRepairer struct {
 	*resolver
 
 	steps int
@@ -20,12 +20,12 @@ type repairer struct {
 	installing []node
 }
 
-func newRepairer(res *resolver, answers []*answer, steps int) *repairer {
-	return &repairer{resolver: res, steps: steps, replaced: replaced(answers), installing: entriesTaken(answers)}
+func newDependencyRepairer(res *resolver, results []*groupResult, steps int) *dependencyRepairer {
+	return &dependencyRepairer{resolver: res, steps: steps, replaced: replaced(results), installing: entriesTaken(results)}
 }
 
 // repair returns the missing dependencies of an installed operator that can be installed now.
-func (r *repairer) repair(ctx context.Context, req *request) []*Choice {
+func (r *dependencyRepairer) repair(ctx context.Context, req *request) []*Choice {
 	if req.installed == nil || req.sub.InProgress || r.replaced[req.installed] != nil {
 		return nil
 	}
@@ -53,12 +53,12 @@ func anyMet(constraints []*constraint.Constraint, nodes []node) bool {
 }
 
 // usesReplaced reports whether the nodes include operators that are being replaced.
-func (r *repairer) usesReplaced(taken []node) bool {
+func (r *dependencyRepairer) usesReplaced(taken []node) bool {
 	return slices.ContainsFunc(taken, func(n node) bool { return n.operator != nil && r.replaced[n.operator] != nil })
 }
 
 // solve returns the nodes that meet all missing constraints of an operator.
-func (r *repairer) solve(ctx context.Context, req *request, missing []*constraint.Constraint) ([]node, bool) {
+func (r *dependencyRepairer) solve(ctx context.Context, req *request, missing []*constraint.Constraint) ([]node, bool) {
 	allowance := sat.NewAllowance(r.steps)
 	for _, breadth := range []breadth{narrow, wide} {
 		b := r.newBuilder(nil, breadth, allowance)

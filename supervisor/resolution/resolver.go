@@ -83,32 +83,32 @@ func bySeniority(subscriptions []Subscription) []*Subscription {
 	return sorted
 }
 
-// solve returns the answers of all groups. Groups with conflicting answers are merged and solved again.
-func (res *resolver) solve(ctx context.Context, steps int) []*answer {
+// solve returns the results of all groups. Groups with conflicting results are merged and solved again.
+func (res *resolver) solve(ctx context.Context, steps int) []*groupResult {
 	groups := res.related()
-	answers := make([]*answer, len(groups))
+	results := make([]*groupResult, len(groups))
 	for {
 		for i, group := range groups {
-			if answers[i] == nil {
+			if results[i] == nil {
 				s := groupSolver{resolver: res, group: group, steps: steps}
-				answers[i] = s.solve(ctx)
+				results[i] = s.solve(ctx)
 			}
 		}
-		merged := res.mergeConflicting(groups, answers)
+		merged := res.mergeConflicting(groups, results)
 		if len(merged) == len(groups) {
-			return answers
+			return results
 		}
-		groups, answers = merged, unchanged(merged, groups, answers)
+		groups, results = merged, unchanged(merged, groups, results)
 	}
 }
 
-// unchanged returns the answers of the groups that did not change; nil for the others.
-func unchanged(merged, groups [][]*request, answers []*answer) []*answer {
-	kept := make([]*answer, len(merged))
+// unchanged returns the results of the groups that did not change; nil for the others.
+func unchanged(merged, groups [][]*request, results []*groupResult) []*groupResult {
+	kept := make([]*groupResult, len(merged))
 	for i, group := range merged {
 		for j, old := range groups {
 			if slices.Equal(group, old) {
-				kept[i] = answers[j]
+				kept[i] = results[j]
 			}
 		}
 	}
@@ -116,17 +116,17 @@ func unchanged(merged, groups [][]*request, answers []*answer) []*answer {
 }
 
 // complete adds the outcomes of all requests to a solution.
-func (res *resolver) complete(ctx context.Context, known Solution, answers []*answer, steps int) Solution {
+func (res *resolver) complete(ctx context.Context, known Solution, results []*groupResult, steps int) Solution {
 	solution := maps.Clone(known)
-	outcomes := newOutcomes(res, answers)
-	for _, a := range answers {
+	outcomes := newOutcomes(res, results)
+	for _, a := range results {
 		for _, req := range a.group {
 			if !req.sub.InProgress {
 				solution[req.sub.Name] = outcomes.of(a, req)
 			}
 		}
 	}
-	r := newRepairer(res, answers, steps)
+	r := newDependencyRepairer(res, results, steps)
 	for _, req := range res.requests {
 		if choices := r.repair(ctx, req); len(choices) > 0 {
 			outcome := solution[req.sub.Name]

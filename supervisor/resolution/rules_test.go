@@ -637,7 +637,7 @@ func TestBadInput(t *testing.T) {
 			rule: "a malformed skipRange covers nothing and harms nobody else", shop: []pack{of("bad", in("stable", at("bad.v2.0.0", "range", "all"))), lamp()},
 			present: []resolution.Operator{there("bad.v1.0.0")}, subs: []resolution.Subscription{sub("bad", installed("bad.v1.0.0")), sub("lamp")},
 			want: map[string]string{"my-bad": "held", "my-lamp": "shop/stable/lamp.v1.2.0"},
-			held: map[string][]string{"my-bad": {"package bad, channel stable, bundle bad.v2.0.0: skipRange: ", `parsing version range "all"`, "ask its publisher"}},
+			held: map[string][]string{"my-bad": {"package bad, channel stable, bundle bad.v2.0.0: skipRange: ", `parsing version range "all"`, "ask the publisher of the catalog"}},
 		},
 		{
 			rule: "a provider that cannot be read is passed over", shop: []pack{lone("bad", needing("Lid")), lone("a-lid", bringing("Lid"), prop("olm.constraint", `{}`)), lone("lid", bringing("Lid")), lamp()},

@@ -64,7 +64,7 @@ func TestCertificateProblem(t *testing.T) {
 		"a minute old node": {cert: *good, at: now.Add(-time.Minute)},
 		"expired":           {cert: *good, at: good.NotAfter.Add(time.Second), want: "has expired"},
 		"one name":          {cert: *issuedFor(t, "etcd-operator-service.ns.svc")},
-		"one name too few":  {cert: *issuedFor(t, "etcd-operator-service.ns"), want: "is not for etcd-operator-service.ns.svc,"},
+		"one name too few":  {cert: *issuedFor(t, "etcd-operator-service.ns"), want: "is not valid for etcd-operator-service.ns.svc,"},
 		"another namespace": {cert: *good, namespace: "other", want: "the certificate is not valid for etcd-operator-service.other.svc, the name that the API server uses"},
 		"another key":       {cert: Certificate{CA: good.CA, Cert: good.Cert, Key: other.Key}, want: "do not match"},
 		"another authority": {cert: Certificate{CA: other.CA, Cert: good.Cert, Key: good.Key}, want: "the certificate is not valid"},

@@ -46,8 +46,8 @@ func TestFolderCycles(t *testing.T) {
 		imports map[string][]string
 		want    []string
 	}{
-		"Tree":   {"imports in one direction are no cycle", map[string][]string{"a/x": {"a/y", "b"}, "a/y": nil, "b": nil}, nil},
-		"Below":  {"a package may import one below it, and the reverse", map[string][]string{"a": {"a/x"}, "a/y": {"a"}, "a/x": nil}, nil},
+		"Tree":  {"imports in one direction are no cycle", map[string][]string{"a/x": {"a/y", "b"}, "a/y": nil, "b": nil}, nil},
+		"Below": {"a package may import one below it, and the reverse", map[string][]string{"a": {"a/x"}, "a/y": {"a"}, "a/x": nil}, nil},
 		"Direct": {"packages of two folders import each other's", map[string][]string{"s/a": {"s/b/y"}, "s/b": {"s/a/x"}}, []string{
 			"s/a and s/b import each other: s/a -> s/b/y", "s/b and s/a import each other: s/b -> s/a/x",
 		}},

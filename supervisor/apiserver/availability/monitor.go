@@ -146,7 +146,7 @@ func (m *Monitor) Observe(ctx context.Context, what string) func(http.RoundTripp
 // isDiscovery reports whether a path belongs to discovery. A failure there may come from another server, behind
 // an APIService.
 func isDiscovery(path string) bool {
-	_, group, found := strings.ConnectionLost(path, "/apis/")
+	_, group, found := strings.Cut(path, "/apis/")
 	return found && strings.Count(strings.Trim(group, "/"), "/") <= 1
 }
 

@@ -70,7 +70,7 @@ func TestErrorsThatLastAreTold(t *testing.T) {
 		t.Errorf("a conflict: error %v, message %q", err, status.Message)
 	}
 	after, status, err := try(down)
-	if err != nil || after != 30*time.Second || !strings.Contains(status.Message, "tried again: Internal error occurred: failed calling webhook a: port 1") {
+	if err != nil || after != 30*time.Second || !strings.Contains(status.Message, "retrying after error: Internal error occurred: failed calling webhook a: port 1") {
 		t.Errorf("in its time: after %s, error %v, message %q", after, err, status.Message)
 	}
 	if want := (api.Cause{Reason: "WebhookUnavailable", PhaseMessage: "as before"}); cause != want {

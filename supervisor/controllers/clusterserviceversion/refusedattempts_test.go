@@ -162,9 +162,9 @@ func TestNamesTheSubscriptionBehindARefusal(t *testing.T) {
 		err    error
 		want   string // empty: the Subscription is not named
 	}{
-		"Config":     {[]func(*operatorsv1alpha1.Subscription){set}, invalid, "with spec.config of Subscription kitchen/my-kettle, "},
-		"Annotation": {[]func(*operatorsv1alpha1.Subscription){empty, annotated}, invalid, "with annotation chandlery.dev/config of Subscription kitchen/my-kettle, "},
-		"Both":       {[]func(*operatorsv1alpha1.Subscription){set, annotated}, invalid, "with spec.config and annotation chandlery.dev/config of Subscription kitchen/my-kettle, "},
+		"Config":     {[]func(*operatorsv1alpha1.Subscription){set}, invalid, "with spec.config of Subscription kitchen/my-kettle; "},
+		"Annotation": {[]func(*operatorsv1alpha1.Subscription){empty, annotated}, invalid, "with annotation chandlery.dev/config of Subscription kitchen/my-kettle; "},
+		"Both":       {[]func(*operatorsv1alpha1.Subscription){set, annotated}, invalid, "with spec.config and annotation chandlery.dev/config of Subscription kitchen/my-kettle; "},
 		"Neither":    {[]func(*operatorsv1alpha1.Subscription){empty}, invalid, ""},
 		"NotOfIt":    {[]func(*operatorsv1alpha1.Subscription){set}, errors.New("away"), ""},
 	} {

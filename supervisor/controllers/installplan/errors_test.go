@@ -57,7 +57,7 @@ func TestAdviceNamesWhoWasRefused(t *testing.T) {
 		account      *account
 		want         string
 	}{
-		{reason: "the account applies", kind: "ConfigMap", err: forbidden, account: limited, want: "grant ServiceAccount ops/installer that right"},
+		{reason: "the account applies", kind: "ConfigMap", err: forbidden, account: limited, want: "grant ServiceAccount ops/installer this permission"},
 		{reason: "the supervisor reads", kind: "ConfigMap", err: fmt.Errorf("%w it: %w", errOwnRead, forbidden), account: limited, want: "grant the supervisor this permission"},
 		{reason: "the supervisor defines", kind: kindCRD, err: forbidden, account: limited, want: "grant the supervisor this permission"},
 		{reason: "there is no account", kind: "ConfigMap", err: forbidden, want: "grant the supervisor this permission"},

@@ -23,7 +23,7 @@ import (
 
 // catalogConditions returns the true conditions that depend on the content of catalogs, without
 // times. While a catalog is being read for the first time, they stay as they were.
-func catalogConditions(o *observation, d *decision, status operatorsv1alpha1.SubscriptionStatus) []operatorsv1alpha1.SubscriptionCondition {
+func catalogConditions(o *namespaceState, d *decision, status operatorsv1alpha1.SubscriptionStatus) []operatorsv1alpha1.SubscriptionCondition {
 	var list []operatorsv1alpha1.SubscriptionCondition
 	before := d.subscription.Status.Conditions
 	if o.catalogs.loading(catalogOf(d.subscription)) {
@@ -59,7 +59,7 @@ func held(why error) operatorsv1alpha1.SubscriptionCondition {
 // ownConditions returns the true conditions that depend on the plan and on the installed version,
 // without times.
 func ownConditions(
-	o *observation, d *decision, status operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan,
+	o *namespaceState, d *decision, status operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan,
 ) []operatorsv1alpha1.SubscriptionCondition {
 	var list []operatorsv1alpha1.SubscriptionCondition
 	if unhealthyVersion(d, p) {
@@ -100,7 +100,7 @@ func missingPlan(name string) operatorsv1alpha1.SubscriptionCondition {
 
 // catalogCondition returns the condition about the catalogs in scope, in particular the one that the
 // Subscription names.
-func catalogCondition(o *observation, sub *operatorsv1alpha1.Subscription) operatorsv1alpha1.SubscriptionCondition {
+func catalogCondition(o *namespaceState, sub *operatorsv1alpha1.Subscription) operatorsv1alpha1.SubscriptionCondition {
 	const kind = operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy
 	key := catalogOf(sub)
 	catalog, found := o.catalogs[key]

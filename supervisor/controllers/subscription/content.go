@@ -184,7 +184,7 @@ func (r *contentReader) digestOf(ctx context.Context, m bundleKey) digest {
 
 // bundles reads the bundles of a desired plan. The error is imagesError where images have yet to be
 // pulled.
-func (r *contentReader) bundles(ctx context.Context, o *observation, desired *desiredPlan) ([]plansteps.Bundle, error) {
+func (r *contentReader) bundles(ctx context.Context, o *namespaceState, desired *desiredPlan) ([]plansteps.Bundle, error) {
 	var (
 		list    []plansteps.Bundle
 		missing imagesError
@@ -248,7 +248,7 @@ func (r *contentReader) fromImage(ctx context.Context, c *resolution.Choice, req
 
 // imageRequest returns the request for the image of a bundle, with the settings of its CatalogSource
 // and of the OperatorGroup.
-func imageRequest(o *observation, c *resolution.Choice) bundleimage.Request {
+func imageRequest(o *namespaceState, c *resolution.Choice) bundleimage.Request {
 	request := bundleimage.Request{
 		Image: c.Entry.Bundle.Image, Catalog: catalogFor(c), Namespace: o.namespace,
 		Timeout: o.groups.unpackTimeout, RetryInterval: o.groups.unpackRetry,

@@ -85,7 +85,7 @@ func TestDigestsFromHangingCatalog(t *testing.T) {
 			}
 			told = append(told, fmt.Sprint(digests[bundleKeyOf(decisions[0].install)].err, digests[bundleKeyOf(decisions[49].install)].err))
 		}
-		if told[0] != told[1] || !strings.Contains(told[0], "asked again") {
+		if told[0] != told[1] || !strings.Contains(told[0], "the supervisor retries") {
 			t.Errorf("not the same each time: %q", told)
 		}
 	})

@@ -54,13 +54,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // install does the next step of the installation of each Subscription, and returns when to continue
 // without an event.
-func (r *Reconciler) install(ctx context.Context, o *observation) (time.Time, error) {
+func (r *Reconciler) install(ctx context.Context, o *namespaceState) (time.Time, error) {
 	decisions, afterRollback := r.rollback.prepare(ctx, o, r.content.identify(ctx, o.catalogs, r.decide(ctx, o)))
 	state, afterPlans := r.plans.ensure(ctx, o, decisions)
 	state.decisions = r.owners.addLateOwners(ctx, state.decisions)
 	superseded := state.superseded()
 	deleteErr := r.plans.deleteSuperseded(ctx, superseded)
-	afterOwners, restoreErr := r.owners.restore(ctx, state.observation, state.formerOwners(superseded), r.clock.Now())
+	afterOwners, restoreErr := r.owners.restore(ctx, state.namespaceState, state.formerOwners(superseded), r.clock.Now())
 	if err := errors.Join(deleteErr, restoreErr); err != nil {
 		return time.Time{}, err
 	}
@@ -70,7 +70,7 @@ func (r *Reconciler) install(ctx context.Context, o *observation) (time.Time, er
 
 // decide returns the decisions for a namespace. Where nothing is resolved, it drops the remembered
 // solution: it would hold the content of catalogs in memory.
-func (r *Reconciler) decide(ctx context.Context, o *observation) []*decision {
+func (r *Reconciler) decide(ctx context.Context, o *namespaceState) []*decision {
 	begin := r.clock.Now()
 	if o.groups.problem(o.namespace) != nil {
 		r.solutions.Forget(o.namespace)

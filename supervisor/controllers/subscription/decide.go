@@ -13,7 +13,7 @@ import (
 type solver func(context.Context, resolution.Input) resolution.Solution
 
 // decide returns a decision for every Subscription of a namespace, in their order.
-func decide(ctx context.Context, o *observation, solve solver) []*decision {
+func decide(ctx context.Context, o *namespaceState, solve solver) []*decision {
 	r, decisions := newDecider(o)
 	if err := o.groups.problem(o.namespace); err != nil {
 		return refuse(o.plans, decisions, err)

@@ -12,7 +12,7 @@ import (
 
 // decider decides for the Subscriptions of a namespace.
 type decider struct {
-	*observation
+	*namespaceState
 
 	index packageIndex
 	// incoming are the versions that plans in progress install.
@@ -21,8 +21,8 @@ type decider struct {
 
 // newDecider also returns a decision for every Subscription, in their order. These decisions have
 // the present versions, and the errors that need no resolution.
-func newDecider(o *observation) (*decider, []*decision) {
-	r := &decider{observation: o, index: newPackageIndex(o)}
+func newDecider(o *namespaceState) (*decider, []*decision) {
+	r := &decider{namespaceState: o, index: newPackageIndex(o)}
 	decisions := make([]*decision, 0, len(o.subscriptions))
 	for _, sub := range o.subscriptions {
 		d := &decision{subscription: sub, present: installationOf(sub, r.index.versionsOf(o.versions, sub.Spec.Package))}
@@ -136,7 +136,7 @@ func (r *decider) resume(ctx context.Context, d *decision) resolution.Outcome {
 }
 
 // incoming returns the missing versions of the plans in progress.
-func incoming(o *observation, decisions []*decision) []incomingVersion {
+func incoming(o *namespaceState, decisions []*decision) []incomingVersion {
 	var list []incomingVersion
 	seen := map[string]bool{}
 	for _, d := range decisions {
@@ -161,7 +161,7 @@ func incoming(o *observation, decisions []*decision) []incomingVersion {
 // canStart reports whether the next version of a Subscription may be installed: nothing is in
 // progress for it. That is also so for a failed newest version, if the OperatorGroup allows upgrades
 // to fail forward, or if the Subscription is pinned to another version.
-func (o *observation) canStart(d *decision) bool {
+func (o *namespaceState) canStart(d *decision) bool {
 	if o.lacksResources(d) {
 		return false
 	}
@@ -172,7 +172,7 @@ func (o *observation) canStart(d *decision) bool {
 // lacksResources reports whether the newest version of a Subscription may lack resources that no plan
 // creates. Its plan was deleted too early, or has lost its steps. Only a catalog that has the version
 // can provide the resources.
-func (o *observation) lacksResources(d *decision) bool {
+func (o *namespaceState) lacksResources(d *decision) bool {
 	csv := d.present.current
 	if csv == nil || !o.catalogs.has(originOf(d.subscription), csv.Name) {
 		return false

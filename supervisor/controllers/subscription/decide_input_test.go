@@ -122,7 +122,7 @@ func TestPlanWithoutSteps(t *testing.T) {
 		installPlan("overtaken", "lamp.v1", operatorsv1alpha1.InstallPlanPhaseRequiresApproval, 1, sub),
 	)
 	var retired []string
-	for _, p := range (&planState{observation: o, decisions: decided(t, o), ensured: nil}).superseded() {
+	for _, p := range (&planState{namespaceState: o, decisions: decided(t, o), ensured: nil}).superseded() {
 		retired = append(retired, p.Name)
 	}
 	slices.Sort(retired)

@@ -53,7 +53,7 @@ func TestDecidePinned(t *testing.T) {
 	}{
 		{reason: "nothing is there", pin: "lamp.v2", install: "lamp.v2", says: "install lamp.v2"},
 		{reason: "spaces around the name", pin: " lamp.v2 ", install: "lamp.v2", says: "install lamp.v2"},
-		{reason: "it is there", pin: "lamp.v2", csvs: list{version("lamp.v2", "lamp", succeeded)}, held: "annotation chandlery.dev/pin holds lamp.v2; lamp.v3 is available", says: "up to date"},
+		{reason: "it is there", pin: "lamp.v2", csvs: list{version("lamp.v2", "lamp", succeeded)}, held: "annotation chandlery.dev/pin pins lamp.v2; lamp.v3 is available", says: "up to date"},
 		{reason: "a newer one", pin: "lamp.v3", csvs: list{version("lamp.v1", "lamp", succeeded)}, install: "lamp.v2", says: "install lamp.v2"},
 		{reason: "an older one", pin: "lamp.v1", csvs: list{version("lamp.v3", "lamp", succeeded, numbered("3.0.0"))}, install: "lamp.v1", back: true, says: "install lamp.v1"},
 		{reason: "an older one while the newest has failed after it had worked", pin: "lamp.v1", csvs: list{version("lamp.v3", "lamp", failed, numbered("3.0.0"), once(succeeded))}, install: "lamp.v1", back: true, says: "install lamp.v1"},

@@ -57,10 +57,10 @@ func readFrom(t *testing.T, packages ...fakecatalog.Package) catalogs.State {
 }
 
 // observed returns a namespace with a healthy catalog.
-func observed(state catalogs.State, subs ...*operatorsv1alpha1.Subscription) *observation {
+func observed(state catalogs.State, subs ...*operatorsv1alpha1.Subscription) *namespaceState {
 	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.Name, UID: "uid-shop"}}
 	source.Spec.SourceType, source.Spec.Address = operatorsv1alpha1.SourceTypeGrpc, "shop:50051"
-	return &observation{
+	return &namespaceState{
 		namespace: "home", global: "olm", subscriptions: subs,
 		plans:      planSet{},
 		groups:     groups{names: []string{"group"}},
@@ -70,13 +70,13 @@ func observed(state catalogs.State, subs ...*operatorsv1alpha1.Subscription) *ob
 }
 
 // decided returns the decisions for a namespace, with their identities.
-func decided(t *testing.T, o *observation) []*decision {
+func decided(t *testing.T, o *namespaceState) []*decision {
 	t.Helper()
 	decisions := decide(t.Context(), o, resolution.Resolve)
 	return identified(decisions, o.catalogs, nil)
 }
 
-func (o *observation) with(csvs []*operatorsv1alpha1.ClusterServiceVersion, plans ...*operatorsv1alpha1.InstallPlan) *observation {
+func (o *namespaceState) with(csvs []*operatorsv1alpha1.ClusterServiceVersion, plans ...*operatorsv1alpha1.InstallPlan) *namespaceState {
 	o.versions = csvs
 	for _, p := range plans {
 		o.plans[p.Name] = p
@@ -376,7 +376,7 @@ func TestSuperseded(t *testing.T) {
 				plans["my"] = installPlan("new", decisions[0].install.Bundle, waiting, 2, sub)
 			}
 			decisions[1].err = resolution.ErrPending
-			if got := len((&planState{observation: o, decisions: decisions, ensured: plans}).superseded()) == 1; got != tt.want {
+			if got := len((&planState{namespaceState: o, decisions: decisions, ensured: plans}).superseded()) == 1; got != tt.want {
 				t.Errorf("superseded: %v, want %v", got, tt.want)
 			}
 		})

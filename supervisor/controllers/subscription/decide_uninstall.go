@@ -62,7 +62,7 @@ func (s uninstallStep) conditions(sub *operatorsv1alpha1.Subscription, now metav
 
 // nextUninstallStep returns the next step of an uninstallation. Each pass begins with the existing
 // objects, so that it may be interrupted anywhere.
-func nextUninstallStep(o *observation, sub *operatorsv1alpha1.Subscription, now time.Time) uninstallStep {
+func nextUninstallStep(o *namespaceState, sub *operatorsv1alpha1.Subscription, now time.Time) uninstallStep {
 	if sub.Spec == nil || !uninstalls(sub) {
 		return uninstallStep{kept: "annotation " + api.AnnotationOnDelete + " no longer requests it"}
 	}
@@ -112,7 +112,7 @@ func deletionBegun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 
 // deletePlans returns a step that deletes the plans which would reinstall the package, or waits for
 // them. The dependents, which are uninstalled too, do not count as users of a plan.
-func deletePlans(o *observation, sub *operatorsv1alpha1.Subscription, dependents []string, now time.Time) uninstallStep {
+func deletePlans(o *namespaceState, sub *operatorsv1alpha1.Subscription, dependents []string, now time.Time) uninstallStep {
 	step := uninstallStep{}
 	limit := sub.DeletionTimestamp.Add(planGrace)
 	for _, name := range slices.Sorted(maps.Keys(o.plans)) {

@@ -86,8 +86,8 @@ func TestNextUninstallStep(t *testing.T) {
 		want  string // the departure, in one line
 	}{
 		{step: "nothing is there", subs: subs{noted}, want: ""},
-		{step: "the annotation was taken back", subs: subs{subscription("my-lamp", "lamp", deleted(""), func(sub *operatorsv1alpha1.Subscription) { sub.Annotations = nil })}, csvs: versions{v1}, want: "why annotation chandlery.dev/on-delete does not ask"},
-		{step: "another one keeps the package", subs: subs{noted, subscription("other", "lamp")}, csvs: versions{v1}, want: "why subscription other keeps package lamp"},
+		{step: "the annotation was taken back", subs: subs{subscription("my-lamp", "lamp", deleted(""), func(sub *operatorsv1alpha1.Subscription) { sub.Annotations = nil })}, csvs: versions{v1}, want: "why annotation chandlery.dev/on-delete no longer requests it"},
+		{step: "another one keeps the package", subs: subs{noted, subscription("other", "lamp")}, csvs: versions{v1}, want: "why subscription other also uses package lamp"},
 		{step: "another one that departs too does not", subs: subs{noted, subscription("other", "lamp", deleted(""))}, csvs: versions{v1}, want: "delete lamp.v1, WaitingOnCleanup"},
 		{step: "what goes with it is noted first", subs: subs{gone}, csvs: versions{v1, v2}, want: "note ''"},
 		{step: "the whole chain goes", subs: subs{noted}, csvs: versions{v1, v2, version("fan.v1", "fan", succeeded)}, want: "delete lamp.v1, delete lamp.v2, WaitingOnCleanup waiting for clusterserviceversion lamp.v1, lamp.v2"},
@@ -95,7 +95,7 @@ func TestNextUninstallStep(t *testing.T) {
 		{step: "a version without record that it knows", subs: subs{subscription("my-lamp", "lamp", deleted(""), knows("lamp.v1", ""))}, csvs: versions{version("lamp.v1", "", succeeded)}, want: "delete lamp.v1, WaitingOnCleanup"},
 		{step: "a plan that waits for approval goes first", subs: subs{noted}, csvs: versions{v1}, plans: []*operatorsv1alpha1.InstallPlan{lampPlan(asking, noted)}, want: "delete plan p"},
 		{step: "so does one that failed and may go on", subs: subs{noted}, csvs: versions{v1}, plans: []*operatorsv1alpha1.InstallPlan{lampPlan(broken, noted)}, want: "delete plan p"},
-		{step: "one that is being carried out may come to its end", subs: subs{noted}, csvs: versions{v1}, plans: []*operatorsv1alpha1.InstallPlan{lampPlan(installing, noted)}, want: "WaitingOnInstallPlan InstallPlan p, which installs lamp.v1, is being carried out"},
+		{step: "one that is being carried out may come to its end", subs: subs{noted}, csvs: versions{v1}, plans: []*operatorsv1alpha1.InstallPlan{lampPlan(installing, noted)}, want: "WaitingOnInstallPlan waiting for InstallPlan p, which installs lamp.v1"},
 		{
 			step: "but not for ever", subs: subs{subscription("my-lamp", "lamp", deleted(""), func(sub *operatorsv1alpha1.Subscription) { sub.DeletionTimestamp = new(at(4)) })},
 			csvs: versions{v1}, plans: []*operatorsv1alpha1.InstallPlan{lampPlan(installing, noted)}, want: "delete plan p",
@@ -177,7 +177,7 @@ func TestNextUninstallStep(t *testing.T) {
 		},
 		{
 			step: "it is noted when no plan brings more", subs: subs{gone, bulb}, csvs: versions{version("bulb.v1", "bulb", succeeded)},
-			plans: []*operatorsv1alpha1.InstallPlan{lampPlan(installing, gone)}, want: "WaitingOnInstallPlan InstallPlan p",
+			plans: []*operatorsv1alpha1.InstallPlan{lampPlan(installing, gone)}, want: "WaitingOnInstallPlan waiting for InstallPlan p",
 		},
 		{
 			step: "what a plan has brought that failed is noted", subs: subs{gone, bulb}, csvs: versions{version("bulb.v1", "bulb", succeeded)},

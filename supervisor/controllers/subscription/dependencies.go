@@ -17,7 +17,7 @@ func uninstalls(sub *operatorsv1alpha1.Subscription) bool {
 }
 
 // dependencies finds out which versions of a namespace need which others.
-type dependencies struct{ *observation }
+type dependencies struct{ *namespaceState }
 
 // versionsOf returns the versions of the package of a Subscription: those that record it, and those
 // without a record that the status names.

@@ -107,7 +107,7 @@ func TestInstallationOf(t *testing.T) {
 
 // present returns the versions that a Subscription has.
 func present(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alpha1.ClusterServiceVersion) installation {
-	c := newPackageIndex(&observation{subscriptions: []*operatorsv1alpha1.Subscription{sub}, versions: csvs, properties: &propertyCache{}})
+	c := newPackageIndex(&namespaceState{subscriptions: []*operatorsv1alpha1.Subscription{sub}, versions: csvs, properties: &propertyCache{}})
 	return installationOf(sub, c.versionsOf(csvs, sub.Spec.Package))
 }
 

@@ -25,8 +25,8 @@ type Objects struct {
 }
 
 // observe sorts the objects and leaves out those that do not count.
-func (s *Objects) observe(properties *propertyCache) *observation {
-	o := &observation{
+func (s *Objects) observe(properties *propertyCache) *namespaceState {
+	o := &namespaceState{
 		namespace: s.Namespace, global: s.Global, groups: groupsOf(s.Groups), properties: properties,
 		plans: planSet{}, catalogs: catalogSet{},
 	}

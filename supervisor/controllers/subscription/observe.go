@@ -15,8 +15,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// observation holds the objects that decisions about a namespace depend on. It is never modified.
-type observation struct {
+// namespaceState holds the objects that decisions about a namespace depend on. It is never modified.
+type namespaceState struct {
 	namespace string
 	// global is the namespace whose catalogs serve every namespace.
 	global string
@@ -35,15 +35,15 @@ type observation struct {
 	unrecorded map[types.UID][]operatorsv1alpha1.InstallPlanPhase
 }
 
-// withSubscriptions returns the observation with other Subscriptions.
-func (o *observation) withSubscriptions(subs []*operatorsv1alpha1.Subscription) *observation {
+// withSubscriptions returns the state with other Subscriptions.
+func (o *namespaceState) withSubscriptions(subs []*operatorsv1alpha1.Subscription) *namespaceState {
 	next := *o
 	next.subscriptions = subs
 	return &next
 }
 
-// withPlans returns the observation with other plans.
-func (o *observation) withPlans(plans planSet) *observation {
+// withPlans returns the state with other plans.
+func (o *namespaceState) withPlans(plans planSet) *namespaceState {
 	next := *o
 	next.plans = plans
 	return &next
@@ -61,7 +61,7 @@ type observer struct {
 }
 
 // observe reads the objects of a namespace.
-func (r *observer) observe(ctx context.Context, namespace string) (*observation, error) {
+func (r *observer) observe(ctx context.Context, namespace string) (*namespaceState, error) {
 	objects := Objects{Namespace: namespace, Global: r.global}
 	var (
 		subscriptions operatorsv1alpha1.SubscriptionList

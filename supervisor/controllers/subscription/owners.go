@@ -73,7 +73,7 @@ func (w *ownerWriter) addLateOwners(ctx context.Context, decisions []*decision) 
 // restore restores removed owners of plans, and removes Subscriptions that the plans do not serve.
 // former holds, by plan, the Subscriptions that it no longer serves. Plans that another client has
 // changed are left for the next pass, whose time it returns.
-func (w *ownerWriter) restore(ctx context.Context, o *observation, former map[string][]types.UID, now time.Time) (next time.Time, err error) {
+func (w *ownerWriter) restore(ctx context.Context, o *namespaceState, former map[string][]types.UID, now time.Time) (next time.Time, err error) {
 	for _, p := range o.plans {
 		surplus := append(surplusOwners(o.subscriptions, p), former[p.Name]...)
 		lost := slices.DeleteFunc(missingOwners(o, p), func(sub *operatorsv1alpha1.Subscription) bool { return slices.Contains(surplus, sub.UID) })
@@ -139,7 +139,7 @@ func (w *ownerWriter) restoreRecord(ctx context.Context, p *operatorsv1alpha1.In
 // missingOwners returns the Subscriptions that a plan serves but does not have as owners. The
 // annotations of the plan name them. Where those are stripped too, the status or the specification
 // of the Subscriptions identifies the plan.
-func missingOwners(o *observation, p *operatorsv1alpha1.InstallPlan) []*operatorsv1alpha1.Subscription {
+func missingOwners(o *namespaceState, p *operatorsv1alpha1.InstallPlan) []*operatorsv1alpha1.Subscription {
 	var lost []*operatorsv1alpha1.Subscription
 	for _, sub := range o.subscriptions {
 		if lacksOwner(o.plans, p, sub) {

@@ -23,7 +23,7 @@ func TestOwnersOfPlansOfOthers(t *testing.T) {
 	p.Spec.ClusterServiceVersionNames = []string{"lamp.v1", "tray.v1"}
 	a.Status.InstallPlanRef = &corev1.ObjectReference{Name: p.Name, UID: p.UID}
 	b.Status.InstallPlanRef = &corev1.ObjectReference{Name: "install-later", UID: "later"}
-	o := &observation{subscriptions: []*operatorsv1alpha1.Subscription{a, b}}
+	o := &namespaceState{subscriptions: []*operatorsv1alpha1.Subscription{a, b}}
 	if s := surplusOwners(o.subscriptions, p); len(s) > 0 {
 		t.Fatal("at first none is surplus")
 	}
@@ -43,7 +43,7 @@ func TestStrippedPlanIsNotSuperseded(t *testing.T) {
 	o := observed(read(t), lamp).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", operatorsv1alpha1.CSVPhaseSucceeded)}, p)
 	d := decided(t, o)
 	t.Logf("decision: %s", d[0].String())
-	for _, gone := range (&planState{observation: o, decisions: d, ensured: nil}).superseded() {
+	for _, gone := range (&planState{namespaceState: o, decisions: d, ensured: nil}).superseded() {
 		t.Errorf("plan %s, which brought what is installed, is deleted as superseded", gone.Name)
 	}
 }
@@ -102,7 +102,7 @@ func TestPlanOfAFormerPackage(t *testing.T) {
 	p.Annotations = map[string]string{api.AnnotationApproval: "Manual", api.PrefixServes + string(sub.UID): sub.Name}
 	p.Labels = map[string]string{plansteps.ComponentLabel("tray", p.Namespace): ""}
 	sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: p.Name, UID: p.UID}
-	o := &observation{subscriptions: []*operatorsv1alpha1.Subscription{sub}}
+	o := &namespaceState{subscriptions: []*operatorsv1alpha1.Subscription{sub}}
 	if lost := missingOwners(o, p); len(lost) > 0 {
 		t.Error("the plan counts as one that has lost the label of the package lamp")
 	}
@@ -142,7 +142,7 @@ func TestInterrupted(t *testing.T) {
 				p.UID, p.ResourceVersion = "p", strconv.Itoa(i+1)
 				tr.add(p, at(i).Time)
 			}
-			o := &observation{unrecorded: unrecordedPhases([]*operatorsv1alpha1.Subscription{sub}, tr.since)}
+			o := &namespaceState{unrecorded: unrecordedPhases([]*operatorsv1alpha1.Subscription{sub}, tr.since)}
 			if got := o.plans.interrupted(sub, o.unrecorded); got != tc.want {
 				t.Errorf("interrupted: %t, want %t", got, tc.want)
 			}
@@ -153,7 +153,7 @@ func TestInterrupted(t *testing.T) {
 // TestAttempts checks that the latest attempt counts, even if the first was collected.
 func TestAttempts(t *testing.T) {
 	a := &desiredPlan{versions: []plansteps.Identity{{Package: "lamp", Bundle: "lamp.v2"}}}
-	o := &observation{plans: planSet{}}
+	o := &namespaceState{plans: planSet{}}
 	for _, tt := range []struct{ made, want int }{{0, 1}, {3, 3}, {2, 3}, {11, 11}} {
 		if tt.made > 0 {
 			o.plans[plansteps.Name(a.versions, tt.made)] = nil

@@ -29,7 +29,7 @@ type ambiguity struct {
 
 // newPackageIndex returns the package of each version: the one that the version records, or the one of
 // the Subscription whose status names it. Other versions are orphans.
-func newPackageIndex(o *observation) packageIndex {
+func newPackageIndex(o *namespaceState) packageIndex {
 	c := packageIndex{packages: map[string]string{}, ambiguous: map[string]*ambiguity{}}
 	var orphans []*operatorsv1alpha1.ClusterServiceVersion
 	for _, csv := range o.versions {
@@ -51,7 +51,7 @@ func newPackageIndex(o *observation) packageIndex {
 
 // adopt assigns each orphan to its only possible origin, if the package then has a single newest
 // version. The orphan's record of its origin takes precedence.
-func (c *packageIndex) adopt(o *observation, orphans []*operatorsv1alpha1.ClusterServiceVersion) {
+func (c *packageIndex) adopt(o *namespaceState, orphans []*operatorsv1alpha1.ClusterServiceVersion) {
 	matches := map[origin][]*operatorsv1alpha1.ClusterServiceVersion{}
 	var order []origin
 	for _, csv := range orphans {
@@ -80,7 +80,7 @@ func (c *packageIndex) adopt(o *observation, orphans []*operatorsv1alpha1.Cluste
 
 // origins returns what Subscriptions name and a version may have come from: the package has a
 // version of that name. Origins that the version records take precedence.
-func origins(o *observation, csv *operatorsv1alpha1.ClusterServiceVersion) []origin {
+func origins(o *namespaceState, csv *operatorsv1alpha1.ClusterServiceVersion) []origin {
 	var all, recorded []origin
 	for _, sub := range o.subscriptions {
 		from := originOf(sub)

@@ -19,7 +19,7 @@ import (
 // applied. While content is missing, the phase is Planning, and the error names what is missing. It
 // also returns the warnings about the manifests of the steps.
 func (r *contentReader) initialStatus(
-	ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan, now metav1.Time,
+	ctx context.Context, o *namespaceState, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan, now metav1.Time,
 ) (status operatorsv1alpha1.InstallPlanStatus, warnings string, err error) {
 	status = operatorsv1alpha1.InstallPlanStatus{CatalogSources: []string{}, Phase: operatorsv1alpha1.InstallPlanPhasePlanning}
 	for i, c := range desired.choices {

@@ -54,7 +54,7 @@ type ensuredPlan struct {
 
 // ensure ensures that every decision to install has its plan. It returns the decisions with the
 // failures that concern them, and when to continue without an event.
-func (w *planWriter) ensure(ctx context.Context, o *observation, decisions []*decision) (*planState, time.Time) {
+func (w *planWriter) ensure(ctx context.Context, o *namespaceState, decisions []*decision) (*planState, time.Time) {
 	state := &planState{ensured: map[string]*operatorsv1alpha1.InstallPlan{}}
 	plans := maps.Clone(o.plans)
 	verify := sync.OnceValue(func() error { return verifyCache(ctx, w.live, o) })
@@ -87,12 +87,12 @@ func (w *planWriter) ensure(ctx context.Context, o *observation, decisions []*de
 		}
 		state.decisions = append(state.decisions, d)
 	}
-	state.observation = o.withPlans(plans)
+	state.namespaceState = o.withPlans(plans)
 	return state, next
 }
 
 // ensureOne finds or creates the plan of a desired plan, and updates it.
-func (w *planWriter) ensureOne(ctx context.Context, o *observation, desired *desiredPlan, verify func() error) ensuredPlan {
+func (w *planWriter) ensureOne(ctx context.Context, o *namespaceState, desired *desiredPlan, verify func() error) ensuredPlan {
 	found, err := w.findOrCreate(ctx, o, desired, verify)
 	if err != nil {
 		return ensuredPlan{err: err}
@@ -102,7 +102,7 @@ func (w *planWriter) ensureOne(ctx context.Context, o *observation, desired *des
 }
 
 // update updates the owners, the record, the approval and the steps of a plan.
-func (w *planWriter) update(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan) (next time.Time, err error) {
+func (w *planWriter) update(ctx context.Context, o *namespaceState, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan) (next time.Time, err error) {
 	var served []*operatorsv1alpha1.Subscription
 	for _, d := range desired.served {
 		served = append(served, d.subscription)
@@ -129,7 +129,7 @@ func (w *planWriter) update(ctx context.Context, o *observation, p *operatorsv1a
 
 // writeSteps writes the steps of a new plan, once its Subscriptions show its phase. It also completes
 // desired plan whose creator died before it wrote the steps. It returns when to continue without an event.
-func (w *planWriter) writeSteps(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan) (next time.Time, err error) {
+func (w *planWriter) writeSteps(ctx context.Context, o *namespaceState, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan) (next time.Time, err error) {
 	now := w.clock.Now()
 	status, warnings, err := w.content.initialStatus(ctx, o, p, desired, metav1.NewTime(now).Rfc3339Copy())
 	if missing, waits := errors.AsType[imagesError](err); waits && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone {
@@ -186,7 +186,7 @@ func (w *planWriter) acknowledgedBy(p *operatorsv1alpha1.InstallPlan, served []*
 
 // findOrCreate returns the plan of the current attempt. An attempt is over when its plan is
 // complete and one of its versions is gone. The version then has to be installed again.
-func (w *planWriter) findOrCreate(ctx context.Context, o *observation, desired *desiredPlan, verify func() error) (ensuredPlan, error) {
+func (w *planWriter) findOrCreate(ctx context.Context, o *namespaceState, desired *desiredPlan, verify func() error) (ensuredPlan, error) {
 	for attempt := o.plans.latestAttempt(desired.versions); attempt <= maxAttempts; attempt++ {
 		name := plansteps.Name(desired.versions, attempt)
 		p, err := w.get(ctx, o, name)
@@ -212,7 +212,7 @@ func (w *planWriter) findOrCreate(ctx context.Context, o *observation, desired *
 
 // get reads a plan. The cache may lag behind the writes of this process. A plan that the cache
 // lacks is therefore read from the API server.
-func (w *planWriter) get(ctx context.Context, o *observation, name string) (*operatorsv1alpha1.InstallPlan, error) {
+func (w *planWriter) get(ctx context.Context, o *namespaceState, name string) (*operatorsv1alpha1.InstallPlan, error) {
 	if p := o.plans[name]; p != nil {
 		return p.DeepCopy(), nil
 	}
@@ -242,7 +242,7 @@ func (w *planWriter) removedSince(ctx context.Context, p *operatorsv1alpha1.Inst
 
 // create creates a plan with its owners. Its steps are written after its Subscriptions show its
 // phase.
-func (w *planWriter) create(ctx context.Context, o *observation, name string, desired *desiredPlan) (ensuredPlan, error) {
+func (w *planWriter) create(ctx context.Context, o *namespaceState, name string, desired *desiredPlan) (ensuredPlan, error) {
 	p := newPlan(o, name, desired)
 	err := apply.Create(ctx, w.client, p)
 	if apierrors.IsAlreadyExists(err) {
@@ -261,7 +261,7 @@ func (w *planWriter) create(ctx context.Context, o *observation, name string, de
 }
 
 // newPlan returns a plan as it is created, without steps.
-func newPlan(o *observation, name string, desired *desiredPlan) *operatorsv1alpha1.InstallPlan {
+func newPlan(o *namespaceState, name string, desired *desiredPlan) *operatorsv1alpha1.InstallPlan {
 	approval := approvalOf(desired.served)
 	meta := planRecord(o.namespace, desired.versions, approval)
 	p := &operatorsv1alpha1.InstallPlan{

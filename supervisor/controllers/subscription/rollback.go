@@ -30,7 +30,7 @@ type rollbackWriter struct {
 // prepare checks whether Subscriptions may be rolled back, withdraws versions that never worked, and
 // removes each spec.replaces that contradicts a rollback. It returns the decisions with the blockers
 // and failures that concern them, and when to continue without an event.
-func (w *rollbackWriter) prepare(ctx context.Context, o *observation, decisions []*decision) ([]*decision, time.Time) {
+func (w *rollbackWriter) prepare(ctx context.Context, o *namespaceState, decisions []*decision) ([]*decision, time.Time) {
 	prepared := make([]*decision, 0, len(decisions))
 	var next time.Time
 	for _, d := range decisions {
@@ -41,7 +41,7 @@ func (w *rollbackWriter) prepare(ctx context.Context, o *observation, decisions 
 }
 
 // prepareOne prepares the rollback of one Subscription.
-func (w *rollbackWriter) prepareOne(ctx context.Context, o *observation, d *decision) (*decision, time.Time) {
+func (w *rollbackWriter) prepareOne(ctx context.Context, o *namespaceState, d *decision) (*decision, time.Time) {
 	blockers, again, err := w.check(ctx, o, d)
 	switch {
 	case err != nil:
@@ -63,7 +63,7 @@ func (w *rollbackWriter) prepareOne(ctx context.Context, o *observation, d *deci
 
 // check returns the blockers of the version that a Subscription is pinned to, and when to check
 // again; none if it may be installed.
-func (w *rollbackWriter) check(ctx context.Context, o *observation, d *decision) (blockers []string, again time.Time, err error) {
+func (w *rollbackWriter) check(ctx context.Context, o *namespaceState, d *decision) (blockers []string, again time.Time, err error) {
 	key, now := d.rollbackKey(), w.clock.Now()
 	if d.withdraw != nil || d.olderVersion() != nil {
 		if blockers, again = w.backOff.last(d.subscription, key, now); len(blockers) > 0 {

@@ -29,7 +29,7 @@ type rollbackChecker struct {
 }
 
 // check returns the blockers of the version that a Subscription is pinned to; nil for none.
-func (c *rollbackChecker) check(ctx context.Context, o *observation, d *decision) ([]string, error) {
+func (c *rollbackChecker) check(ctx context.Context, o *namespaceState, d *decision) ([]string, error) {
 	var list []string
 	if d.withdraw != nil {
 		if beingDeleted(d.withdraw) {
@@ -58,7 +58,7 @@ func (c *rollbackChecker) check(ctx context.Context, o *observation, d *decision
 
 // bundleOf returns the ClusterServiceVersion and the definitions of a version that may be
 // installed.
-func (c *rollbackChecker) bundleOf(ctx context.Context, o *observation, d *decision, choice *resolution.Choice) (rollback.Bundle, error) {
+func (c *rollbackChecker) bundleOf(ctx context.Context, o *namespaceState, d *decision, choice *resolution.Choice) (rollback.Bundle, error) {
 	alone := &decision{subscription: d.subscription, selection: selection{install: choice}}
 	if choice == d.install {
 		alone.identities = d.identities[:1]

@@ -17,7 +17,7 @@ import (
 // statusOf returns the status of a Subscription from the existing objects and the decision. From the
 // old status it keeps only the times of unchanged parts, and the conditions of other clients. p is
 // the plan of the decision, nil for none.
-func statusOf(o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now metav1.Time) operatorsv1alpha1.SubscriptionStatus {
+func statusOf(o *namespaceState, d *decision, p *operatorsv1alpha1.InstallPlan, now metav1.Time) operatorsv1alpha1.SubscriptionStatus {
 	before := d.subscription.Status
 	status := *before.DeepCopy()
 	if p == nil {
@@ -84,7 +84,7 @@ func versionsShown(d *decision, p *operatorsv1alpha1.InstallPlan) (current, inst
 
 // stateOf returns the state of a Subscription.
 func stateOf(
-	o *observation, status operatorsv1alpha1.SubscriptionStatus, d *decision, p *operatorsv1alpha1.InstallPlan,
+	o *namespaceState, status operatorsv1alpha1.SubscriptionStatus, d *decision, p *operatorsv1alpha1.InstallPlan,
 ) operatorsv1alpha1.SubscriptionState {
 	switch {
 	case status.CurrentCSV == "":

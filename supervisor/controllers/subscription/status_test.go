@@ -75,7 +75,7 @@ func TestStatusOf(t *testing.T) {
 		{reason: "a plan is done and the version well", sub: lamp, csvs: []*operatorsv1alpha1.ClusterServiceVersion{v2}, plan: installPlan("p", "lamp.v2", "Complete", 3, lamp), current: "lamp.v2", installed: "lamp.v2", state: latest, ref: "p", generation: 3},
 		{reason: "the version is well, its last parts are not there", sub: lamp, csvs: []*operatorsv1alpha1.ClusterServiceVersion{v2}, plan: installPlan("p", "lamp.v2", "Installing", 3, lamp), current: "lamp.v2", installed: "lamp.v2", state: latest, ref: "p", generation: 3, conditions: []string{"InstallPlanPending=True Installing: "}},
 		{reason: "the plan of a version that is well was removed", sub: refers, csvs: []*operatorsv1alpha1.ClusterServiceVersion{v2}, current: "lamp.v2", installed: "lamp.v2", state: latest, ref: "gone", conditions: []string{"InstallPlanMissing=True ReferencedInstallPlanNotFound: InstallPlan gone was deleted"}},
-		{reason: "an update is under way", sub: lamp, csvs: []*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", installing, replaces("lamp.v1"))}, current: "lamp.v2", installed: "lamp.v1", state: pendingState, conditions: []string{"NewerVersionHeld=True : clusterserviceversion lamp.v2 is in phase Installing: ; lamp.v1 stays until then"}},
+		{reason: "an update is under way", sub: lamp, csvs: []*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", installing, replaces("lamp.v1"))}, current: "lamp.v2", installed: "lamp.v1", state: pendingState, conditions: []string{"NewerVersionHeld=True : clusterserviceversion lamp.v2 is in phase Installing: ; lamp.v1 stays installed until then"}},
 		{reason: "what was referred to brought nothing", sub: subscription("my", "gone", func(sub *operatorsv1alpha1.Subscription) { sub.Status = refers.Status }), state: none, conditions: []string{
 			"Blocked=True PackageNotFound: the catalog has 3 packages; check spec.name",
 			"ResolutionFailed=True ConstraintsNotSatisfiable: constraints not satisfiable: no operators found in package gone in the catalog referenced by subscription my, subscription my exists",
@@ -161,7 +161,7 @@ func TestCatalogCondition(t *testing.T) {
 	without := observed(state)
 	without.catalogs = nil
 	for _, tt := range []struct {
-		o               *observation
+		o               *namespaceState
 		sub             *operatorsv1alpha1.Subscription
 		status          corev1.ConditionStatus
 		reason, message string

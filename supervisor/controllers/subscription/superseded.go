@@ -9,7 +9,7 @@ import (
 
 // planState is the state of a namespace after its plans were ensured.
 type planState struct {
-	*observation
+	*namespaceState
 
 	decisions []*decision
 	// ensured holds the plan of each decision to install, by the name of the Subscription.
@@ -72,7 +72,7 @@ func (o *planState) hasOtherPlan(d *decision, p *operatorsv1alpha1.InstallPlan) 
 // orphaned reports whether none of the Subscriptions of a plan exists, and the plan has no owner
 // references either. Garbage collection does not delete such a plan.
 func (o *planState) orphaned(p *operatorsv1alpha1.InstallPlan) bool {
-	return recordsSubscriptions(p) && len(p.OwnerReferences) == 0 && len(missingOwners(o.observation, p)) == 0
+	return recordsSubscriptions(p) && len(p.OwnerReferences) == 0 && len(missingOwners(o.namespaceState, p)) == 0
 }
 
 // formerOwners returns, by plan, the Subscriptions that it no longer serves while it serves others.

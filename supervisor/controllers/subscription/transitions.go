@@ -116,7 +116,7 @@ func (r *recorder) recordOne(ctx context.Context, state *planState, d *decision,
 		p = currentPlan(state.plans, d)
 	}
 	for {
-		sub, more, err := r.recordBatch(ctx, state.observation, d, p, now)
+		sub, more, err := r.recordBatch(ctx, state.namespaceState, d, p, now)
 		switch {
 		case apierrors.IsConflict(err):
 			return result{subscription: d.subscription, next: r.lag.conflict(d.subscription, r.clock.Now())}
@@ -130,7 +130,7 @@ func (r *recorder) recordOne(ctx context.Context, state *planState, d *decision,
 // recordBatch writes as many transitions as a log has room for: first the log, then one status
 // after the other. It returns the Subscription after the writes; more reports that this was not all.
 func (r *recorder) recordBatch(
-	ctx context.Context, o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now metav1.Time,
+	ctx context.Context, o *namespaceState, d *decision, p *operatorsv1alpha1.InstallPlan, now metav1.Time,
 ) (after *operatorsv1alpha1.Subscription, more bool, err error) {
 	sub := d.subscription
 	entries, unreadable := transitionlog.Read(sub)

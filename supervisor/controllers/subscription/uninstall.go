@@ -30,7 +30,7 @@ type uninstaller struct {
 
 // uninstall continues the uninstallations of a namespace, and returns when to continue without an
 // event. An error of one Subscription does not affect the others.
-func (u *uninstaller) uninstall(ctx context.Context, o *observation) (next time.Time, err error) {
+func (u *uninstaller) uninstall(ctx context.Context, o *namespaceState) (next time.Time, err error) {
 	var errs []error
 	for _, sub := range o.deleting {
 		again, err := u.continueOne(ctx, o, sub)
@@ -76,7 +76,7 @@ func (u *uninstaller) setFinalizer(
 
 // continueOne does the next step of the uninstallation of a Subscription, and writes into the status
 // what it waits for. It returns when to continue without an event.
-func (u *uninstaller) continueOne(ctx context.Context, o *observation, sub *operatorsv1alpha1.Subscription) (next time.Time, err error) {
+func (u *uninstaller) continueOne(ctx context.Context, o *namespaceState, sub *operatorsv1alpha1.Subscription) (next time.Time, err error) {
 	now := u.clock.Now()
 	step := nextUninstallStep(o, sub, now)
 	if step.record != nil {
@@ -151,7 +151,7 @@ func (u *uninstaller) delete(ctx context.Context, object client.Object, kind str
 
 // finish ends the uninstallation of a Subscription. It first checks that the caches lack no object
 // of its operator. kept states why the operator stays; empty where it is uninstalled.
-func (u *uninstaller) finish(ctx context.Context, o *observation, sub *operatorsv1alpha1.Subscription, kept string) error {
+func (u *uninstaller) finish(ctx context.Context, o *namespaceState, sub *operatorsv1alpha1.Subscription, kept string) error {
 	if kept == "" {
 		if err := verifyCache(ctx, u.live, o); err != nil {
 			return err

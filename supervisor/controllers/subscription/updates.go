@@ -32,7 +32,7 @@ type statusUpdate struct {
 const maxBatch = transitionlog.MaxTransitions / 2
 
 // updateFor returns the statuses and log entries of the Subscription of a decision, stage by stage.
-func updateFor(o *observation, d *decision, entries transitionlog.Log, stages []pendingStage, now metav1.Time) update {
+func updateFor(o *namespaceState, d *decision, entries transitionlog.Log, stages []pendingStage, now metav1.Time) update {
 	u := update{log: entries}
 	sub := d.subscription.DeepCopy()
 	at := d.withSubscription(sub)

@@ -21,7 +21,7 @@ import (
 type scenario struct {
 	t       *testing.T
 	dice    *rand.Rand
-	o       *observation
+	o       *namespaceState
 	d       *decision
 	plan    *operatorsv1alpha1.InstallPlan
 	tracker *tracker

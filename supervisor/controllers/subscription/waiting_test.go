@@ -31,7 +31,7 @@ func TestWaiting(t *testing.T) {
 			reason: "the operator does not let itself be upgraded", phase: pendingPhase, because: refused,
 			want: []string{"clusterserviceversion lamp.v2 is in phase Pending: the lamp is hot; lamp.v1 stays", "override condition Upgradeable", "OperatorCondition lamp.v1"},
 		},
-		{reason: "a webhook does not answer", phase: installingPhase, because: waits, age: time.Minute, want: []string{"phase Installing: the lamp is hot; lamp.v1 stays until then"}},
+		{reason: "a webhook does not answer", phase: installingPhase, because: waits, age: time.Minute, want: []string{"phase Installing: the lamp is hot; lamp.v1 stays installed until then"}},
 		{reason: "what takes no longer than usual", phase: installingPhase, because: waits, age: 10 * time.Second, again: waitingGrace},
 		{reason: "a predecessor that is in the way", phase: pendingPhase, because: operatorsv1alpha1.CSVReasonNeedsReinstall, age: time.Minute, want: []string{"phase Pending"}},
 		{reason: "requirements, of which the plan tells", phase: pendingPhase, because: operatorsv1alpha1.CSVReasonRequirementsUnknown, age: time.Minute},

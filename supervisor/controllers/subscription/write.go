@@ -60,7 +60,7 @@ func earliest(times ...time.Time) time.Time {
 
 // verifyCache returns errCacheLag if the caches lack an existing version or plan. It has to run
 // before the first plan is created: a version that seems to be missing would be installed twice.
-func verifyCache(ctx context.Context, live client.Reader, o *observation) error {
+func verifyCache(ctx context.Context, live client.Reader, o *namespaceState) error {
 	cached := map[string]bool{}
 	for _, csv := range o.versions {
 		cached[string(csv.UID)] = true

@@ -109,7 +109,7 @@ func (c *Cluster) list(ctx context.Context, plural, namespace string, into clien
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		remedy = fmt.Sprintf("; the right to list %s.operators.coreos.com in namespace %s is needed", plural, namespace)
+		remedy = fmt.Sprintf("; permission to list %s.operators.coreos.com in namespace %s is missing", plural, namespace)
 	case apimeta.IsNoMatchError(err):
 		remedy = "; the cluster does not have this kind: run 'supervisor install-crds', or leave the cluster out with -f and --catalog"
 	}

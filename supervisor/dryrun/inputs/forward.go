@@ -40,7 +40,7 @@ func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogS
 	address, stop, err := c.forward(ctx, pod)
 	if err != nil {
 		if apierrors.IsForbidden(err) || strings.Contains(err.Error(), "orbidden") {
-			err = fmt.Errorf("%w; the right to create pods/portforward in namespace %s is needed, or --catalog %s/%s=SOURCE",
+			err = fmt.Errorf("%w; grant permission to create pods/portforward in namespace %s, or set --catalog %s/%s=SOURCE",
 				err, pod.Namespace, source.Namespace, source.Name)
 		}
 		return nil, from, fmt.Errorf("%s: %w", from, err)

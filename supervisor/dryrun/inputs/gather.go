@@ -217,7 +217,7 @@ func (g *gatherer) request(ctx context.Context, namespace string, objects *Objec
 	}
 	request.Notes = slices.Concat(objects.Notes, s.notes)
 	if s.hasUnreadable() {
-		request.Notes = append(request.Notes, "a supervisor that has read a catalog goes on with that content while the catalog cannot be read")
+		request.Notes = append(request.Notes, "while a catalog cannot be read, a supervisor uses the last content that it read")
 	}
 	return request, nil
 }

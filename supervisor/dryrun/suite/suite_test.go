@@ -212,7 +212,7 @@ func TestNamespaceIsOnlyRead(t *testing.T) {
 	}
 	want := []string{
 		"update lamp.v2 for my-lamp, automatic", "update lamp.v3 for my-lamp, automatic",
-		"no my-fan: cannot be looked at: catalog NAMESPACE/dead cannot be read: no registry client established",
+		"no my-fan: not known: catalog NAMESPACE/dead cannot be read: no registry client established",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -260,7 +260,7 @@ func TestCatalogIsReadByPages(t *testing.T) {
 func TestMissingRights(t *testing.T) {
 	w := newWorld(t, may(operatorsv1alpha1.GroupName, "subscriptions"))
 	_, err := w.look(nil)
-	if want := "the right to list clusterserviceversions.operators.coreos.com in namespace " + w.namespace + " is needed"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "permission to list clusterserviceversions.operators.coreos.com in namespace " + w.namespace + " is missing"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want one with %q", err, want)
 	}
 
@@ -270,7 +270,7 @@ func TestMissingRights(t *testing.T) {
 		w.catalogSource("shop", "", "registry.example/shop:1"), w.subscription("my-lamp", "lamp", "shop"),
 	)
 	got, err := w.look(nil)
-	want := []string{"no my-lamp: cannot be looked at: catalog NAMESPACE/shop cannot be read: no registry client established: no replica of it is ready (of 0)"}
+	want := []string{"no my-lamp: not known: catalog NAMESPACE/shop cannot be read: no registry client established: no replica of it is ready (of 0)"}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
@@ -285,7 +285,7 @@ func TestMissingRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err = w.look(nil)
-	if err != nil || len(got) != 1 || !strings.Contains(got[0], "the right to create pods/portforward in namespace NAMESPACE is needed, or --catalog NAMESPACE/shop=SOURCE") {
+	if err != nil || len(got) != 1 || !strings.Contains(got[0], "grant permission to create pods/portforward in namespace NAMESPACE, or set --catalog NAMESPACE/shop=SOURCE") {
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -158,8 +158,8 @@ func handsBackLosses(t *testing.T, c client.Client, o migration.Options) {
 		says   string
 	}{
 		{"what OLM had made", []string{images}, images},
-		{"the record", []string{record}, "1 ConfigMaps are left"},
-		{"both", []string{record, images}, "0 ConfigMaps are left"},
+		{"the record", []string{record}, "1 ConfigMaps with recorded objects"},
+		{"both", []string{record, images}, "0 ConfigMaps with recorded objects"},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			if err := m.Run(t.Context()); err != nil {

@@ -84,11 +84,11 @@ func New(c client.Client) *Granter {
 func Setup(mgr ctrl.Manager) (*Granter, error) {
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("making the client that grants rights: %w", err)
+		return nil, fmt.Errorf("creating the client that grants permissions: %w", err)
 	}
 	g := New(direct)
 	if err := mgr.Add(manager.RunnableFunc(g.run)); err != nil {
-		return nil, fmt.Errorf("adding the revocation of rights: %w", err)
+		return nil, fmt.Errorf("adding the revocation of permissions: %w", err)
 	}
 	return g, nil
 }
@@ -103,7 +103,7 @@ func (g *Granter) With(ctx context.Context, crd *apiextensionsv1.CustomResourceD
 	}
 	revoke, err := g.grant(ctx, crd, right)
 	if err != nil {
-		return fmt.Errorf("granting the right to %s objects of %s: %w", strings.Join(right.verbs(), " and "), crd.Name, err)
+		return fmt.Errorf("granting permission to %s objects of %s: %w", strings.Join(right.verbs(), " and "), crd.Name, err)
 	}
 	defer revoke()
 	return awaitRight(ctx, do)
@@ -120,7 +120,7 @@ func IsForbidden(err error) bool {
 func (g *Granter) grant(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, right Right) (revoke func(), err error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := apply.Review(ctx, g.client, review); err != nil {
-		return nil, fmt.Errorf("asking the API server who we are, to be granted the right: %w", err)
+		return nil, fmt.Errorf("asking the API server for the own user, to grant the permission: %w", err)
 	}
 	role, binding := rolesFor(crd, right, review.Status.UserInfo.Username)
 	g.mu.Lock()
@@ -142,7 +142,7 @@ func (g *Granter) grant(ctx context.Context, crd *apiextensionsv1.CustomResource
 }
 
 // errOtherOwner means that a role or binding of that name belongs to another owner.
-var errOtherOwner = errors.New("there is one of that name which is not marked " + api.LabelGrant + ", and is left as it is: rename it")
+var errOtherOwner = errors.New("an object with this name exists without the label " + api.LabelGrant + ": rename or delete it")
 
 // ensure creates a role or binding. An existing one with the label of grants gets the content of o.
 func (g *Granter) ensure(ctx context.Context, o client.Object) error {

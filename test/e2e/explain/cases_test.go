@@ -213,7 +213,7 @@ func resolutionCases() []broken {
 					sub.Annotations = map[string]string{"chandlery.dev/pin": "lamp.v1"}
 				}))
 			},
-			words: []string{"lamp.v1 is installed", "annotation chandlery.dev/pin holds lamp.v1", "lamp.v2 is available"}, fine: true,
+			words: []string{"lamp.v1 is installed", "annotation chandlery.dev/pin pins lamp.v1", "lamp.v2 is available"}, fine: true,
 			fix: func(s *situation) {
 				s.patch(&operatorsv1alpha1.Subscription{}, "lamp", `{"metadata":{"annotations":{"chandlery.dev/pin":null}}}`)
 				s.installed("lamp.v2")

@@ -170,7 +170,7 @@ func (o *options) follow(cmd *cobra.Command, reader client.Client, what snapshot
 			return nil
 		}
 		if err != nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%v; it is tried again\n", err)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%v; retrying\n", err)
 		} else {
 			if terminal.IsTerminal(out) && !o.output.ForMachines() {
 				before = console.ClearScreen()

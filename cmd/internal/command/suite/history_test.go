@@ -86,7 +86,7 @@ func TestHistoryRights(t *testing.T) {
 	t.Run("None", func(t *testing.T) {
 		seen := w.in(t).as()
 		_, failure := seen.history()
-		contains(t, failure, "; the right to list subscriptions.operators.coreos.com in namespace "+w.namespace+" is missing", "exit status 3")
+		contains(t, failure, "; you lack permission to list subscriptions.operators.coreos.com in namespace "+w.namespace, "exit status 3")
 		_, failure = seen.history("my-lamp")
 		contains(t, failure, "; the right to get subscriptions.operators.coreos.com in namespace "+w.namespace+" is missing")
 	})

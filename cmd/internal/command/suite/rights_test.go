@@ -68,12 +68,12 @@ func TestRights(t *testing.T) {
 		{
 			args:  []string{"history", "my-lamp"},
 			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 0, "nobody": 3},
-			says:  map[string]string{"admin": "install-aaa: lamp.v1", "reader": "install-aaa: lamp.v1", "nobody": "the right to get subscriptions.operators.coreos.com"},
+			says:  map[string]string{"admin": "install-aaa: lamp.v1", "reader": "install-aaa: lamp.v1", "nobody": "you lack permission to get subscriptions.operators.coreos.com"},
 		},
 		{
 			args:  []string{"plan", "--catalog", catalog},
 			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 3, "nobody": 3},
-			says:  map[string]string{"admin": "lamp", "reader": "the right to list catalogsources.operators.coreos.com in namespace olm", "nobody": "forbidden"},
+			says:  map[string]string{"admin": "lamp", "reader": "permission to list catalogsources.operators.coreos.com in namespace olm", "nobody": "forbidden"},
 		},
 		{
 			args:  []string{"approve", "my-lamp"},
@@ -147,7 +147,7 @@ func TestStatusWatches(t *testing.T) {
 	if err := cp.KillComponent(controlplane.KubeAPIServer); err != nil {
 		t.Fatal(err)
 	}
-	r.await(t, "; it is tried again")
+	r.await(t, "; retrying")
 	if err := cp.StartComponent(t.Context(), controlplane.KubeAPIServer); err != nil {
 		t.Fatal(err)
 	}

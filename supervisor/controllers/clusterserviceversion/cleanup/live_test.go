@@ -42,11 +42,11 @@ func TestCleanUpReadsTheRecordLive(t *testing.T) {
 		"Same": {reason: "the plan of the version brought it", live: definition("1", "a/kettle.v1")},
 		"RecordRemoved": {
 			reason: "an administrator took it from the version", live: definition("1"), stays: true,
-			left: []string{"cups.example.com (as no install plan of this version created the definition)"},
+			left: []string{"cups.example.com (because no install plan of this version created the definition)"},
 		},
 		"Recreated": {
 			reason: "the new one belongs to another owner", live: definition("2"), stays: true,
-			left: []string{"cups.example.com (as no install plan of this version created the definition)"},
+			left: []string{"cups.example.com (because no install plan of this version created the definition)"},
 		},
 		"RecreatedByAPlan": {reason: "the record on the new one counts", live: definition("2", "a/kettle.v1")},
 		"Deleted":          {reason: "its objects are gone with it", stays: true},

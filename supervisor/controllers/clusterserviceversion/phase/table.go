@@ -48,7 +48,7 @@ const (
 	messageStillNot       = "requirements not met"
 	messageTimeout        = "install timeout"
 	messageConflict       = "conflicting CRD owner in namespace"
-	messageReplacementOut = "the replacement is gone, installing this version again"
+	messageReplacementOut = "the replacement was deleted, installing this version again"
 	messageNotTaken       = "OperatorGroup no longer intersecting with conflicting owner"
 	messageStaticFits     = "static OperatorGroup and intersecting groups now support providedAPIs"
 	messageTaken          = "intersecting operatorgroups provide the same apis"

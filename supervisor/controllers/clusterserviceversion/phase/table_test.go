@@ -376,12 +376,12 @@ func TestNext(t *testing.T) {
 		},
 		"ReplacingAlone": {
 			"the new one is gone", good(replacing, "BeingReplaced"),
-			Transition{Phase: pending, Reason: "NeedsReinstall", Message: "the replacement is gone, installing this version again"},
+			Transition{Phase: pending, Reason: "NeedsReinstall", Message: "the replacement was deleted, installing this version again"},
 		},
 		"Deleting": {"goes", good(deleting, "Replaced", successor(succeeded)), kept(deleting, "Replaced", DeleteSelf)},
 		"DeletingAlone": {
 			"the new one went at the last moment", good(deleting, "Replaced"),
-			Transition{Phase: pending, Reason: "NeedsReinstall", Message: "the replacement is gone, installing this version again"},
+			Transition{Phase: pending, Reason: "NeedsReinstall", Message: "the replacement was deleted, installing this version again"},
 		},
 	}
 	for name, tc := range cases {

@@ -136,7 +136,7 @@ func TestStuckCustomResourcesHaveAWayOut(t *testing.T) {
 	w.succeeds("kettle.v1")
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 	w.waits("1 left, first Cup " + w.namespace + "/stuck")
-	w.Expect(w.csv("kettle.v1").Status.Message).NotTo(gomega.ContainSubstring("has been held"))
+	w.Expect(w.csv("kettle.v1").Status.Message).NotTo(gomega.ContainSubstring("has been blocked"))
 
 	now.by.Store(int64(61 * time.Second))
 	w.waits("has been blocked for more than a minute by the finalizers example.com/drain",

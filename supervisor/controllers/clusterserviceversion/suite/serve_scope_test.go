@@ -186,7 +186,7 @@ func TestWebhooksNeedTheRightsOfTheGroupsAccount(t *testing.T) {
 	w.succeeds("kettle.v1")
 	w.Expect(w.DeleteAllOf(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{}, client.MatchingLabels{"olm.owner.namespace": w.namespace})).To(gomega.Succeed())
 	csv = w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
-	w.says(csv, "may not create validatingwebhookconfigurations")
+	w.says(csv, "lacks permission to create validatingwebhookconfigurations")
 }
 
 // renamed gives each webhook of a version its own name.

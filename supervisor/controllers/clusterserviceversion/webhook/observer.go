@@ -155,7 +155,7 @@ func (o *Observer) scope(ctx context.Context, v Version) (webhook.Scope, error) 
 func (o *Observer) ownerCheck(ctx context.Context, s *State) webhook.OwnerCheck {
 	check := webhook.OwnerCheck{CSV: s.version.CSV}
 	for _, other := range s.version.Others.Adoptable(s.version.CSV) {
-		check.Predecessors = append(k.Predecessors, other.Name)
+		check.Predecessors = append(check.Predecessors, other.Name)
 	}
 	check.Exists = func(name types.NamespacedName) bool {
 		if name.Namespace == "" || name.Name == "" {

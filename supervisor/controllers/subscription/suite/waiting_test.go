@@ -28,7 +28,7 @@ func TestUpdateThatWaits(t *testing.T) {
 	w.supervise()
 	w.succeed("lamp.v2")
 	w.waitsFor("lamp.v3", "operator is not upgradeable: it is hot")
-	sub := w.says("my-lamp", heldBack, "OperatorConditionNotUpgradeable", "clusterserviceversion lamp.v3 is in phase Pending: operator is not upgradeable: it is hot; lamp.v2 stays until then")
+	sub := w.says("my-lamp", heldBack, "OperatorConditionNotUpgradeable", "clusterserviceversion lamp.v3 is in phase Pending: operator is not upgradeable: it is hot; lamp.v2 stays installed until then")
 	if sub.Status.State != upgrading || sub.Status.InstalledCSV != "lamp.v2" {
 		t.Errorf("status %+v", sub.Status)
 	}
