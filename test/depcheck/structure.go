@@ -16,7 +16,7 @@ import (
 // imports no other, by folder.
 func MaxDepths() map[string]int {
 	return map[string]int{
-		"bundles": 3, "server": 6, "supervisor": 7,
+		"bundles": 4, "server": 6, "supervisor": 7,
 		// A program, the list of commands and a command are three more layers.
 		"cmd": 10,
 	}

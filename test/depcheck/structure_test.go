@@ -69,11 +69,11 @@ func TestFolderCycles(t *testing.T) {
 func TestTooDeep(t *testing.T) {
 	t.Parallel()
 	packages := module(map[string][]string{"s/a": {"s/c", "s/b"}, "s/b": {"s/c", "t"}, "s/c": {"t"}, "t": nil})
-	if got := depcheck.TooDeep(packages, map[string]int{"s": 2, "t": 0}); len(got) > 0 {
-		t.Errorf("two imports in a row are allowed: got %q", got)
+	if got := depcheck.TooDeep(packages, map[string]int{"s": 3, "t": 0}); len(got) > 0 {
+		t.Errorf("three imports in a row are allowed: got %q", got)
 	}
-	want := []string{"s has 2 imports in a row, at most 1 are allowed: s/a -> s/c -> t"}
-	if diff := cmp.Diff(want, depcheck.TooDeep(packages, map[string]int{"s": 1, "t": 0})); diff != "" {
+	want := []string{"s has 3 imports in a row, at most 2 are allowed: s/a -> s/b -> s/c -> t"}
+	if diff := cmp.Diff(want, depcheck.TooDeep(packages, map[string]int{"s": 2, "t": 0})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

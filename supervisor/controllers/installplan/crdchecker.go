@@ -144,7 +144,7 @@ func (c *crdChecker) checkRevert(ctx context.Context, s *crdState) error {
 		obstacles = append(obstacles, used...)
 	}
 	if len(obstacles) > 0 {
-		return fmt.Errorf("%w: %s; fix what is named; the plan then continues automatically", errUnsafe, strings.Join(obstacles, ", "))
+		return fmt.Errorf("%w: %s; remove these obstacles; the plan then continues automatically", errUnsafe, strings.Join(obstacles, ", "))
 	}
 	return nil
 }

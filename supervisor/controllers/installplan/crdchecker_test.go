@@ -112,7 +112,7 @@ func TestRevert(t *testing.T) {
 		{reason: "a field that no object uses", live: fmt.Sprintf(crd, "", bright, "", served), older: fmt.Sprintf(crd, "", "", "", served), object: `{}`},
 		{
 			reason: "a field that an object uses now", live: fmt.Sprintf(crd, "", bright, "", served), older: fmt.Sprintf(crd, "", "", "", served), object: `{"bright":true}`,
-			want: "uses field v1 bright, which lamp.v1 does not know and would drop; fix what is named; the plan then continues automatically",
+			want: "uses field v1 bright, which lamp.v1 does not know and would drop; remove these obstacles; the plan then continues automatically",
 		},
 		{reason: "a definition that is not served has no objects", live: fmt.Sprintf(crd, "", bright, "", `"status":{}`), older: fmt.Sprintf(crd, "", "", "", served), object: `{"bright":true}`},
 		{reason: "no webhook any more", live: fmt.Sprintf(crd, webhook, "", v2, served), older: fmt.Sprintf(crd, "", "", v2, served), want: "by a webhook, which lamp.v1 does not have"},

@@ -178,13 +178,13 @@ func exceedsQuota(err error) bool {
 func apiErrorRemedy(err error, account *account) string {
 	switch {
 	case exceedsQuota(err):
-		return "raise the quota or make room in it; the plan then continues automatically"
+		return "raise the quota, or delete objects that count against it; the plan then continues automatically"
 	case isDenied(err):
 		return "change the policy that refuses it, or ask for an exception; the plan then continues automatically"
 	case apierrors.IsForbidden(err) && account != nil:
-		return fmt.Sprintf("grant ServiceAccount %s that right, or take spec.serviceAccountName out of OperatorGroup %s; the plan then continues automatically", account.name, account.group)
+		return fmt.Sprintf("grant ServiceAccount %s this permission, or remove spec.serviceAccountName from OperatorGroup %s; the plan then continues automatically", account.name, account.group)
 	case apierrors.IsForbidden(err):
-		return "the supervisor lacks that right: grant it; the plan then continues automatically"
+		return "grant the supervisor this permission; the plan then continues automatically"
 	default:
 		return ""
 	}

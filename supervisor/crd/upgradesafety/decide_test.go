@@ -255,7 +255,7 @@ func TestProtectedGroups(t *testing.T) {
 		}
 	}
 	brought := []string{"", "autoscaling.k8s.io", "console.openshift.io", "monitoring.coreos.com"}
-	text, err := os.ReadFile("../../deploy/rbac/supervisor.yaml")
+	text, err := os.ReadFile("../../../deploy/rbac/supervisor.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

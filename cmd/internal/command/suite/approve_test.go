@@ -80,7 +80,7 @@ func TestApproveTellsWhatIsDropped(t *testing.T) {
 	contains(t, got.out, `"warnings": [`, `"unknown field \"spec.bogus\""`)
 	plans := rbacv1.PolicyRule{APIGroups: []string{operatorsv1alpha1.GroupName}, Resources: []string{"installplans", "subscriptions"}, Verbs: []string{"list", "patch"}}
 	got = callers(t)[0].call(t, w.in(t).as(plans).kubeconfig, args...)
-	contains(t, strings.Join(strings.Fields(got.out), " "), "1 of them not checked for fields that the cluster does not know: the API server refused the dry run")
+	contains(t, strings.Join(strings.Fields(got.out), " "), "1 of them not checked for unknown fields: the API server refused the dry run")
 	services := &corev1.ServiceList{}
 	if err := w.List(t.Context(), services, client.InNamespace(w.namespace)); err != nil || len(services.Items) > 0 {
 		t.Errorf("%d Services, error %v", len(services.Items), err)

@@ -88,11 +88,11 @@ func TestHistoryRights(t *testing.T) {
 		_, failure := seen.history()
 		contains(t, failure, "; you lack permission to list subscriptions.operators.coreos.com in namespace "+w.namespace, "exit status 3")
 		_, failure = seen.history("my-lamp")
-		contains(t, failure, "; the right to get subscriptions.operators.coreos.com in namespace "+w.namespace+" is missing")
+		contains(t, failure, "; you lack permission to get subscriptions.operators.coreos.com in namespace "+w.namespace)
 	})
 	t.Run("NoWatch", func(t *testing.T) {
 		_, failure := w.in(t).as(may("get", "list")).history("--watch")
-		contains(t, failure, "; the right to watch subscriptions.operators.coreos.com in namespace "+w.namespace+" is missing")
+		contains(t, failure, "; you lack permission to watch subscriptions.operators.coreos.com in namespace "+w.namespace)
 	})
 }
 
@@ -116,7 +116,7 @@ func TestHistoryFollows(t *testing.T) {
 	if err := cp.KillComponent(controlplane.KubeAPIServer); err != nil {
 		t.Fatal(err)
 	}
-	people.await(t, "following is interrupted, and tried again: ")
+	people.await(t, "the watch was interrupted; retrying: ")
 	if err := cp.StartComponent(t.Context(), controlplane.KubeAPIServer); err != nil {
 		t.Fatal(err)
 	}

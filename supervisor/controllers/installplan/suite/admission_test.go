@@ -90,7 +90,7 @@ func TestQuotaPasses(t *testing.T) {
 	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return p.Status.Phase == working && strings.Contains(p.Status.Message, "error applying ConfigMap settings of lamp.v1: ") &&
-			strings.Contains(p.Status.Message, "exceeded quota: few") && causedBy(p, refusal.QuotaExceeded, "raise the quota or make room in it; the plan then continues automatically")
+			strings.Contains(p.Status.Message, "exceeded quota: few") && causedBy(p, refusal.QuotaExceeded, "raise the quota, or delete objects that count against it; the plan then continues automatically")
 	})
 	if err := w.Delete(t.Context(), quota); err != nil {
 		t.Fatal(err)
