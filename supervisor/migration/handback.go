@@ -59,7 +59,7 @@ func (h *Handback) Plan(ctx context.Context) (Plan, error) {
 	}
 	p.Risks = describeMissing(h.Namespace, missing)
 	if record.Phase == "" {
-		p.Risks = append(p.Risks, fmt.Sprintf("ConfigMap %s/%s, the record of the takeover, is gone: OLM's replicas are taken from the labels %s of its Deployments; of what OLM had made, %d ConfigMaps are left to put it back from",
+		p.Risks = append(p.Risks, fmt.Sprintf("ConfigMap %s/%s, the record of the takeover, is gone: OLM's replicas are taken from the labels %s of its Deployments; %d ConfigMaps with recorded objects of OLM remain",
 			h.Namespace, RecordName, api.LabelTakenOver, record.Chunks))
 	}
 	return p, nil

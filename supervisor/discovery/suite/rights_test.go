@@ -43,7 +43,7 @@ func TestUsers(t *testing.T) {
 		"Served": {
 			"it is there", w.widgets("v2"),
 			map[string]discovery.Verdict{"Admin": served, "Reader": served, "ReaderHere": mayNotList, "Nobody": mayNotList, "Stranger": mayNotKnow},
-			"Widget.v2." + w.group,
+			w.group,
 		},
 		"Here": {
 			"in one namespace more people may read it", here,

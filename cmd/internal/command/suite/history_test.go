@@ -134,7 +134,7 @@ func TestHistoryFollows(t *testing.T) {
 	}
 	for line := range strings.Lines(machines.text()) {
 		var record timeline.Record
-		if !strings.HasPrefix(line, "following") && json.Unmarshal([]byte(line), &record) != nil {
+		if !strings.HasPrefix(line, "the watch was interrupted") && json.Unmarshal([]byte(line), &record) != nil {
 			t.Errorf("not JSON: %s", line)
 		}
 	}

@@ -374,7 +374,12 @@ func TestGroupConflictBeforeTheGroupIsProcessed(t *testing.T) {
 	c.create(c.left, right, c.provider(c.r, loser))
 	c.Consistently(func() operatorsv1alpha1.ClusterServiceVersionPhase { return c.inR().csv(loser).Status.Phase }).
 		WithTimeout(5 * time.Second).Should(gomega.Or(gomega.BeEmpty(), gomega.Equal(operatorsv1alpha1.CSVPhasePending)))
-	for group, targets := range map[*operatorsv1.OperatorGroup][]string{c.left: {c.l, c.m}, right: {c.m, c.r}} {
+	// The winner's group is first: without a controller of groups, nothing wakes the loser after its own group.
+	for _, one := range []struct {
+		group   *operatorsv1.OperatorGroup
+		targets []string
+	}{{c.left, []string{c.l, c.m}}, {right, []string{c.m, c.r}}} {
+		group, targets := one.group, one.targets
 		slices.Sort(targets)
 		c.Eventually(func() error {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(group), group); err != nil {
