@@ -44,10 +44,10 @@ func TestRetriesByKey(t *testing.T) {
 	r := apply.Retries[string, int]{Backoff: apply.Backoff{First: time.Second, Max: 4 * time.Second}, Free: 1}
 	begin := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	now := begin
-	for i, want := range []time.Duration{0, 1, 2, 4, 4} {
+	for i, want := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second} {
 		until := r.Fail("a", i, now)
-		if got := until.Sub(now); got != want*time.Second {
-			t.Errorf("after %d failures: %s, want %ds", i+1, got, want)
+		if got := until.Sub(now); got != want {
+			t.Errorf("after %d failures: %s, want %s", i+1, got, want)
 		}
 		if failure, last := r.Last("a"); failure != i || !last.Equal(until) {
 			t.Errorf("the last failure is %d until %s, want %d until %s", failure, last, i, until)

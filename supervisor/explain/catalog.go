@@ -145,7 +145,8 @@ func addressFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding
 	if state == nil || state.LastObservedState == stateReady {
 		return s.finding(CodeCatalogFailing, Wrong, s.current().String()+": "+source.Status.Message)
 	}
-	return s.finding(CodeCatalogUnreachable, Wrong, fmt.Sprintf("%s: spec.address %s does not answer: %s", s.current(), source.Spec.Address, source.Status.Message)).
+	cause := fmt.Sprintf("%s: spec.address %s does not answer: %s", s.current(), source.Spec.Address, source.Status.Message)
+	return s.finding(CodeCatalogUnreachable, Wrong, cause).
 		withCommands(kubectl("edit", s.current(), ""))
 }
 

@@ -48,7 +48,8 @@ func Object(o *ClusterState, subject Ref) Explanation {
 		if csv == nil {
 			return explainAbsent(s, "clusterserviceversions.operators.coreos.com")
 		}
-		findings, healthySummary = withSupervisor(s, func(s *search) []*Finding { return versionFindings(s, csv) }), "it runs"+since(csv.Status.LastTransitionTime)
+		findings = withSupervisor(s, func(s *search) []*Finding { return versionFindings(s, csv) })
+		healthySummary = "it runs" + since(csv.Status.LastTransitionTime)
 	case KindNamespace:
 		findings, healthySummary = namespaceFindings(s), "it is not being deleted"
 	}

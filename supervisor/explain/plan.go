@@ -85,7 +85,8 @@ func approvalFinding(s *search, versions []string) *Finding {
 		what = ", which installs " + strings.Join(versions, ", ") + ","
 	}
 	return s.finding(CodePlanNeedsApproval, Waiting, s.current().String()+what+" waits for approval (spec.approved is false)").
-		withCommands("kubectl chandlery approve "+s.current().Name+" -n "+s.current().Namespace, kubectl("patch", s.current(), `--type merge -p '{"spec":{"approved":true}}'`))
+		withCommands("kubectl chandlery approve "+s.current().Name+" -n "+s.current().Namespace,
+			kubectl("patch", s.current(), `--type merge -p '{"spec":{"approved":true}}'`))
 }
 
 // checkFinding returns the finding about a plan that cannot begin.

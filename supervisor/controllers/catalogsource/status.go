@@ -26,7 +26,9 @@ const protocol = "grpc"
 // deriveStatus returns the status of a CatalogSource. It combines the validity of the spec, the result of
 // running the catalog, and the state of the connection. followed is false if there is no connection
 // yet. Fields that derive does not set keep their values.
-func deriveStatus(source *operatorsv1alpha1.CatalogSource, state catalogs.State, followed bool, h *runResult, now metav1.Time) operatorsv1alpha1.CatalogSourceStatus {
+func deriveStatus(
+	source *operatorsv1alpha1.CatalogSource, state catalogs.State, followed bool, h *runResult, now metav1.Time,
+) operatorsv1alpha1.CatalogSourceStatus {
 	status := *source.Status.DeepCopy()
 	status.Reason, status.Message = catalogs.SpecProblem(source)
 	if status.Message != "" {

@@ -92,7 +92,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	err = watchProxies(ctrl.NewControllerManagedBy(mgr), m, o.Proxies).
 		Named("clusterserviceversion").
 		For(&operatorsv1alpha1.ClusterServiceVersion{}).
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.relatedVersions), builder.WithPredicates(informer.IgnoreCauses())).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.relatedVersions),
+			builder.WithPredicates(informer.IgnoreCauses())).
 		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.forOperatorGroup)).
 		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(m.forSubscription)).
 		Watches(&operatorsv2.OperatorCondition{}, handler.EnqueueRequestsFromMapFunc(m.forOperatorCondition)).

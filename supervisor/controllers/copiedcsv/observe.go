@@ -119,7 +119,9 @@ func (r reader) enabled(ctx context.Context) (bool, error) {
 
 // listCopies returns the copies of a version by namespace, and descriptions of other objects with its
 // name.
-func (r reader) listCopies(ctx context.Context, key types.NamespacedName) (copies map[string]*metav1.PartialObjectMetadata, taken map[string]string, err error) {
+func (r reader) listCopies(
+	ctx context.Context, key types.NamespacedName,
+) (copies map[string]*metav1.PartialObjectMetadata, taken map[string]string, err error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind + "List"))
 	if err := r.copies.List(ctx, list, client.MatchingFields{indexName: key.Name}, readOnly); err != nil {

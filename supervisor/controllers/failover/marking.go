@@ -128,7 +128,10 @@ func (m *marking) unmark() {
 			if !m.overdue(r.Since, unmarkAfter) || !m.overdue(r.Marked, unmarkAfter) {
 				continue
 			}
-			action := Action{Verb: MarkReady, Reason: ReplicaAnswers, Catalog: c.Key, Replica: r, Message: fmt.Sprintf("the replica on node %s answers again", r.Node)}
+			action := Action{
+				Verb: MarkReady, Reason: ReplicaAnswers, Catalog: c.Key, Replica: r,
+				Message: fmt.Sprintf("the replica on node %s answers again", r.Node),
+			}
 			if m.pausing(action) {
 				continue
 			}

@@ -109,7 +109,8 @@ func (s planSet) unfinished(sub *operatorsv1alpha1.Subscription, present install
 // asked for something else when the plan was created.
 func (s planSet) misreferenced(sub *operatorsv1alpha1.Subscription) bool {
 	p := s.referenced(sub.Status.InstallPlanRef)
-	return p != nil && recordsSubscriptions(p) && !stripped(p) && plansteps.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
+	return p != nil && recordsSubscriptions(p) && !stripped(p) && plansteps.VersionOf(p, sub.Spec.Package) == "" &&
+		!serves(p, sub) && generatedBy(sub) != p.Name
 }
 
 // incomplete reports whether a plan has steps that are not applied yet. A version may succeed

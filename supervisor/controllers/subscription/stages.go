@@ -128,7 +128,9 @@ func withFirstStage(stages []observedStage, sub *operatorsv1alpha1.Subscription)
 
 // splitLog splits a log into the transitions that the status of a Subscription shows and those ahead
 // of it.
-func splitLog(status *operatorsv1alpha1.SubscriptionStatus, entries transitionlog.Log, p *operatorsv1alpha1.InstallPlan) (shownEntries, ahead transitionlog.Log) {
+func splitLog(
+	status *operatorsv1alpha1.SubscriptionStatus, entries transitionlog.Log, p *operatorsv1alpha1.InstallPlan,
+) (shownEntries, ahead transitionlog.Log) {
 	ref := status.InstallPlanRef
 	if ref == nil {
 		// Either only the log was written so far, or a status that showed everything was lost.

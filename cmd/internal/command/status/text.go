@@ -86,7 +86,9 @@ func (v View) supervisors(s *Status) string {
 	}
 	for i := range s.Others {
 		other := &s.Others[i]
-		what := map[competing.State]string{competing.Running: "is running", competing.Stopped: "is stopped", competing.HandedOver: "was taken over"}[other.State()]
+		what := map[competing.State]string{
+			competing.Running: "is running", competing.Stopped: "is stopped", competing.HandedOver: "was taken over",
+		}[other.State()]
 		fmt.Fprintf(&others, "OTHER       %s/%s (%s) %s\n", other.Namespace, other.Name, cmp.Or(other.Version, other.Program), what)
 	}
 	if len(s.Supervisors) > 0 {

@@ -177,7 +177,8 @@ func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*explain.
 	}
 	for _, u := range observed.Unreadable {
 		if u.Reason != explain.UnreadableNotInstalled {
-			g.contents.left = append(g.contents.left, fmt.Sprintf("%s of %s: %s", u.Resource, cmp.Or(u.Namespace, "all namespaces"), cmp.Or(u.Message, u.Reason)))
+			g.contents.left = append(g.contents.left,
+				fmt.Sprintf("%s of %s: %s", u.Resource, cmp.Or(u.Namespace, "all namespaces"), cmp.Or(u.Message, u.Reason)))
 		}
 	}
 	policy := redact.Policy{Env: g.showEnv}
