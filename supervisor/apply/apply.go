@@ -3,7 +3,7 @@
 // CreateIfAbsent, Update and Adopt write manifests, whose content the supervisor does not know in advance, as a
 // client would: with create and update. Server-side apply is not used for them, for three reasons. It refuses
 // fields that the cluster does not know. It refuses duplicate entries, which a create drops or accepts with a
-// warning. It requires the right to patch.
+// warning. It requires the permission to patch.
 //
 // A field that one manifest sets and the next one lacks is removed, and fields that others set remain. Package
 // merge describes the rules. It is safe to repeat a write that a crash interrupted.

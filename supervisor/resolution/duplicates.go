@@ -24,7 +24,7 @@ type settings struct {
 // check returns an error if a senior Subscription keeps the package of a Subscription. Subscriptions must be checked
 // in order of seniority.
 //
-// A Subscription that is invalid by itself keeps no package, so that it does not affect others. It keeps the package
+// An invalid Subscription keeps no package, so that it does not affect others. It keeps the package
 // if its catalog is unavailable, or if it installed the present version.
 func (d *duplicates) check(sub *Subscription) error {
 	senior, taken := d.seniors[sub.Package]
