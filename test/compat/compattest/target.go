@@ -1,0 +1,118 @@
+// Package compattest starts what the compatibility tests run against: a cluster with the supervisor
+// or with OLM. Its Cluster is the client of one case.
+package compattest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/oracle/olmpeer"
+	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
+)
+
+const (
+	// Patience bounds the waits of a case whose rule has no limit of its own.
+	Patience = controlplane.Timeout
+	polling  = 200 * time.Millisecond
+	// GlobalNamespace is the namespace of the global catalogs.
+	GlobalNamespace = "olm"
+	// RetryTimeout is the flag --install-plan-retry-timeout of the supervisor, shorter than the default.
+	RetryTimeout = 10 * time.Second
+)
+
+// target is the cluster and the program that the cases test.
+var target struct {
+	config *rest.Config
+	// olm is set if OLM is tested.
+	olm bool
+	// bin is the folder with the program supervisor. It is empty if the tests did not start the cluster.
+	bin string
+}
+
+// Main starts the program that the cases test, runs the tests of a package, and returns the exit
+// code for TestMain. $COMPAT_MANAGER is olm to test OLM. $COMPAT_KUBECONFIG names a cluster in which
+// the program already runs.
+func Main(m *testing.M) int {
+	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
+	target.olm = os.Getenv("COMPAT_MANAGER") == "olm"
+	if path := os.Getenv("COMPAT_KUBECONFIG"); path != "" {
+		return runExternal(m, path)
+	}
+	return programs.Main(func(dir string) int {
+		target.bin = dir
+		return controlplane.Main(m, controlplane.Options{Nodes: 1}, start)
+	}, "./cmd/supervisor")
+}
+
+// runExternal runs the tests in the cluster of a kubeconfig.
+func runExternal(m *testing.M, path string) int {
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "reading $COMPAT_KUBECONFIG:", err)
+		return 1
+	}
+	target.config = config
+	return m.Run()
+}
+
+// start prepares the control plane and starts the program that the cases test.
+func start(ctx context.Context, cp *controlplane.ControlPlane) error {
+	target.config = cp.Config()
+	if err := programs.InstallCRDs(ctx, supervisor(), cp.Kubeconfig()); err != nil {
+		return err //nolint:wrapcheck // says what failed
+	}
+	if target.olm {
+		return startOLM(ctx, cp)
+	}
+	return startSupervisor(ctx, cp)
+}
+
+func supervisor() string { return filepath.Join(target.bin, "supervisor") }
+
+func startSupervisor(ctx context.Context, cp *controlplane.ControlPlane) error {
+	_, err := process.Start(context.WithoutCancel(ctx), process.Spec{
+		Name: "supervisor", Path: supervisor(), Log: filepath.Join(cp.LogDir(), "supervisor.log"),
+		Args: []string{
+			"run", "--kubeconfig", cp.Kubeconfig(), "--identity", "supervisor", "--leader-election-namespace", "default",
+			"--global-catalog-namespace", GlobalNamespace, "--install-plan-retry-timeout", RetryTimeout.String(),
+			"--catalog-refresh-interval", "1s", "--image-plain-http", "--bundle-cache-dir", filepath.Join(target.bin, "bundles"),
+			"--metrics-address", "0", "--health-address", "0",
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("starting the supervisor: %w", err)
+	}
+	return nil
+}
+
+func startOLM(ctx context.Context, cp *controlplane.ControlPlane) error {
+	dir, err := olmpeer.Build(ctx, os.Stderr)
+	if err != nil {
+		return err //nolint:wrapcheck // says what failed
+	}
+	logs, err := os.MkdirTemp("", "compat-olm-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the logs of OLM: %w", err)
+	}
+	peer, err := olmpeer.Start(context.WithoutCancel(ctx), olmpeer.Options{Programs: dir, Logs: logs, Plane: cp})
+	if err != nil {
+		return err //nolint:wrapcheck // says what failed
+	}
+	if peer == nil {
+		return errors.New("OLM did not start")
+	}
+	return nil
+}

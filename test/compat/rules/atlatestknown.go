@@ -1,0 +1,3 @@
+package rules
+
+var atLatestKnown = Group{Letter: "M", Title: "The state AtLatestKnown", Rules: []Rule{}}

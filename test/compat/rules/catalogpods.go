@@ -1,0 +1,3 @@
+package rules
+
+var catalogPods = Group{Letter: "O", Title: "How catalogs run", Rules: []Rule{}}

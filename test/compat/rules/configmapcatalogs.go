@@ -1,0 +1,3 @@
+package rules
+
+var configMapCatalogs = Group{Letter: "C", Title: "ConfigMap catalogs", Rules: []Rule{}}

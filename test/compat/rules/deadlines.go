@@ -1,0 +1,3 @@
+package rules
+
+var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rules: []Rule{}}

@@ -1,0 +1,8 @@
+package rules
+
+// groups is in no order.
+var groups = []Group{
+	lastConnect, steps, configMapCatalogs, configMapOwners, sentences, bundleCSVs, unknownFields, deadlines,
+	operatorConditions, copiedCSVs, apiServices, atLatestKnown, bundleImages, catalogPods, podAnnotations, operators,
+	serviceAccounts,
+}

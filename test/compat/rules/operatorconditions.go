@@ -1,0 +1,3 @@
+package rules
+
+var operatorConditions = Group{Letter: "J", Title: "OperatorConditions", Rules: []Rule{}}

@@ -1,0 +1,3 @@
+package rules
+
+var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{}}

@@ -1,0 +1,3 @@
+package rules
+
+var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: []Rule{}}
