@@ -40,6 +40,8 @@ var target struct {
 	olm bool
 	// bin is the folder with the program supervisor. It is empty if the tests did not start the cluster.
 	bin string
+	// kubeconfig and kubectl are files.
+	kubeconfig, kubectl string
 }
 
 // Main starts the program that the cases test, runs the tests of a package, and returns the exit
@@ -64,13 +66,13 @@ func runExternal(m *testing.M, path string) int {
 		fmt.Fprintln(os.Stderr, "reading $COMPAT_KUBECONFIG:", err)
 		return 1
 	}
-	target.config = config
+	target.config, target.kubeconfig, target.kubectl = config, path, "kubectl"
 	return m.Run()
 }
 
 // start prepares the control plane and starts the program that the cases test.
 func start(ctx context.Context, cp *controlplane.ControlPlane) error {
-	target.config = cp.Config()
+	target.config, target.kubeconfig, target.kubectl = cp.Config(), cp.Kubeconfig(), cp.Kubectl()
 	if err := programs.InstallCRDs(ctx, supervisor(), cp.Kubeconfig()); err != nil {
 		return err //nolint:wrapcheck // says what failed
 	}

@@ -4,5 +4,5 @@ package rules
 var groups = []Group{
 	lastConnect, steps, configMapCatalogs, configMapOwners, sentences, bundleCSVs, unknownFields, deadlines,
 	operatorConditions, copiedCSVs, apiServices, atLatestKnown, bundleImages, catalogPods, podAnnotations, operators,
-	serviceAccounts,
+	serviceAccounts, clients,
 }

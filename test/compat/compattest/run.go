@@ -1,0 +1,30 @@
+package compattest
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Kubectl runs kubectl in the cluster and returns its output and exit code. The log of the test
+// contains the transcript.
+func Kubectl(t *testing.T, args ...string) (output string, code int) {
+	t.Helper()
+	return Run(t, target.kubectl, "", args...)
+}
+
+// Run runs a program with the kubeconfig of the cluster and an input. It returns the output of the program and its
+// exit code. The log of the test contains the transcript.
+func Run(t *testing.T, program, input string, args ...string) (output string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+target.kubeconfig)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatalf("running %s: %v", program, err)
+	}
+	t.Logf("$ %s %s\n%s", program, strings.Join(args, " "), out)
+	return string(out), cmd.ProcessState.ExitCode()
+}

@@ -1,0 +1,19 @@
+package rules
+
+var clients = Group{Letter: "T", Title: "Unmodified clients", Rules: []Rule{
+	{ID: "T1", Given: "Argo CD and kstatus read the objects of an installed operator", Then: "the Subscription is Healthy, and all objects are Current"},
+	{ID: "T2", Given: "Argo CD reads a Subscription that waits for approval", Then: "Progressing"},
+	{ID: "T3", Given: "Argo CD reads a Subscription whose package does not exist", Then: "Degraded"},
+	{ID: "T5", Given: "Argo CD reads a Subscription whose CatalogSource does not exist", Then: "Degraded"},
+	{ID: "T6", Given: "Argo CD reads a Subscription whose InstallPlan failed", Then: "Degraded"},
+	{ID: "T10", Given: "`kubectl wait` waits for an installation by state, phase and conditions", Then: "each command ends with 0"},
+	{ID: "T11", Given: "`kubectl get` prints CatalogSources, Subscriptions, InstallPlans, ClusterServiceVersions and OperatorGroups", Then: "the columns have OLM's names, and the cells have the values"},
+	{ID: "T20", Given: "`kubectl operator list` and `kubectl operator catalog list` run", Then: "they print the Subscription and the CatalogSource"},
+	{ID: "T21", Given: "`kubectl operator upgrade` runs for a package whose update waits for approval", Then: "it approves the InstallPlan and returns when the new version has succeeded"},
+	{ID: "T22", Given: "`kubectl operator list-operands` runs for an operator with one custom resource", Then: "it prints the custom resource"},
+	{ID: "T23", Given: "`kubectl operator uninstall --delete-all` runs", Then: "Subscription, ClusterServiceVersion, Operator, custom resources and OperatorGroup are deleted"},
+	{ID: "T24", Given: "`kubectl operator catalog remove` runs", Then: "the CatalogSource is deleted"},
+	{ID: "T30", Given: "the requests of `operator-sdk run bundle`: a CatalogSource without source type, then its address, a Subscription with startingCSV, approval by update", Then: "the ClusterServiceVersion is Succeeded, and never Failed before"},
+	{ID: "T31", Given: "the requests of `operator-sdk run bundle-upgrade`: another address, then approval of an InstallPlan with another name", Then: "the new ClusterServiceVersion is Succeeded"},
+	{ID: "T32", Given: "the requests of `operator-sdk cleanup`: Subscription, CustomResourceDefinitions of requirementStatus, ClusterServiceVersion and CatalogSource are deleted", Then: "nothing remains, and nothing is recreated"},
+}}

@@ -1,0 +1,492 @@
+package compat_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/compat/compattest"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+)
+
+// clientPrograms returns the folder of the programs health and kubectl-operator, built once.
+var clientPrograms = sync.OnceValues(func() (string, error) {
+	dir, err := buildcache.SourceDir("test/compat/clients")
+	if err != nil {
+		return "", fmt.Errorf("building clients: %w", err)
+	}
+	ctx := context.Background() //nolint:forbidigo // It is built once for all tests, and outlives the first.
+	programs, err := buildcache.Build(ctx, buildcache.Module{
+		Name: "clients", Dir: dir,
+		Programs: []buildcache.Program{
+			{Name: "health", Package: "github.com/chandlery/chandlery/test/compat/clients/health"},
+			{Name: "kubectl-operator", Package: "github.com/operator-framework/kubectl-operator"},
+		},
+	}, os.Stderr)
+	if err != nil {
+		return "", fmt.Errorf("building clients: %w", err)
+	}
+	return programs, nil
+})
+
+// clientProgram returns the path of a program.
+func clientProgram(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := clientPrograms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, name)
+}
+
+// health is the output of the program health.
+type health struct {
+	ArgoCD  string `json:"argocd"`
+	Kstatus string `json:"kstatus"`
+}
+
+// healthOf returns the health of an object in the cluster.
+func healthOf(t *testing.T, c *compattest.Cluster, o client.Object) health {
+	t.Helper()
+	gvk, err := c.GroupVersionKindFor(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace(o.GetNamespace())
+	u.SetName(o.GetName())
+	if left := c.Read(u); left != "" {
+		t.Fatal(left)
+	}
+	out, code := compattest.Run(t, clientProgram(t, "health"), c.Manifest(u))
+	if code != 0 {
+		t.Fatalf("the program ends with %d", code)
+	}
+	var h health
+	if err := json.Unmarshal([]byte(out), &h); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// lamp returns the package lamp with versions 1.0.0 up to the given minor version. Each replaces the
+// one before.
+func lamp(c *compattest.Cluster, minors int, objects ...string) fakecatalog.Package {
+	var entries []fakecatalog.Entry
+	for n := range minors {
+		version := fmt.Sprintf("1.%d.0", n)
+		e := fakecatalog.Entry{Name: "lamp.v" + version, Version: version, Objects: append([]string{c.Manifest(lampCSV(c, version, len(objects) > 0))}, objects...)}
+		if n > 0 {
+			e.Replaces = fmt.Sprintf("lamp.v1.%d.0", n-1)
+		}
+		entries = append(entries, e)
+	}
+	return fakecatalog.Simple("lamp", entries...)
+}
+
+func lampCSV(c *compattest.Cluster, version string, owns bool) *operatorsv1alpha1.ClusterServiceVersion {
+	return c.CSV("lamp.v"+version, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		csv.Spec.DisplayName = "Lamp"
+		deployment := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]
+		deployment.Name, deployment.Spec.Selector.MatchLabels = "lamp", map[string]string{"app": "lamp"}
+		deployment.Spec.Template.Labels = deployment.Spec.Selector.MatchLabels
+		if err := csv.Spec.Version.UnmarshalJSON([]byte(`"` + version + `"`)); err != nil {
+			panic(err)
+		}
+		if owns {
+			csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: bulbCRD(c).Name, Version: "v1", Kind: "Bulb"}}
+		}
+	})
+}
+
+// bulbCRD returns a CustomResourceDefinition whose group is the namespace of the case.
+func bulbCRD(c *compattest.Cluster) *apiextensionsv1.CustomResourceDefinition {
+	group := c.Namespace + ".example"
+	return &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: "bulbs." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "bulbs", Singular: "bulb", Kind: "Bulb", ListKind: "BulbList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+			}},
+		},
+	}
+}
+
+// installed waits until the Subscription lamp has installed a version, and returns the Subscription.
+func installed(c *compattest.Cluster, csv string) *operatorsv1alpha1.Subscription {
+	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp"}}
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(sub); left != "" {
+			return left
+		}
+		if sub.Status.InstalledCSV != csv || sub.Status.State != operatorsv1alpha1.SubscriptionStateAtLatest {
+			return "the status of the Subscription is " + c.Manifest(sub.Status)
+		}
+		version := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: csv}}
+		if left := c.Read(version); left != "" {
+			return left
+		}
+		if version.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
+			return fmt.Sprintf("%s is %s: %s", csv, version.Status.Phase, version.Status.Message)
+		}
+		return ""
+	})
+	return sub
+}
+
+// TestHealth checks the health that GitOps tools compute from the objects.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	compattest.Check(t, "T1", func(t *testing.T, c *compattest.Cluster) {
+		c.Catalog("shelf", lamp(c, 1))
+		c.Subscribe("shelf", "lamp")
+		sub := installed(c, "lamp.v1.0.0")
+		if h := healthOf(t, c, sub); h != (health{ArgoCD: "Healthy", Kstatus: "Current"}) {
+			t.Errorf("the Subscription is %+v", h)
+		}
+		for _, o := range []client.Object{
+			&operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp.v1.0.0"}},
+			&operatorsv1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: sub.Status.InstallPlanRef.Name}},
+			&operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "shelf"}},
+			&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "group"}},
+		} {
+			if h := healthOf(t, c, o); h.Kstatus != "Current" {
+				t.Errorf("%T is %+v", o, h)
+			}
+		}
+	})
+	compattest.Check(t, "T2", func(t *testing.T, c *compattest.Cluster) {
+		c.Catalog("shelf", lamp(c, 1))
+		awaitHealth(t, c, c.Subscribe("shelf", "lamp", manual, starting("lamp.v1.0.0")), "Progressing", condition(operatorsv1alpha1.SubscriptionInstallPlanPending))
+	})
+	compattest.Check(t, "T3", func(t *testing.T, c *compattest.Cluster) {
+		c.Catalog("shelf", lamp(c, 1))
+		awaitHealth(t, c, c.Subscribe("shelf", "candle"), "Degraded", condition(operatorsv1alpha1.SubscriptionResolutionFailed))
+	})
+	compattest.Check(t, "T5", func(t *testing.T, c *compattest.Cluster) {
+		awaitHealth(t, c, c.Subscribe("shelf", "lamp"), "Degraded", condition(operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy))
+	})
+	compattest.Check(t, "T6", func(t *testing.T, c *compattest.Cluster) {
+		// A manifest of the wrong type is refused by the API server.
+		c.Catalog("shelf", lamp(c, 1, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"ports":[{"port":"x"}]}}`))
+		awaitHealth(t, c, c.Subscribe("shelf", "lamp"), "Degraded", condition(operatorsv1alpha1.SubscriptionInstallPlanFailed))
+	})
+}
+
+func manual(sub *operatorsv1alpha1.Subscription) {
+	sub.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
+}
+
+func starting(csv string) func(*operatorsv1alpha1.Subscription) {
+	return func(sub *operatorsv1alpha1.Subscription) { sub.Spec.StartingCSV = csv }
+}
+
+// condition returns a function that reports whether a Subscription has a condition that is True.
+func condition(kind operatorsv1alpha1.SubscriptionConditionType) func(*operatorsv1alpha1.Subscription) bool {
+	return func(sub *operatorsv1alpha1.Subscription) bool { return sub.Status.GetCondition(kind).Status == "True" }
+}
+
+// awaitHealth waits until a Subscription has what is expected of its status, and then compares Argo CD's health.
+func awaitHealth(t *testing.T, c *compattest.Cluster, sub *operatorsv1alpha1.Subscription, want string, holds func(*operatorsv1alpha1.Subscription) bool) {
+	t.Helper()
+	c.Eventually(2*compattest.Patience, func() string {
+		if left := c.Read(sub); left != "" {
+			return left
+		}
+		if !holds(sub) {
+			return "the status of the Subscription is " + c.Manifest(sub.Status)
+		}
+		return ""
+	})
+	if h := healthOf(t, c, sub); h.ArgoCD != want {
+		t.Errorf("Argo CD computes %+v, want %s, for %s", h, want, c.Manifest(sub.Status))
+	}
+}
+
+// TestKubectl checks the commands of kubectl that scripts use.
+func TestKubectl(t *testing.T) {
+	t.Parallel()
+	compattest.Check(t, "T10", func(t *testing.T, c *compattest.Cluster) {
+		c.Catalog("shelf", lamp(c, 1))
+		c.Subscribe("shelf", "lamp")
+		plan := installed(c, "lamp.v1.0.0").Status.InstallPlanRef.Name
+		for _, args := range [][]string{
+			{"subscription/lamp", "--for=jsonpath={.status.state}=AtLatestKnown"},
+			{"subscription/lamp", "--for=condition=CatalogSourcesUnhealthy=False"},
+			{"csv/lamp.v1.0.0", "--for=jsonpath={.status.phase}=Succeeded"},
+			{"installplan/" + plan, "--for=condition=Installed"},
+			{"installplan/" + plan, "--for=jsonpath={.status.phase}=Complete"},
+			{"catalogsource/shelf", "--for=jsonpath={.status.connectionState.lastObservedState}=READY"},
+		} {
+			if _, code := compattest.Kubectl(t, append([]string{"wait", "-n", c.Namespace, "--timeout=60s"}, args...)...); code != 0 {
+				t.Errorf("kubectl wait %v ends with %d", args, code)
+			}
+		}
+	})
+	compattest.Check(t, "T11", func(t *testing.T, c *compattest.Cluster) {
+		c.Catalog("shelf", lamp(c, 2))
+		c.Subscribe("shelf", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.Channel = "stable" })
+		plan := installed(c, "lamp.v1.1.0").Status.InstallPlanRef.Name
+		for kind, want := range map[string][]string{
+			"catalogsources":         {"NAME DISPLAY TYPE PUBLISHER AGE", "shelf grpc"},
+			"subscriptions":          {"NAME PACKAGE SOURCE CHANNEL", "lamp lamp shelf stable"},
+			"installplans":           {"NAME CSV APPROVAL APPROVED", plan + " lamp.v1.1.0 Automatic true"},
+			"clusterserviceversions": {"NAME DISPLAY VERSION RELEASE REPLACES PHASE", "lamp.v1.1.0 Lamp 1.1.0 lamp.v1.0.0 Succeeded"},
+			"operatorgroups":         {"NAME AGE", "group"},
+		} {
+			out, code := compattest.Kubectl(t, "get", kind, "-n", c.Namespace)
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			if code != 0 || len(lines) != 2 || strings.Join(strings.Fields(lines[0]), " ") != want[0] ||
+				!strings.HasPrefix(strings.Join(strings.Fields(lines[1]), " "), want[1]) {
+				t.Errorf("kubectl get %s prints\n%s, want %q", kind, out, want)
+			}
+		}
+	})
+}
+
+// operator runs kubectl-operator in the namespace of the case.
+func operator(t *testing.T, c *compattest.Cluster, args ...string) string {
+	t.Helper()
+	out, code := compattest.Run(t, clientProgram(t, "kubectl-operator"), "", append(args, "-n", c.Namespace)...)
+	if code != 0 {
+		t.Fatalf("kubectl operator %v ends with %d", args, code)
+	}
+	return out
+}
+
+// TestKubectlOperator runs the commands of kubectl-operator v0.6.0 that need no PackageManifests.
+func TestKubectlOperator(t *testing.T) {
+	t.Parallel()
+	compattest.Check(t, "T20", func(t *testing.T, c *compattest.Cluster) {
+		c.Catalog("shelf", lamp(c, 1))
+		c.Subscribe("shelf", "lamp")
+		installed(c, "lamp.v1.0.0")
+		if out := operator(t, c, "list"); !hasLine(out, "lamp", "lamp.v1.0.0", "AtLatestKnown") {
+			t.Errorf("the list lacks the Subscription:\n%s", out)
+		}
+		if out := operator(t, c, "catalog", "list"); !hasLine(out, "shelf", "grpc") {
+			t.Errorf("the list lacks the CatalogSource:\n%s", out)
+		}
+	})
+	compattest.Check(t, "T21", func(t *testing.T, c *compattest.Cluster) {
+		c.Catalog("shelf", lamp(c, 2))
+		sub := c.Subscribe("shelf", "lamp", manual, starting("lamp.v1.0.0"))
+		first := approveNext(t, c, sub, "")
+		c.Eventually(compattest.Patience, func() string {
+			if left := c.Read(sub); left != "" {
+				return left
+			}
+			if sub.Status.InstalledCSV != "lamp.v1.0.0" || sub.Status.InstallPlanRef.Name == first || sub.Status.CurrentCSV == sub.Status.InstalledCSV {
+				return "no update waits: " + c.Manifest(sub.Status)
+			}
+			return ""
+		})
+		operator(t, c, "upgrade", "lamp")
+		installed(c, "lamp.v1.1.0")
+	})
+	compattest.Check(t, "T22", func(t *testing.T, c *compattest.Cluster) {
+		bulb := withBulb(t, c)
+		if out := operator(t, c, "list-operands", "lamp"); !hasLine(out, "Bulb", bulb.GetName()) {
+			t.Errorf("the list lacks the custom resource:\n%s", out)
+		}
+	})
+	compattest.Check(t, "T23", func(t *testing.T, c *compattest.Cluster) {
+		bulb := withBulb(t, c)
+		operator(t, c, "uninstall", "lamp", "--delete-all")
+		c.Gone(compattest.Patience, bulb,
+			&operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp"}},
+			&operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp.v1.0.0"}},
+			&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "group"}},
+			&operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: "lamp." + c.Namespace}})
+	})
+	compattest.Check(t, "T24", func(t *testing.T, c *compattest.Cluster) {
+		c.Catalog("shelf", lamp(c, 1))
+		operator(t, c, "catalog", "remove", "shelf")
+		c.Gone(compattest.Patience, &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "shelf"}})
+	})
+}
+
+// withBulb installs lamp with a CustomResourceDefinition and creates one custom resource.
+func withBulb(t *testing.T, c *compattest.Cluster) *unstructured.Unstructured {
+	t.Helper()
+	crd := bulbCRD(c)
+	c.Catalog("shelf", lamp(c, 1, c.Manifest(crd)))
+	t.Cleanup(func() {
+		if err := client.IgnoreNotFound(c.Delete(context.WithoutCancel(t.Context()), crd)); err != nil {
+			t.Error(err)
+		}
+	})
+	c.Subscribe("shelf", "lamp")
+	installed(c, "lamp.v1.0.0")
+	bulb := &unstructured.Unstructured{}
+	bulb.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: "v1", Kind: "Bulb"})
+	bulb.SetNamespace(c.Namespace)
+	bulb.SetName("bright")
+	if err := c.Create(t.Context(), bulb); err != nil {
+		t.Fatal(err)
+	}
+	return bulb
+}
+
+// hasLine reports whether a line has all words.
+func hasLine(text string, words ...string) bool {
+	return slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
+		fields := strings.Fields(line)
+		return !slices.ContainsFunc(words, func(word string) bool { return !slices.Contains(fields, word) })
+	})
+}
+
+// approveNext waits for an InstallPlan with a name other than the former one, approves it with an
+// update as operator-sdk does, and returns its name.
+func approveNext(t *testing.T, c *compattest.Cluster, sub *operatorsv1alpha1.Subscription, former string) string {
+	t.Helper()
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(sub); left != "" {
+			return left
+		}
+		if ref := sub.Status.InstallPlanRef; ref == nil || ref.Name == former {
+			return "the Subscription has no new InstallPlan: " + c.Manifest(sub.Status)
+		}
+		return ""
+	})
+	key := client.ObjectKey{Namespace: c.Namespace, Name: sub.Status.InstallPlanRef.Name}
+	// operator-sdk tries four times within 0.3 s.
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		plan := &operatorsv1alpha1.InstallPlan{}
+		if err := c.Get(t.Context(), key, plan); err != nil {
+			return err //nolint:wrapcheck // the retry compares it
+		}
+		plan.Spec.Approved = true
+		return c.Update(t.Context(), plan) //nolint:wrapcheck // the retry compares it
+	})
+	if err != nil {
+		t.Fatalf("approving InstallPlan %s: %v", key.Name, err)
+	}
+	return key.Name
+}
+
+// runBundle sends the requests of operator-sdk run bundle.
+func runBundle(t *testing.T, c *compattest.Cluster, address string) *operatorsv1alpha1.Subscription {
+	t.Helper()
+	source := &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp-catalog"},
+		Spec: operatorsv1alpha1.CatalogSourceSpec{
+			DisplayName: "lamp-catalog", Publisher: "operator-sdk", Secrets: []string{""},
+			GrpcPodConfig: &operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: operatorsv1alpha1.Legacy},
+		},
+	}
+	c.Make(source)
+	serveFrom(t, c, address)
+	sub := c.Subscribe("lamp-catalog", "lamp", manual, starting("lamp.v1.0.0"))
+	approveNext(t, c, sub, "")
+	return sub
+}
+
+// serveFrom updates the address of the CatalogSource.
+func serveFrom(t *testing.T, c *compattest.Cluster, address string) {
+	t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		source := &operatorsv1alpha1.CatalogSource{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: "lamp-catalog"}, source); err != nil {
+			return err //nolint:wrapcheck // the retry compares it
+		}
+		source.Spec.SourceType, source.Spec.Address = operatorsv1alpha1.SourceTypeGrpc, address
+		source.Annotations = map[string]string{"operators.operatorframework.io/registry-pod-name": "lamp-bundle"}
+		return c.Update(t.Context(), source) //nolint:wrapcheck // the retry compares it
+	})
+	if err != nil {
+		t.Fatalf("writing the address of the CatalogSource: %v", err)
+	}
+}
+
+// succeeded waits for a version and fails as soon as it is Failed, as operator-sdk does.
+func succeeded(t *testing.T, c *compattest.Cluster, name string) *operatorsv1alpha1.ClusterServiceVersion {
+	t.Helper()
+	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
+	c.Eventually(2*time.Minute, func() string {
+		left := c.Read(csv)
+		if csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed {
+			t.Fatalf("%s is Failed: %s", name, csv.Status.Message)
+		}
+		if left == "" && csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
+			return fmt.Sprintf("%s is %s", name, csv.Status.Phase)
+		}
+		return left
+	})
+	return csv
+}
+
+// TestOperatorSDK sends the requests of operator-sdk. Its module cannot be built here.
+func TestOperatorSDK(t *testing.T) {
+	t.Parallel()
+	compattest.Check(t, "T30", func(t *testing.T, c *compattest.Cluster) {
+		runBundle(t, c, fakecatalog.Start(t, lamp(c, 1)).Address())
+		succeeded(t, c, "lamp.v1.0.0")
+	})
+	compattest.Check(t, "T31", func(t *testing.T, c *compattest.Cluster) {
+		old := fakecatalog.Start(t, lamp(c, 1))
+		sub := runBundle(t, c, old.Address())
+		succeeded(t, c, "lamp.v1.0.0")
+		former := sub.Status.InstallPlanRef.Name
+		serveFrom(t, c, fakecatalog.Start(t, lamp(c, 2)).Address())
+		old.Stop()
+		approveNext(t, c, sub, former)
+		succeeded(t, c, "lamp.v1.1.0")
+	})
+	compattest.Check(t, "T32", func(t *testing.T, c *compattest.Cluster) {
+		crd := bulbCRD(c)
+		sub := runBundle(t, c, fakecatalog.Start(t, lamp(c, 1, c.Manifest(crd))).Address())
+		csv := succeeded(t, c, "lamp.v1.0.0")
+		if err := c.Delete(t.Context(), sub); err != nil {
+			t.Fatal(err)
+		}
+		c.Gone(compattest.Patience, sub)
+		deleted := 0
+		for _, r := range csv.Status.RequirementStatus {
+			if r.Kind != "CustomResourceDefinition" {
+				continue
+			}
+			definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}
+			if err := c.Delete(t.Context(), definition); err != nil {
+				t.Fatal(err)
+			}
+			c.Gone(compattest.Patience, definition)
+			deleted++
+		}
+		if deleted != 1 {
+			t.Errorf("requirementStatus has %d CustomResourceDefinitions, want 1", deleted)
+		}
+		source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp-catalog"}}
+		for _, o := range []client.Object{csv, source} {
+			if err := c.Delete(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			c.Gone(compattest.Patience, o)
+		}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); client.IgnoreNotFound(err) != nil || err == nil {
+			t.Errorf("the CustomResourceDefinition exists, or its read failed: %v", err)
+		}
+	})
+}
