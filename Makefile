@@ -226,6 +226,19 @@ losses:
 	@$(GO) run ./test/packages nodes | xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
 	@$(GO) run ./test/demo --exit
 
+# COMPAT_KUBECONFIG names a cluster in which the supervisor or OLM runs; without it, the tests start one.
+COMPAT = $(TOOL) gotestsum --format testname --junitfile out/compat.xml -- $(LEAN) $(AFRESH) -timeout $(TEST_TIMEOUT) ./test/compat/...
+
+.PHONY: compat
+compat: test-env ## Check each rule of docs/compatibility.md (COMPAT_KUBECONFIG=FILE for an existing cluster).
+	@mkdir -p out
+	@$(COMPAT)
+
+.PHONY: compat-olm
+compat-olm: test-env ## Check with OLM v0.46.0 the rules that have no difference.
+	@mkdir -p out
+	@COMPAT_MANAGER=olm $(COMPAT)
+
 .PHONY: bench
 bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=1s).
 	@$(GO) run ./test/packages bench | xargs -r $(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem

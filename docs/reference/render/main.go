@@ -32,7 +32,7 @@ func render(ctx context.Context, dir string) error {
 	pages := map[string]func(context.Context) (string, error){
 		"metrics.md": metricsPage, "api.md": apiPage, "api-chandlery.md": extensionPage, "findings.md": findingsPage,
 		"annotations.md":         annotationsPage,
-		"../decisions/README.md": decisionsPage,
+		"../decisions/README.md": decisionsPage, "../compatibility.md": compatibilityPage,
 	}
 	for _, program := range programs() {
 		pages[program.page()] = program.reference
