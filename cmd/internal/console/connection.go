@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -79,6 +80,43 @@ func (c *Connection) RESTConfig() (*rest.Config, error) {
 	cfg.QPS, cfg.Burst = clientQPS, clientBurst
 	cfg.UserAgent = c.Agent
 	return cfg, nil
+}
+
+// Cluster names the cluster of a command. A command that finds nothing often runs in the wrong
+// cluster.
+type Cluster struct {
+	// Server is the URL of the API server.
+	Server string `json:"server"`
+	// Context is the context of the kubeconfig; empty in a pod.
+	Context string `json:"context,omitempty"`
+	// Kubeconfig is the file, or the files, of the configuration; empty in a pod.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+}
+
+// Cluster returns the cluster that RESTConfig returns the configuration for.
+func (c *Connection) Cluster() (Cluster, error) {
+	cfg, err := c.RESTConfig()
+	if err != nil {
+		return Cluster{}, err
+	}
+	_, rules := c.clientConfig()
+	merged, err := rules.Load()
+	if err != nil {
+		return Cluster{}, c.unusable(err, rules)
+	}
+	named := Cluster{Server: cfg.Host, Context: cmp.Or(c.overrides.CurrentContext, merged.CurrentContext)}
+	if named.Context != "" {
+		named.Kubeconfig = merged.Contexts[named.Context].LocationOfOrigin
+	}
+	return named, nil
+}
+
+// Header returns the line that names the cluster above the output of a command.
+func (c Cluster) Header() string {
+	if c.Context == "" {
+		return "Cluster: " + c.Server + " (service account of the pod)\n"
+	}
+	return "Cluster: " + c.Server + " (context " + c.Context + " of " + c.Kubeconfig + ")\n"
 }
 
 // RESTConfig returns the configuration for the API server, for programs whose only setting is a kubeconfig.

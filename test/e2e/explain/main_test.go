@@ -58,12 +58,12 @@ func startSupervisor(t *testing.T) *process.Process {
 	)
 }
 
-// explain runs the command as a user would.
+// explain runs the command as a user would and returns its standard output.
 func explain(t *testing.T, kubeconfig string, args ...string) (output string, code int) {
 	t.Helper()
 	var out bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), program(), append([]string{"explain", "--kubeconfig", kubeconfig}, args...)...)
-	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Stdout, cmd.Stderr = &out, t.Output()
 	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {

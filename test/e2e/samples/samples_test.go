@@ -85,7 +85,7 @@ func (s sample) compare(t *testing.T, kubeconfig string) {
 	}
 }
 
-// kubectl returns the output of a command, including its errors.
+// kubectl returns the output of a command, including its errors, without the line that names the cluster.
 func kubectl(t *testing.T, kubeconfig, dir, command string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), controlplane.Get(t).Kubectl(), strings.Fields(command)...)
@@ -95,6 +95,11 @@ func kubectl(t *testing.T, kubeconfig, dir, command string) string {
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
 		t.Fatalf("running kubectl %s: %v", command, err)
+	}
+	// The first line names the cluster of the test.
+	header, rest, _ := strings.Cut(screen.String(), "\n")
+	if strings.HasPrefix(header, "Cluster: ") {
+		return rest
 	}
 	return screen.String()
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -102,6 +103,13 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err //nolint:wrapcheck // says where it looked
 	}
+	cluster, err := o.connection.Cluster()
+	if err != nil {
+		return err //nolint:wrapcheck // says where it looked
+	}
+	if !o.output.ForMachines() {
+		_, _ = io.WriteString(cmd.ErrOrStderr(), cluster.Header())
+	}
 	finder, err := discovery.New(cfg, discovery.Options{RequestTimeout: cfg.Timeout})
 	if err != nil {
 		return err //nolint:wrapcheck // says what it prepared
@@ -116,7 +124,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), found); err != nil {
+	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), cluster, found); err != nil {
 		return err
 	}
 	if code := exitCode(found); code != console.Fine {

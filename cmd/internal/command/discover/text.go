@@ -12,6 +12,9 @@ import (
 
 // report is the machine-readable document.
 type report struct {
+	// Cluster is the cluster that was asked.
+	Cluster console.Cluster `json:"cluster"`
+
 	APIs []reportedAPI `json:"apis"`
 }
 
@@ -40,8 +43,8 @@ type operator struct {
 	Detail  string `json:"detail,omitempty"`
 }
 
-func reportOf(found []checkResult) report {
-	r := report{APIs: make([]reportedAPI, 0, len(found))}
+func reportOf(cluster console.Cluster, found []checkResult) report {
+	r := report{Cluster: cluster, APIs: make([]reportedAPI, 0, len(found))}
 	for i := range found {
 		f := &found[i]
 		t := f.result.Target
@@ -59,7 +62,7 @@ func reportOf(found []checkResult) report {
 	return r
 }
 
-func (o *options) print(out, errOut io.Writer, found []checkResult) error {
+func (o *options) print(out, errOut io.Writer, cluster console.Cluster, found []checkResult) error {
 	var text string
 	switch {
 	case o.role:
@@ -68,7 +71,7 @@ func (o *options) print(out, errOut io.Writer, found []checkResult) error {
 			_, _ = fmt.Fprintln(errOut, "No RBAC rules are missing: none of the APIs is Forbidden.")
 		}
 	case o.output.ForMachines():
-		return o.output.Document(out, reportOf(found)) //nolint:wrapcheck // says what it did
+		return o.output.Document(out, reportOf(cluster, found)) //nolint:wrapcheck // says what it did
 	default:
 		text = o.text(o.output.Paint(out), found)
 	}

@@ -10,6 +10,8 @@ import (
 
 // answer is the output of the command. JSON and YAML print it unchanged.
 type answer struct {
+	// Cluster is the cluster that was read.
+	Cluster console.Cluster `json:"cluster"`
 	// Explanations are the explanations of the named objects. If none is named, they cover all
 	// Subscriptions, and the namespaces that are being deleted and have no Subscription left.
 	Explanations []explain.Explanation `json:"explanations"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -88,11 +89,18 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	cluster, err := o.connection.Cluster()
+	if err != nil {
+		return err //nolint:wrapcheck // says what to do by itself
+	}
+	if !o.output.ForMachines() {
+		_, _ = io.WriteString(cmd.ErrOrStderr(), cluster.Header())
+	}
 	state, copied, err := o.read(cmd.Context(), namespace, subjects)
 	if err != nil {
 		return err
 	}
-	a := answer{named: len(subjects) > 0, namespace: namespace, everywhere: o.everywhere}
+	a := answer{Cluster: cluster, named: len(subjects) > 0, namespace: namespace, everywhere: o.everywhere}
 	if !a.named {
 		subjects = append(terminatingNamespaces(state), subscriptionsOf(state, namespace, o.everywhere)...)
 	}

@@ -44,6 +44,8 @@ func (v Verdict) exit() error {
 type Status struct {
 	// ReadAt is the time at which the objects were read.
 	ReadAt time.Time `json:"taken"`
+	// Cluster is the cluster that was read.
+	Cluster console.Cluster `json:"cluster"`
 	// Namespaces are the namespaces that were read; empty for all.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Fallback is the namespace that was read because the user may not read all.

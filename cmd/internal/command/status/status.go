@@ -86,12 +86,19 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	cluster, err := o.connection.Cluster()
+	if err != nil {
+		return err //nolint:wrapcheck // says where it looked
+	}
 	reader, err := o.connection.Client()
 	if err != nil {
 		return err //nolint:wrapcheck // says where it looked
 	}
 	if o.watch {
-		return o.follow(cmd, reader, what)
+		return o.follow(cmd, reader, cluster, what)
+	}
+	if !o.output.ForMachines() {
+		_, _ = io.WriteString(cmd.ErrOrStderr(), cluster.Header())
 	}
 	done := progress.Start(cmd.ErrOrStderr(), o.output.ForMachines(), "looking at the cluster")
 	s, err := readStatus(cmd.Context(), reader, what)
@@ -99,6 +106,7 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	s.Cluster = cluster
 	if err := o.print(cmd.OutOrStdout(), "", s); err != nil {
 		return err
 	}
@@ -159,7 +167,7 @@ func (o *options) print(out io.Writer, before string, s *Status) error {
 }
 
 // follow prints the status at each interval. A terminal is cleared before each status.
-func (o *options) follow(cmd *cobra.Command, reader client.Client, what snapshot.Options) error {
+func (o *options) follow(cmd *cobra.Command, reader client.Client, cluster console.Cluster, what snapshot.Options) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	ticker := clock.RealClock{}.NewTicker(o.interval)
 	defer ticker.Stop()
@@ -174,6 +182,10 @@ func (o *options) follow(cmd *cobra.Command, reader client.Client, what snapshot
 		} else {
 			if terminal.IsTerminal(out) && !o.output.ForMachines() {
 				before = console.ClearScreen()
+			}
+			s.Cluster = cluster
+			if !o.output.ForMachines() {
+				before += cluster.Header()
 			}
 			if err := o.print(out, before, s); err != nil {
 				return err
