@@ -22,28 +22,36 @@ type labelReconciler struct {
 
 // Reconcile labels one version and its objects.
 func (r *labelReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := r.client.Get(ctx, req.NamespacedName, csv, readOnly); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
+	csv, keys, err := r.version(ctx, req.NamespacedName)
 	switch {
+	case err != nil:
+		return ctrl.Result{}, err
 	case isCopied(csv):
 		return ctrl.Result{}, r.removeLabels(ctx, csv)
-	case !csv.DeletionTimestamp.IsZero():
-		return ctrl.Result{}, nil
-	}
-	var subscriptions operatorsv1alpha1.SubscriptionList
-	if err := r.client.List(ctx, &subscriptions, client.InNamespace(csv.Namespace), readOnly); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing Subscriptions in namespace %s: %w", csv.Namespace, err)
-	}
-	keys := keysOf(csv, subscriptions.Items)
-	if len(keys) == 0 {
+	case len(keys) == 0:
 		return ctrl.Result{}, nil
 	}
 	if err := r.addLabels(ctx, versionKind(), csv, keys); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, r.labelOwned(ctx, csv, keys)
+}
+
+// version returns a version and the component labels that it and its objects should have. A copy, and
+// a version that is being deleted or not in the cache, should have none.
+func (r *labelReconciler) version(ctx context.Context, key client.ObjectKey) (*operatorsv1alpha1.ClusterServiceVersion, []string, error) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	if err := r.client.Get(ctx, key, csv, readOnly); err != nil {
+		return csv, nil, client.IgnoreNotFound(err)
+	}
+	if isCopied(csv) || !csv.DeletionTimestamp.IsZero() {
+		return csv, nil, nil
+	}
+	var subscriptions operatorsv1alpha1.SubscriptionList
+	if err := r.client.List(ctx, &subscriptions, client.InNamespace(key.Namespace), readOnly); err != nil {
+		return csv, nil, fmt.Errorf("listing Subscriptions in namespace %s: %w", key.Namespace, err)
+	}
+	return csv, keysOf(csv, subscriptions.Items), nil
 }
 
 // removeLabels removes the component labels from a copy.
@@ -127,21 +135,33 @@ func (r *labelReconciler) addLabels(ctx context.Context, k kind, o client.Object
 	return nil
 }
 
-// installedVersion returns a request for the version that a Subscription has installed.
-func installedVersion(_ context.Context, o client.Object) []reconcile.Request {
+// installedVersion returns a request for the version that a Subscription has installed, if the version
+// lacks a label. A version that is not in the cache yet has an event of its own later.
+func (r *labelReconciler) installedVersion(ctx context.Context, o client.Object) []reconcile.Request {
 	sub, is := o.(*operatorsv1alpha1.Subscription)
 	if !is || sub.Status.InstalledCSV == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: sub.Namespace, Name: sub.Status.InstalledCSV}}}
+	key := client.ObjectKey{Namespace: sub.Namespace, Name: sub.Status.InstalledCSV}
+	csv, keys, err := r.version(ctx, key)
+	if err != nil || len(missingKeys(csv.Labels, keys)) == 0 {
+		// Reading the cache only fails while it stops.
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
 }
 
 // owningVersions returns requests for the versions that own an object according to its references and
-// labels.
-func owningVersions(_ context.Context, o client.Object) []reconcile.Request {
+// labels, if the object lacks one of their labels or refers to Secrets, which have no events.
+func (r *labelReconciler) owningVersions(ctx context.Context, o client.Object) []reconcile.Request {
+	secrets := secretRefs{}
+	secrets.add(o)
 	var requests []reconcile.Request
 	for _, key := range owners(o) {
-		requests = append(requests, reconcile.Request{NamespacedName: key})
+		_, keys, err := r.version(ctx, key)
+		if err == nil && len(keys) > 0 && (len(secrets) > 0 || len(missingKeys(o.GetLabels(), keys)) > 0) {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
 	}
 	return requests
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -92,13 +93,12 @@ func setupOperators(mgr ctrl.Manager, o Options, c caches) error {
 func setupLabels(mgr ctrl.Manager, o Options, c caches) error {
 	r := &labelReconciler{readers: c.readers(), client: mgr.GetClient()}
 	b := ctrl.NewControllerManagedBy(mgr).Named("adoption").
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, enqueueDelayed(self), builder.WithPredicates(
-			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		Watches(&operatorsv1alpha1.Subscription{}, enqueueDelayed(installedVersion), builder.WithPredicates(installedVersionChanged())).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, enqueueDelayed(self), builder.WithPredicates(labelsOrDefinitionsChanged())).
+		Watches(&operatorsv1alpha1.Subscription{}, enqueueDelayed(r.installedVersion), builder.WithPredicates(installedVersionChanged())).
 		WatchesRawSource(c.source(crdKind(), r.providingVersions, componentLabelRemoved()))
 	for _, k := range kinds() {
 		if k.ownable && !k.named {
-			b = b.WatchesRawSource(c.source(k, owningVersions, labelsOrOwnersChanged()))
+			b = b.WatchesRawSource(c.source(k, r.owningVersions, labelsOrOwnersChanged()))
 		}
 	}
 	return b.WithOptions(options(o)).Complete(r)
@@ -122,26 +122,35 @@ func options(o Options) controller.Options {
 	}
 }
 
-// labelsOrOwnersChanged admits events after which an object may need a label.
-func labelsOrOwnersChanged() predicate.Predicate {
+// labelsOrDefinitionsChanged admits creations and updates after which a version or its objects may need
+// other component labels. Nothing else of a version decides on them, and a copy only loses labels.
+func labelsOrDefinitionsChanged() predicate.Predicate {
 	return predicate.Funcs{
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		CreateFunc: func(e event.CreateEvent) bool {
+			return !isCopied(e.Object) || len(componentKeys(e.Object.GetLabels())) > 0
+		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
-				!equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
+			before, after := e.ObjectOld, e.ObjectNew
+			return before.GetUID() != after.GetUID() || isCopied(before) != isCopied(after) ||
+				!slices.Equal(componentKeys(before.GetLabels()), componentKeys(after.GetLabels())) ||
+				!slices.Equal(definitionsOf(before), definitionsOf(after))
 		},
 	}
 }
 
-// componentLabelRemoved admits creations of CustomResourceDefinitions and updates that remove a component
-// label.
+// labelsOrOwnersChanged admits updates after which an object may need a label.
+func labelsOrOwnersChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+			!equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
+	}}
+}
+
+// componentLabelRemoved admits updates of CustomResourceDefinitions that remove a component label.
 func componentLabelRemoved() predicate.Predicate {
-	return predicate.Funcs{
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return len(missingKeys(e.ObjectNew.GetLabels(), componentKeys(e.ObjectOld.GetLabels()))) > 0
-		},
-	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return len(missingKeys(e.ObjectNew.GetLabels(), componentKeys(e.ObjectOld.GetLabels()))) > 0
+	}}
 }
 
 // caches holds the caches of the kinds: that of all controllers, that of this package, and that of

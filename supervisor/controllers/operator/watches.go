@@ -72,8 +72,9 @@ func componentOf(o client.Object) []string {
 	return operators(o.GetLabels())
 }
 
-// enqueueDelayed enqueues the requests of where after batchDelay. An installation creates a dozen
-// objects of a version, which then need one reconciliation and have their labels.
+// enqueueDelayed enqueues the requests of where for created and updated objects, after batchDelay. An
+// installation creates a dozen objects of a version, which then need one reconciliation. Labels of
+// deleted objects, and of earlier owners, stay.
 func enqueueDelayed(where handler.MapFunc) handler.EventHandler {
 	add := func(ctx context.Context, q queue, o client.Object) {
 		for _, request := range where(ctx, o) {
@@ -82,11 +83,7 @@ func enqueueDelayed(where handler.MapFunc) handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			add(ctx, q, e.ObjectOld)
-			add(ctx, q, e.ObjectNew)
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectNew) },
 	}
 }
 
