@@ -21,8 +21,9 @@ import (
 
 const (
 	// batchDelay is the pause between an event and the reconciliation of an Operator.
-	// minStatusInterval is the minimum pause between two writes of its status. An installation changes
-	// dozens of components one after the other, and a write per change would be wasteful.
+	// minStatusInterval is the minimum pause between two reconciliations, if the first one wrote the
+	// status. An installation changes dozens of components one after the other, and a write per change
+	// would be wasteful.
 	batchDelay        = time.Second
 	minStatusInterval = 5 * time.Second
 )
@@ -31,9 +32,10 @@ const (
 type operatorReconciler struct {
 	*observer
 
-	client     client.Client
-	clock      clock.PassiveClock
-	lastWrites sync.Map // last write of each Operator, by name
+	client client.Client
+	clock  clock.PassiveClock
+	// starts holds the start of each Operator's last reconciliation by name, unless it wrote nothing.
+	starts sync.Map
 }
 
 // Reconcile updates one Operator from its components.
@@ -42,9 +44,7 @@ func (r *operatorReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 		// The label of this Operator would not be valid, so no object can have it.
 		return ctrl.Result{}, nil
 	}
-	if wait := r.statusDelay(req.Name); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
-	}
+	r.starts.Store(req.Name, r.clock.Now())
 	refs, err := r.components(ctx, req.Name)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -66,25 +66,22 @@ func (r *operatorReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	return ctrl.Result{}, err
 }
 
-// statusDelay returns how long to wait before the next write of an Operator. It deletes expired
-// records.
-func (r *operatorReconciler) statusDelay(name string) time.Duration {
-	at, written := r.lastWrites.Load(name)
-	if !written {
-		return 0
+// delay returns the pause between an event and the reconciliation of an Operator. It delays the event
+// and not the reconciliation, so that all events of the pause need one reconciliation.
+func (r *operatorReconciler) delay(name string) time.Duration {
+	at, started := r.starts.Load(name)
+	if !started {
+		return batchDelay
 	}
 	last, _ := at.(time.Time)
-	wait := minStatusInterval - r.clock.Since(last)
-	if wait <= 0 {
-		r.lastWrites.Delete(name)
-	}
-	return wait
+	return max(batchDelay, minStatusInterval-r.clock.Since(last))
 }
 
 func (r *operatorReconciler) act(ctx context.Context, name string, have *operatorsv1.Operator, do action, want operatorsv1.OperatorStatus) error {
 	log := logf.FromContext(ctx)
 	switch do {
 	case actionNone:
+		r.starts.Delete(name)
 		return nil
 	case actionDelete:
 		log.Info("Deleting an Operator without components")
@@ -99,7 +96,6 @@ func (r *operatorReconciler) act(ctx context.Context, name string, have *operato
 	if err := r.updateStatus(ctx, have, want); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.lastWrites.Store(name, r.clock.Now())
 	log.Info("Updated Operator status", "components", len(want.Components.Refs), "created", do == actionCreate)
 	return nil
 }

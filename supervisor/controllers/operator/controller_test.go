@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,26 +24,29 @@ func TestLabelThatNothingBears(t *testing.T) {
 	}
 }
 
-// TestStatusDelay checks when an Operator may be written again.
-func TestStatusDelay(t *testing.T) {
+// TestDelay checks how long an event of an Operator waits.
+func TestDelay(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(noon().Time)
 	r := &operatorReconciler{clock: clock}
-	if wait := r.statusDelay("kettle.kitchen"); wait != 0 {
+	if wait := r.delay("kettle.kitchen"); wait != batchDelay {
 		t.Errorf("one that was never written waits %v", wait)
 	}
-	r.lastWrites.Store("kettle.kitchen", clock.Now())
+	r.starts.Store("kettle.kitchen", clock.Now())
 	clock.SetTime(noon().Add(400 * time.Millisecond))
-	if wait := r.statusDelay("kettle.kitchen"); wait != 4600*time.Millisecond {
+	if wait := r.delay("kettle.kitchen"); wait != 4600*time.Millisecond {
 		t.Errorf("one that was just written waits %v", wait)
 	}
-	if wait := r.statusDelay("lid.kitchen"); wait != 0 {
+	if wait := r.delay("lid.kitchen"); wait != batchDelay {
 		t.Errorf("another one waits %v", wait)
 	}
 	clock.SetTime(noon().Add(time.Minute))
-	if wait := r.statusDelay("kettle.kitchen"); wait > 0 {
+	if wait := r.delay("kettle.kitchen"); wait != batchDelay {
 		t.Errorf("one that was written long ago waits %v", wait)
 	}
-	if _, remembered := r.lastWrites.Load("kettle.kitchen"); remembered {
-		t.Error("what no longer counts is remembered")
+	if err := r.act(t.Context(), "kettle.kitchen", nil, actionNone, operatorsv1.OperatorStatus{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, remembered := r.starts.Load("kettle.kitchen"); remembered {
+		t.Error("a reconciliation that changed nothing is remembered")
 	}
 }

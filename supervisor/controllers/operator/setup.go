@@ -81,10 +81,11 @@ func setupOperators(mgr ctrl.Manager, o Options, c caches) error {
 		client:   mgr.GetClient(),
 		clock:    o.Clock,
 	}
-	b := ctrl.NewControllerManagedBy(mgr).Named("operator").For(&operatorsv1.Operator{})
+	b := ctrl.NewControllerManagedBy(mgr).Named("operator").
+		Watches(&operatorsv1.Operator{}, enqueueOperators(r.delay, nameOf, changedOperator))
 	for _, k := range kinds() {
 		if !k.named {
-			b = b.WatchesRawSource(source.Kind(c.of(k), k.object(), componentEvents{k}.handler()))
+			b = b.WatchesRawSource(source.Kind(c.of(k), k.object(), enqueueOperators(r.delay, componentOf, componentEvents{k}.affected)))
 		}
 	}
 	return b.WithOptions(options(o)).Complete(r)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,23 +21,39 @@ import (
 // queue is the queue for requests.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// componentEvents handles events of a kind whose objects may be components of Operators.
-type componentEvents struct{ kind kind }
-
-// handler enqueues the Operators whose status an event may change, after batchDelay. An
-// installation changes dozens of components, which then need one reconciliation.
-func (c componentEvents) handler() handler.EventHandler {
+// enqueueOperators enqueues the Operators whose status an event may change, each after its delay. of
+// returns those of a created or deleted object, and affected those of an updated one. An installation
+// changes dozens of components, which then need one reconciliation.
+func enqueueOperators(delay func(name string) time.Duration, of func(client.Object) []string,
+	affected func(before, after client.Object) []string,
+) handler.EventHandler {
 	add := func(q queue, names []string) {
 		for _, name := range names {
-			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, batchDelay)
+			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, delay(name))
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, componentOf(e.Object)) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(q, componentOf(e.Object)) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { add(q, c.affected(e.ObjectOld, e.ObjectNew)) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, of(e.Object)) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(q, of(e.Object)) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { add(q, affected(e.ObjectOld, e.ObjectNew)) },
 	}
 }
+
+// nameOf returns the name of an Operator.
+func nameOf(o client.Object) []string { return []string{o.GetName()} }
+
+// changedOperator returns the name of an Operator if its status has changed or it is another object.
+func changedOperator(before, after client.Object) []string {
+	was, is := before.(*operatorsv1.Operator)
+	now, both := after.(*operatorsv1.Operator)
+	if is && both && was.UID == now.UID && equality.Semantic.DeepEqual(was.Status, now.Status) {
+		return nil
+	}
+	return nameOf(after)
+}
+
+// componentEvents handles events of a kind whose objects may be components of Operators.
+type componentEvents struct{ kind kind }
 
 // affected returns the Operators whose status changes with a component. A CustomResourceDefinition
 // may belong to thousands of Operators. An additional label on it only affects the new Operator.

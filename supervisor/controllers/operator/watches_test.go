@@ -3,14 +3,55 @@ package operator
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
+
+// times is a queue that records when requests become due.
+type times struct {
+	queue
+
+	clock clock.PassiveClock
+	due   map[time.Time]int
+}
+
+func (q times) AddAfter(_ reconcile.Request, pause time.Duration) { q.due[q.clock.Now().Add(pause)]++ }
+
+// TestPause has events of a component and of the Operator during a slow installation. All events between
+// two writes of the status must be due at once, so that they need one reconciliation.
+func TestPause(t *testing.T) {
+	now := testclock.NewFakePassiveClock(noon().Time)
+	r := &operatorReconciler{clock: now}
+	r.starts.Store("kettle.kitchen", now.Now())
+	q := times{clock: now, due: map[time.Time]int{}}
+	components := enqueueOperators(r.delay, componentOf, componentEvents{versionKind()}.affected)
+	operators := enqueueOperators(r.delay, nameOf, changedOperator)
+	before, after := version(map[string]string{kettle: ""}), version(map[string]string{kettle: ""})
+	after.Status.Phase = operatorsv1alpha1.CSVPhaseInstalling
+	shown := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: "kettle.kitchen"}}
+	shown.Status.Components = &operatorsv1.Components{}
+	for range 4 {
+		now.SetTime(now.Now().Add(time.Second))
+		components.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+		operators.Update(t.Context(), event.UpdateEvent{ObjectOld: &operatorsv1.Operator{}, ObjectNew: shown}, q)
+		operators.Update(t.Context(), event.UpdateEvent{ObjectOld: shown, ObjectNew: shown}, q)
+	}
+	if diff := cmp.Diff(map[time.Time]int{noon().Add(minStatusInterval): 8}, q.due); diff != "" {
+		t.Errorf("due (-want +got):\n%s", diff)
+	}
+}
 
 // TestAffected changes a component of many Operators.
 func TestAffected(t *testing.T) {
