@@ -81,8 +81,7 @@ type figure struct {
 // and has more of them.
 func paced() map[string]float64 {
 	return map[string]float64{
-		"operator":  0.4,  // one wait and one write in five seconds
-		"adoption":  0.2,  // one reconciliation for all events in a second
+		"operator":  0.2,  // one write in five seconds
 		"olmconfig": 0.05, // one reconciliation in two seconds for all concurrent installations
 	}
 }

@@ -144,10 +144,12 @@ func (p *plane) await(ctx context.Context, what string, holds wait.ConditionWith
 	return nil
 }
 
-// idle waits until the account has sent no request for some time, except for its Lease, and returns
-// the requests since the last call. It ignores watches, which last longer than a batch.
+// idle waits until the account has sent no request for some time, except periodic ones, and returns
+// the requests since the last call without its Lease. It ignores watches, which last longer than a
+// batch. The time is longer than the pause between two writes of an Operator: otherwise, the duration
+// of an installation decides whether the last write counts.
 func (p *plane) idle(ctx context.Context) ([]audit.Request, error) {
-	const rest = 3 * time.Second
+	const rest = 6 * time.Second
 	var (
 		all  []audit.Request
 		last = time.Now()
@@ -159,7 +161,10 @@ func (p *plane) idle(ctx context.Context) ([]audit.Request, error) {
 		}
 		for _, r := range fresh {
 			if r.User == p.account && r.Resource != "leases.coordination.k8s.io" && r.Verb != "watch" {
-				all, last = append(all, r), time.Now()
+				all = append(all, r)
+				if row, _ := find(kindOf(r)); row.Minute == 0 {
+					last = time.Now()
+				}
 			}
 		}
 		return time.Since(last) >= rest, nil
