@@ -11,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// LabelManagedValue is the value of api.LabelManaged on the objects of a catalog.
+const LabelManagedValue = "true"
+
 // NewObject returns the object type for watching and listing CatalogSources. It is unstructured
 // because the decoder of the API's Go type panics on a spec.updateStrategy without registryPoll.
 // The CustomResourceDefinition accepts such an object, and one of them would crash the process.
@@ -45,6 +48,18 @@ func Decode(u *unstructured.Unstructured) (*operatorsv1alpha1.CatalogSource, err
 		return nil, fmt.Errorf("decoding CatalogSource %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
 	return source, nil
+}
+
+// Hosted reports whether the supervisor runs the catalog of a CatalogSource, as replicas behind a
+// Service. Otherwise the catalog runs elsewhere, at spec.address. An image takes precedence over an
+// address.
+func Hosted(source *operatorsv1alpha1.CatalogSource) bool {
+	switch source.Spec.SourceType {
+	case operatorsv1alpha1.SourceTypeInternal, operatorsv1alpha1.SourceTypeConfigmap:
+		return true
+	default:
+		return source.Spec.Image != ""
+	}
 }
 
 // SpecProblem returns the reason and the message for the status of a CatalogSource with an invalid

@@ -186,25 +186,6 @@ func serviceAccount(source *operatorsv1alpha1.CatalogSource) *corev1.ServiceAcco
 	return account
 }
 
-func service(source *operatorsv1alpha1.CatalogSource) (*corev1.Service, error) {
-	s := &corev1.Service{
-		ObjectMeta: Meta(source, catalogs.ServiceName(source)),
-		Spec: corev1.ServiceSpec{
-			Type:     corev1.ServiceTypeClusterIP,
-			Selector: ServiceLabels(source.Name),
-			Ports: []corev1.ServicePort{{
-				Name: portName, Protocol: corev1.ProtocolTCP, Port: catalogs.Port, TargetPort: intstr.FromInt32(catalogs.Port),
-			}},
-		},
-	}
-	sum, err := hash(s.Spec)
-	if err != nil {
-		return nil, err
-	}
-	s.Labels[api.LabelServiceSpecHash] = sum
-	return s, nil
-}
-
 func policyName(source *operatorsv1alpha1.CatalogSource) string { return source.Name + "-grpc-server" }
 
 // networkPolicy admits all clients to the catalog's port and monitoring to its metrics. It allows
