@@ -12,8 +12,6 @@ import (
 // maxNodes is the maximum number of versions in the problem of one group of Subscriptions.
 const maxNodes = 50_000
 
-var errTooManyVersions = fmt.Errorf("more than %d versions would have to be considered; name channels and startingCSVs in the Subscriptions to narrow the choice", maxNodes)
-
 // builder builds a groupProblem: it adds versions with their dependencies, recursively.
 type builder struct {
 	*resolver

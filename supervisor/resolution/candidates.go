@@ -3,12 +3,10 @@ package resolution
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/blang/semver/v4"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
@@ -37,7 +35,7 @@ func (f *finder) candidates(sub *Subscription) ([]*content.Entry, error) {
 		found = append(found, f.inChannel(sub, channel)...)
 	}
 	if len(found) == 0 && sub.Installed == "" {
-		return nil, noneFound(sub, pkg, channels)
+		return nil, versionNotFound(sub, pkg, channels)
 	}
 	// A channel without an order is an error, unless a version is requested by its name.
 	if err := orderProblem(sub, channels); err != nil && !requestedByName(sub, found) {
@@ -70,8 +68,7 @@ func (f *finder) unreadableRange(sub *Subscription) error {
 				continue
 			}
 			if _, err := bundles.ParseRange(e.SkipRange); err != nil {
-				return &CatalogError{Catalog: sub.Catalog, Err: fmt.Errorf("package %s, channel %s, bundle %s: skipRange: %w; ask the publisher of the catalog to fix it",
-					sub.Package, channel.Name, e.Bundle.Name, err)}
+				return invalidSkipRange(sub, e, err)
 			}
 		}
 	}
@@ -131,18 +128,14 @@ func replacementReason(e *content.Entry, installed string, version semver.Versio
 func (f *finder) lookup(sub *Subscription) (*content.Package, error) {
 	catalog, ok := f.catalogs[sub.Catalog]
 	if !ok {
-		return nil, unsatisfiable(sub, api.ReasonCatalogNotFound, f.catalogRemedy(),
-			"no operators found from catalog %s in namespace %s referenced by subscription %s", sub.Catalog.Name, sub.Catalog.Namespace, sub.Name)
+		return nil, catalogNotFound(sub, f.catalogs)
 	}
 	if catalog.Content == nil {
 		return nil, &CatalogError{Catalog: sub.Catalog, Err: catalog.cause()}
 	}
 	pkg := catalog.Content.Package(sub.Package)
 	if pkg == nil {
-		packages := catalog.Content.Packages()
-		return nil, unsatisfiable(sub, api.ReasonPackageNotFound,
-			fmt.Sprintf("the catalog has %d packages; check spec.name%s", len(packages), similar(sub.Package, packages)),
-			"no operators found in package %s in the catalog referenced by subscription %s", sub.Package, sub.Name)
+		return nil, packageNotFound(sub, catalog.Content.Packages())
 	}
 	return pkg, nil
 }
@@ -153,33 +146,6 @@ func (c Catalog) cause() error {
 		return ErrPending
 	}
 	return c.Err
-}
-
-// catalogRemedy returns a remedy with the catalogs that a Subscription could name.
-func (f *finder) catalogRemedy() string {
-	names := make([]string, 0, len(f.catalogs))
-	for key := range f.catalogs {
-		names = append(names, key.String())
-	}
-	if len(names) == 0 {
-		return "neither this namespace nor the global namespace has a CatalogSource; create one"
-	}
-	slices.Sort(names)
-	return "set spec.source and spec.sourceNamespace to one of " + joinNames(names)
-}
-
-// unreadableBundle returns the error for a bundle with invalid properties.
-func unreadableBundle(catalog CatalogKey, b *content.Bundle) error {
-	return &CatalogError{Catalog: catalog, Err: b.Err}
-}
-
-// joinNames joins names, at most the first few.
-func joinNames(names []string) string {
-	const most = 20
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d others", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // trueFirst compares two values so that true comes first.

@@ -1,11 +1,6 @@
 package resolution
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/chandlery/chandlery/supervisor/api"
-)
+import "errors"
 
 // duplicates decides which Subscription keeps a package that several request with different settings.
 type duplicates struct {
@@ -69,21 +64,5 @@ func (d *duplicates) duplicateError(senior, sub *Subscription) error {
 		err.KeptBy = senior.Name
 		return err
 	}
-	remedy := fmt.Sprintf("delete subscription %s, or give it the same source, channel and startingCSV as subscription %s", sub.Name, senior.Name)
-	if sub.Pin != senior.Pin {
-		remedy = fmt.Sprintf("delete subscription %s, or give it the same source, channel and annotation %s as subscription %s", sub.Name, api.AnnotationPin, senior.Name)
-	}
-	if sub.Generated {
-		remedy = fmt.Sprintf("subscription %s was created for a dependency and is not needed beside subscription %s; delete it", sub.Name, senior.Name)
-	}
-	return &UnsatisfiableError{
-		Reason: api.ReasonPackageClaimed,
-		Reasons: []string{
-			"there can be only one operator from package " + sub.Package,
-			exists(senior),
-			exists(sub),
-		},
-		KeptBy: senior.Name,
-		Remedy: remedy,
-	}
+	return packageClaimed(senior, sub)
 }

@@ -65,11 +65,6 @@ type choice struct {
 	certain int
 }
 
-var (
-	errConflict   = errors.New("constraints cannot all be satisfied")
-	errNoConflict = errors.New("constraints can all be satisfied")
-)
-
 // solve returns the nodes of the best solution; errConflict if there is no solution. Requests that are left out
 // need not be met.
 func (p *groupProblem) solve(ctx context.Context, leftOut map[*request]bool) ([]node, error) {

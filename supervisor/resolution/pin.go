@@ -2,27 +2,13 @@ package resolution
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/blang/semver/v4"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
-
-// PinnedError reports that a newer version is not installed because the Subscription is pinned to the installed
-// one.
-type PinnedError struct {
-	// Pin is the installed version, and Available the newest available one.
-	Pin, Available string
-}
-
-// Error returns a message with both versions and the remedy.
-func (e *PinnedError) Error() string {
-	return fmt.Sprintf("annotation %s pins %s; %s is available; to upgrade, remove the annotation or set a newer version", api.AnnotationPin, e.Pin, e.Available)
-}
 
 // pinned returns the candidates of a Subscription that is pinned to a version: that version, or those that lead to
 // it, the nearest to it first. There are none if it is installed, whatever the catalog has.
@@ -61,7 +47,7 @@ func (f *finder) pinned(sub *Subscription) ([]*content.Entry, error) {
 	if i := slices.IndexFunc(targets, func(e *content.Entry) bool { return olderThan(e, sub.Installed, version) }); i >= 0 {
 		return targets[i : i+1], nil
 	}
-	return nil, noPath(sub, targets[0])
+	return nil, noUpgradePath(sub, targets[0])
 }
 
 // upgradeEntries returns the entries of a channel that may be installed over a version and from which updates lead to
@@ -158,25 +144,6 @@ func (f *finder) head(sub *Subscription, next *content.Entry) *content.Entry {
 	return head
 }
 
-// pinNotFound returns the error for a pin to a version that the Subscription's channels do not have.
-func pinNotFound(sub *Subscription, pkg *content.Package) error {
-	remedy := fmt.Sprintf("the package has no version of that name; fix annotation %s, or remove it", api.AnnotationPin)
-	if names := namesOfNumber(sub, pkg); len(names) > 0 {
-		remedy = fmt.Sprintf("the annotation needs the name of a version; set annotation %s to the name of version %s (%s), or remove it", api.AnnotationPin, sub.Pin, joinNames(names))
-	}
-	var elsewhere []string
-	for _, channel := range pkg.Channels {
-		if channel.Entry(sub.Pin) != nil {
-			elsewhere = append(elsewhere, channel.Name)
-		}
-	}
-	if len(elsewhere) > 0 {
-		remedy = fmt.Sprintf("set spec.channel to a channel that has it (%s), or name another version in annotation %s", joinNames(elsewhere), api.AnnotationPin)
-	}
-	return unsatisfiable(sub, api.ReasonPinNotFound, remedy, "no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s, which is pinned to it",
-		sub.Pin, channelName(sub, pkg), sub.Package, sub.Name)
-}
-
 // namesOfNumber returns the names of the versions with the number that a pin states instead of a name. Those of the
 // requested channel come first: others are returned only if it has none.
 func namesOfNumber(sub *Subscription, pkg *content.Package) []string {
@@ -201,11 +168,4 @@ func namesOfNumber(sub *Subscription, pkg *content.Package) []string {
 	}
 	slices.Sort(here)
 	return slices.Compact(here)
-}
-
-// noPath returns the error for a pin to a version that is not older, and to which no updates lead.
-func noPath(sub *Subscription, target *content.Entry) error {
-	return unsatisfiable(sub, api.ReasonPinNotFound, fmt.Sprintf("set spec.channel to a channel with an upgrade path from %s to %s, or name another version in annotation %s", sub.Installed, sub.Pin, api.AnnotationPin),
-		"channel %s of package %s has no upgrade path from %s to %s, which is not older and to which subscription %s is pinned",
-		target.Channel.Name, sub.Package, sub.Installed, sub.Pin, sub.Name)
 }
