@@ -30,6 +30,7 @@ type Reconciler struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	records  *planRecords
+	waiting  *waitingPlans
 	gate     *phaseGate
 
 	retryTimeout time.Duration
@@ -44,10 +45,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.records.forget(req.NamespacedName)
+			r.waiting.record(req.NamespacedName, false)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading InstallPlan %s: %w", req, err)
 	}
+	r.waiting.record(req.NamespacedName, waitsForApproval(p))
 	if !p.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}

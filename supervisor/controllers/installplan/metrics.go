@@ -1,8 +1,12 @@
 package installplan
 
 import (
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
@@ -17,6 +21,10 @@ var (
 		Name: "chandlery_installplan_phase_transitions_total",
 		Help: "Phases that InstallPlans entered.",
 	}, []string{"phase"})
+	waitingForApproval = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandlery_installplan_waiting_for_approval",
+		Help: "InstallPlans that wait for approval, by namespace.",
+	}, []string{"namespace"})
 	stepFailures = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "chandlery_installplan_step_failures_total",
 		Help: "Failed attempts to apply a step of an InstallPlan, by kind.",
@@ -40,3 +48,38 @@ var (
 		Help: "Old InstallPlans that were deleted.",
 	})
 )
+
+// waitingPlans counts the plans of each namespace that wait for approval. A namespace without such
+// plans has no series. It is safe for concurrent use; the zero value is ready to use.
+type waitingPlans struct {
+	mu    sync.Mutex
+	names map[string]sets.Set[string] // by namespace
+}
+
+// record records whether a plan waits for approval.
+func (w *waitingPlans) record(key types.NamespacedName, waits bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.names == nil {
+		w.names = map[string]sets.Set[string]{}
+	}
+	names := w.names[key.Namespace]
+	if names.Has(key.Name) == waits {
+		return
+	}
+	if names == nil {
+		names = sets.Set[string]{}
+		w.names[key.Namespace] = names
+	}
+	if waits {
+		names.Insert(key.Name)
+	} else {
+		names.Delete(key.Name)
+	}
+	if names.Len() > 0 {
+		waitingForApproval.WithLabelValues(key.Namespace).Set(float64(names.Len()))
+		return
+	}
+	delete(w.names, key.Namespace)
+	waitingForApproval.DeleteLabelValues(key.Namespace)
+}

@@ -144,6 +144,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		recorder:                mgr.GetEventRecorder("chandlery-installplan"),
 		clock:                   o.Clock,
 		records:                 &planRecords{},
+		waiting:                 &waitingPlans{},
 		retryTimeout:            o.RetryTimeout,
 		minForeignPhaseDuration: max(0, o.MinForeignPhaseDuration),
 	}, nil

@@ -48,6 +48,11 @@ func nextPhase(p *operatorsv1alpha1.InstallPlan) (phase operatorsv1alpha1.Instal
 	}
 }
 
+// waitsForApproval reports whether an existing plan waits for its approval.
+func waitsForApproval(p *operatorsv1alpha1.InstallPlan) bool {
+	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && !p.Spec.Approved && p.DeletionTimestamp.IsZero()
+}
+
 // applied reports whether a step is done.
 func applied(s operatorsv1alpha1.StepStatus) bool {
 	return s == operatorsv1alpha1.StepStatusCreated || s == operatorsv1alpha1.StepStatusPresent
