@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandlery/chandlery/internal/connlimit"
-	"github.com/chandlery/chandlery/supervisor/apiserver/availability"
 )
 
 // maxConnections is the maximum number of connections to the port of metrics, and to that of probes. Prometheus
@@ -100,45 +98,4 @@ func (s servers) serve(ctx context.Context, cancelRun context.CancelCauseFunc) (
 		cancel()
 		return running.Wait() //nolint:wrapcheck // wrapped above
 	}
-}
-
-// errStarting is the reason why a starting process is not ready.
-var errStarting = errors.New("the supervisor is starting")
-
-// readiness reports whether the process is ready, leading or not: when its caches are full. If it is not ready,
-// the answer contains the reason.
-type readiness struct {
-	monitor *availability.Monitor
-	synced  atomic.Pointer[func(context.Context) error]
-}
-
-// use sets the check of readiness.
-func (r *readiness) use(synced func(context.Context) error) { r.synced.Store(&synced) }
-
-// err returns why the process is not ready; nil if it is.
-func (r *readiness) err(ctx context.Context) error {
-	err := errStarting
-	if synced := r.synced.Load(); synced != nil {
-		err = (*synced)(ctx)
-	}
-	if err == nil {
-		return nil
-	}
-	if waiting := r.monitor.Err(); waiting != nil {
-		return waiting //nolint:wrapcheck // says what is waited for
-	}
-	return err
-}
-
-// ServeHTTP answers a probe.
-func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	text := "ok"
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if err := r.err(req.Context()); err != nil {
-		text = err.Error()
-		w.WriteHeader(http.StatusInternalServerError)
-	}
-	// A write error means that the client has closed the connection.
-	_, _ = fmt.Fprintln(w, text)
 }
