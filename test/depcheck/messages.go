@@ -16,7 +16,7 @@ import (
 func ParsedMessages() map[string]string {
 	return map[string]string{
 		"cmd/internal/program/quiet.go":                   "errors that clients log as text",
-		"supervisor/controllers/catalogsource/report.go":  "the kubelet's error after a pause",
+		"supervisor/controllers/catalogsource/replica_conditions.go":  "the kubelet's error after a pause",
 		"supervisor/controllers/subscription/backfill.go": "the resource version that the API server still has",
 		"supervisor/discovery/client.go":                  "the user whom an API server refuses",
 		"supervisor/dryrun/inputs/forward.go":             "the refusal of a port forward, which client-go returns as text",
