@@ -26,9 +26,9 @@ type replicaReader interface {
 	Replicas(catalog types.NamespacedName) []replicas.State
 }
 
-// Reconciler decides on the replicas of all catalogs at once, because each decision depends on the
+// reconciler decides on the replicas of all catalogs at once, because each decision depends on the
 // other replicas.
-type Reconciler struct {
+type reconciler struct {
 	observer observer
 	actor    actor
 	clock    clock.PassiveClock
@@ -41,7 +41,7 @@ type Reconciler struct {
 }
 
 // Reconcile observes, decides and acts within the role of the process.
-func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	role := r.role()
 	now := r.clock.Now()
 	seen, err := r.observer.observe(ctx)
@@ -80,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 }
 
 // reportHeld updates the metric of held actions and logs changes.
-func (r *Reconciler) reportHeld(ctx context.Context, actions map[Hold]int) {
+func (r *reconciler) reportHeld(ctx context.Context, actions map[Hold]int) {
 	for _, hold := range Holds() {
 		held.WithLabelValues(string(hold)).Set(float64(actions[hold]))
 	}

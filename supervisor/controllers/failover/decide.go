@@ -32,7 +32,7 @@ func Decide(o Input) Decision {
 	if o.Role == Leader {
 		deletions.choose(candidates)
 	}
-	marks := marking{decider: d, toDelete: deletions.toDelete}
+	marks := notReadyMarks{decider: d, toDelete: deletions.toDelete}
 	if o.Role != Standby {
 		marks.mark()
 	}

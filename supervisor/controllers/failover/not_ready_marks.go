@@ -27,8 +27,8 @@ const (
 	unmarkAfter = 25 * time.Second
 )
 
-// marking decides on the marks of unreachable replicas.
-type marking struct {
+// notReadyMarks decides on the marks of unreachable replicas.
+type notReadyMarks struct {
 	*decider
 
 	// toDelete holds the UIDs of the pods that are, or should be, deleted.
@@ -36,7 +36,7 @@ type marking struct {
 }
 
 // mark decides on marks for unreachable replicas of catalogs with other replicas that answer.
-func (m *marking) mark() {
+func (m *notReadyMarks) mark() {
 	cutOff := m.isCutOff()
 	for _, c := range m.Catalogs {
 		others := slices.ContainsFunc(c.Replicas, func(r Replica) bool { return r.answers() && !m.toDelete[r.UID] })
@@ -59,7 +59,7 @@ func (m *marking) mark() {
 }
 
 // untilStale returns when to check a node's Lease again.
-func (m *marking) untilStale(n Node) time.Duration {
+func (m *notReadyMarks) untilStale(n Node) time.Duration {
 	if n.Renewed.IsZero() {
 		return leaseStale / 3
 	}
@@ -68,7 +68,7 @@ func (m *marking) untilStale(n Node) time.Duration {
 
 // canMark reports whether a mark can still have an effect. It cannot if a live kubelet has reset
 // the condition maxMarks times.
-func (m *marking) canMark(r Replica) bool {
+func (m *notReadyMarks) canMark(r Replica) bool {
 	mark, marked := m.Marks[r.UID]
 	if !marked || !mark.UnreachableSince.Equal(r.Since) {
 		return true
@@ -89,7 +89,7 @@ func (m *marking) canMark(r Replica) bool {
 // isCutOff reports whether this process itself may be disconnected. That is assumed if all answering
 // replicas run on one node, which may be its own, and ready replicas on several other nodes are
 // unreachable.
-func (m *marking) isCutOff() bool {
+func (m *notReadyMarks) isCutOff() bool {
 	answering, unreachable := map[string]bool{}, map[string]bool{}
 	for _, c := range m.Catalogs {
 		for _, r := range c.Replicas {
@@ -106,7 +106,7 @@ func (m *marking) isCutOff() bool {
 }
 
 // message returns the message for a mark.
-func (m *marking) message(r Replica) string {
+func (m *notReadyMarks) message(r Replica) string {
 	text := fmt.Sprintf("the replica on node %s does not answer while another one does", r.Node)
 	if renewed := m.Nodes[r.Node].Renewed; !renewed.IsZero() {
 		text += fmt.Sprintf("; the last known renewal of the node's Lease was %s ago", m.Now.Sub(renewed).Truncate(time.Second))
@@ -116,7 +116,7 @@ func (m *marking) message(r Replica) string {
 
 // unmark decides to remove marks from replicas that answer again if their kubelets have not done
 // so.
-func (m *marking) unmark() {
+func (m *notReadyMarks) unmark() {
 	for _, c := range m.Catalogs {
 		for _, r := range c.Replicas {
 			if r.Marked.IsZero() || r.Terminating || m.toDelete[r.UID] {

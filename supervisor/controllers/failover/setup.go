@@ -52,7 +52,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("setting up the failover controller: %w", err)
 	}
 	initMetrics()
-	r := &Reconciler{
+	r := &reconciler{
 		observer: observer{
 			reader: mgr.GetCache(), live: mgr.GetAPIReader(), replicas: o.Store, started: o.Clock.Now(), leases: leaseTimes{},
 		},

@@ -25,7 +25,7 @@ func replay(t *testing.T, steps int, window, restart, limit time.Duration, tried
 	for i, s := range p.Status.Plan {
 		s.Resource.Name = strings.Repeat("x", i+1)
 	}
-	r := &Reconciler{retryTimeout: window}
+	r := &reconciler{retryTimeout: window}
 	rec := &planRecord{}
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 900e6, time.UTC)
 	now := begin

@@ -20,8 +20,8 @@ import (
 // seconds where there are several API servers.
 const waitForAPI = 300 * time.Millisecond
 
-// Reconciler moves one InstallPlan to its next phase, or runs one pass over its steps.
-type Reconciler struct {
+// reconciler moves one InstallPlan to its next phase, or runs one pass over its steps.
+type reconciler struct {
 	// client reads from the cache, and writes plans.
 	client client.Client
 	// live reads OperatorGroups past the cache.
@@ -40,7 +40,7 @@ type Reconciler struct {
 
 // Reconcile reads the plan, checks its namespace, applies the remaining steps, and writes the status
 // once.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	p := &operatorsv1alpha1.InstallPlan{}
 	if err := r.client.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // write writes the outcome of a pass. A new phase waits until the Subscriptions show the last one. The
 // outcome is kept until it is written, and the pass is not repeated.
-func (r *Reconciler) write(ctx context.Context, before, p *operatorsv1alpha1.InstallPlan, rec *planRecord, result ctrl.Result) (ctrl.Result, error) {
+func (r *reconciler) write(ctx context.Context, before, p *operatorsv1alpha1.InstallPlan, rec *planRecord, result ctrl.Result) (ctrl.Result, error) {
 	if before.Status.Phase != p.Status.Phase {
 		wait, err := r.gate.wait(ctx, before, rec.waited(r.clock.Now()))
 		if err != nil {
@@ -105,7 +105,7 @@ func (r *Reconciler) write(ctx context.Context, before, p *operatorsv1alpha1.Ins
 }
 
 // advance sets the status of the plan after this pass.
-func (r *Reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *planRecord) (ctrl.Result, error) {
+func (r *reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *planRecord) (ctrl.Result, error) {
 	phase, moves := nextPhase(p)
 	if moves {
 		p.Status.Phase, p.Status.Message = phase, ""
@@ -129,14 +129,14 @@ func (r *Reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	case operatorsv1alpha1.InstallPlanPhaseInstalling:
 		return r.install(ctx, p, rec, metav1.NewTime(now))
 	case operatorsv1alpha1.InstallPlanPhaseFailed:
-		return r.recheck(ctx, p, rec, now)
+		return r.retryFailed(ctx, p, rec, now)
 	default:
 		return ctrl.Result{}, nil
 	}
 }
 
 // install runs a pass over the steps of a plan.
-func (r *Reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *planRecord, now metav1.Time) (ctrl.Result, error) {
+func (r *reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *planRecord, now metav1.Time) (ctrl.Result, error) {
 	state, err := observeNamespace(ctx, r.live, r.client, p.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -21,7 +21,7 @@ import (
 
 // conclude sets the status of the plan after a pass. StartTime is when the first pass began or, if a
 // step fails, when that step failed first.
-func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *planRecord, err *stepError, now metav1.Time) ctrl.Result {
+func (r *reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *planRecord, err *stepError, now metav1.Time) ctrl.Result {
 	logger := log.FromContext(ctx)
 	if err == nil {
 		api.SetCause(p, nil)

@@ -30,7 +30,7 @@ func TestWaitingForApproval(t *testing.T) {
 	waits, planned, other := plan("ops", "waits", phaseRequiresApproval), plan("ops", "planned", phasePlanning), plan("shop", "other", phaseRequiresApproval)
 	c := fake.NewClientBuilder().WithScheme(kinds).WithStatusSubresource(waits).
 		WithObjects(waits, planned, other, plan("shop", "failed", phaseFailed)).Build()
-	r := &Reconciler{
+	r := &reconciler{
 		client: c, live: c, clock: clock.RealClock{}, records: &planRecords{}, waiting: &waitingPlans{},
 		gate:     &phaseGate{cached: c, live: c, entries: &phaseEntries{}},
 		recorder: events.NewFakeRecorder(10),

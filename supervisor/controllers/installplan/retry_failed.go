@@ -24,9 +24,9 @@ func mayRecover(p *operatorsv1alpha1.InstallPlan) bool {
 		})
 }
 
-// recheck checks with a dry run whether the failed step of a plan would succeed now. If so, the plan
+// retryFailed checks with a dry run whether the failed step of a plan would succeed now. If so, the plan
 // returns to the phase Installing.
-func (r *Reconciler) recheck(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *planRecord, now time.Time) (ctrl.Result, error) {
+func (r *reconciler) retryFailed(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *planRecord, now time.Time) (ctrl.Result, error) {
 	if !mayRecover(p) {
 		return ctrl.Result{}, nil
 	}
@@ -57,7 +57,7 @@ func (r *Reconciler) recheck(ctx context.Context, p *operatorsv1alpha1.InstallPl
 }
 
 // wouldApply reports whether the failed step of a plan would succeed.
-func (r *Reconciler) wouldApply(ctx context.Context, p *operatorsv1alpha1.InstallPlan, in namespaceState) bool {
+func (r *reconciler) wouldApply(ctx context.Context, p *operatorsv1alpha1.InstallPlan, in namespaceState) bool {
 	tried := p.DeepCopy()
 	e, err := r.executor.execution(tried, in, logReporter{log.FromContext(ctx)}, true)
 	if err != nil {

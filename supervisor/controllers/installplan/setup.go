@@ -125,7 +125,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
+func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
 	cfg := rest.CopyConfig(o.Config)
 	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, warnings.Handler{}
 	options := client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}
@@ -133,7 +133,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client that applies steps: %w", err)
 	}
-	return &Reconciler{
+	return &reconciler{
 		client: mgr.GetClient(),
 		live:   mgr.GetAPIReader(),
 		executor: &executor{

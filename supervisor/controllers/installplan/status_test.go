@@ -197,7 +197,7 @@ func TestSetInstalled(t *testing.T) {
 }
 
 func TestAdvanceSaysHowToApprove(t *testing.T) {
-	r := &Reconciler{clock: clock.RealClock{}}
+	r := &reconciler{clock: clock.RealClock{}}
 	for _, tt := range []struct {
 		reason  string
 		plan    *operatorsv1alpha1.InstallPlan
@@ -250,7 +250,7 @@ func TestConclude(t *testing.T) {
 		{reason: "what cannot be fixed ends it at once", plan: planOf(phaseInstalling, true, ""), err: errUnsupported, phase: phaseFailed, message: "error applying ConfigMap settings of lamp.v1: ", installed: "False InstallComponentFailed"},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			r := &Reconciler{retryTimeout: time.Minute}
+			r := &reconciler{retryTimeout: time.Minute}
 			rec := &planRecord{}
 			start := at(0)
 			tt.plan.Status.StartTime, tt.plan.Status.Message = &start, "from the pass before"

@@ -37,7 +37,7 @@ func labelChanges(keys []string, value *string) map[string]*string {
 }
 
 // createOperator creates an Operator.
-func (r *operatorReconciler) createOperator(ctx context.Context, name string) (*operatorsv1.Operator, error) {
+func (r *reconciler) createOperator(ctx context.Context, name string) (*operatorsv1.Operator, error) {
 	o := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelManaged: "true"}}}
 	if err := apply.Create(ctx, r.client, o); err != nil {
 		return nil, fmt.Errorf("creating Operator %s: %w", name, err)
@@ -47,7 +47,7 @@ func (r *operatorReconciler) createOperator(ctx context.Context, name string) (*
 
 // updateStatus writes the status. It uses an optimistic lock, because a merge patch replaces the list of
 // components as a whole.
-func (r *operatorReconciler) updateStatus(ctx context.Context, have *operatorsv1.Operator, want operatorsv1.OperatorStatus) error {
+func (r *reconciler) updateStatus(ctx context.Context, have *operatorsv1.Operator, want operatorsv1.OperatorStatus) error {
 	changed := have.DeepCopy()
 	changed.Status = want
 	if err := apply.PatchStatus(ctx, r.client, changed, apply.MergeFromLocked(have)); err != nil {
@@ -57,7 +57,7 @@ func (r *operatorReconciler) updateStatus(ctx context.Context, have *operatorsv1
 }
 
 // deleteOperator deletes an Operator if it still has the UID and the resourceVersion of have.
-func (r *operatorReconciler) deleteOperator(ctx context.Context, have *operatorsv1.Operator) error {
+func (r *reconciler) deleteOperator(ctx context.Context, have *operatorsv1.Operator) error {
 	err := apply.DeleteIf(ctx, r.client, have, apply.SameVersion(have))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting Operator %s, which has no components: %w", have.Name, err)

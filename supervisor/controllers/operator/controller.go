@@ -28,8 +28,8 @@ const (
 	minStatusInterval = 5 * time.Second
 )
 
-// operatorReconciler reconciles Operators.
-type operatorReconciler struct {
+// reconciler reconciles Operators.
+type reconciler struct {
 	*observer
 
 	client client.Client
@@ -39,7 +39,7 @@ type operatorReconciler struct {
 }
 
 // Reconcile updates one Operator from its components.
-func (r *operatorReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if len(validation.IsQualifiedName(api.PrefixComponent+req.Name)) > 0 {
 		// The label of this Operator would not be valid, so no object can have it.
 		return ctrl.Result{}, nil
@@ -68,7 +68,7 @@ func (r *operatorReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 
 // delay returns the pause between an event and the reconciliation of an Operator. It delays the event
 // and not the reconciliation, so that all events of the pause need one reconciliation.
-func (r *operatorReconciler) delay(name string) time.Duration {
+func (r *reconciler) delay(name string) time.Duration {
 	at, started := r.starts.Load(name)
 	if !started {
 		return batchDelay
@@ -77,7 +77,7 @@ func (r *operatorReconciler) delay(name string) time.Duration {
 	return max(batchDelay, minStatusInterval-r.clock.Since(last))
 }
 
-func (r *operatorReconciler) act(ctx context.Context, name string, have *operatorsv1.Operator, do action, want operatorsv1.OperatorStatus) error {
+func (r *reconciler) act(ctx context.Context, name string, have *operatorsv1.Operator, do action, want operatorsv1.OperatorStatus) error {
 	log := logf.FromContext(ctx)
 	switch do {
 	case actionNone:

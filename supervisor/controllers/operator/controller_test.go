@@ -15,7 +15,7 @@ import (
 // TestLabelThatNothingBears has Operators whose labels are not valid. A selector for such a label
 // would select everything.
 func TestLabelThatNothingBears(t *testing.T) {
-	r := &operatorReconciler{}
+	r := &reconciler{}
 	for _, name := range []string{strings.Repeat("a", 64), "a/b", ""} {
 		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
 		if err != nil || result != (ctrl.Result{}) {
@@ -27,7 +27,7 @@ func TestLabelThatNothingBears(t *testing.T) {
 // TestDelay checks how long an event of an Operator waits.
 func TestDelay(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(noon().Time)
-	r := &operatorReconciler{clock: clock}
+	r := &reconciler{clock: clock}
 	if wait := r.delay("kettle.kitchen"); wait != batchDelay {
 		t.Errorf("one that was never written waits %v", wait)
 	}

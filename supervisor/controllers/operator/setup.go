@@ -76,7 +76,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 }
 
 func setupOperators(mgr ctrl.Manager, o Options, c caches) error {
-	r := &operatorReconciler{
+	r := &reconciler{
 		observer: &observer{readers: c.readers(), known: map[string]map[types.UID]observedConditions{}},
 		client:   mgr.GetClient(),
 		clock:    o.Clock,

@@ -33,7 +33,7 @@ func (q times) AddAfter(_ reconcile.Request, pause time.Duration) { q.due[q.cloc
 // two writes of the status must be due at once, so that they need one reconciliation.
 func TestPause(t *testing.T) {
 	now := testclock.NewFakePassiveClock(noon().Time)
-	r := &operatorReconciler{clock: now}
+	r := &reconciler{clock: now}
 	r.starts.Store("kettle.kitchen", now.Now())
 	q := times{clock: now, due: map[time.Time]int{}}
 	components := enqueueOperators(r.delay, componentOf, componentEvents{versionKind()}.affected)

@@ -12,8 +12,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
-// Reconciler resolves the Subscriptions of one namespace at a time, and installs their packages.
-type Reconciler struct {
+// reconciler resolves the Subscriptions of one namespace at a time, and installs their packages.
+type reconciler struct {
 	backfill  *backfill
 	observer  *observer
 	uninstall *uninstaller
@@ -28,7 +28,7 @@ type Reconciler struct {
 
 // Reconcile resolves all Subscriptions of a namespace together, and does the next step of each. The
 // name of the request is the namespace.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if err := r.backfill.wait(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -54,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // install does the next step of the installation of each Subscription, and returns when to continue
 // without an event.
-func (r *Reconciler) install(ctx context.Context, o *namespaceState) (time.Time, error) {
+func (r *reconciler) install(ctx context.Context, o *namespaceState) (time.Time, error) {
 	decisions, afterRollback := r.rollback.prepare(ctx, o, r.content.identify(ctx, o.catalogs, r.decide(ctx, o)))
 	state, afterPlans := r.plans.ensure(ctx, o, decisions)
 	state.decisions = r.owners.addLateOwners(ctx, state.decisions)
@@ -70,7 +70,7 @@ func (r *Reconciler) install(ctx context.Context, o *namespaceState) (time.Time,
 
 // decide returns the decisions for a namespace. Where nothing is resolved, it drops the remembered
 // solution: it would hold the content of catalogs in memory.
-func (r *Reconciler) decide(ctx context.Context, o *namespaceState) []*decision {
+func (r *reconciler) decide(ctx context.Context, o *namespaceState) []*decision {
 	begin := r.clock.Now()
 	if o.groups.problem(o.namespace) != nil {
 		r.solutions.Forget(o.namespace)

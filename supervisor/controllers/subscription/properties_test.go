@@ -55,7 +55,7 @@ func TestPropertiesOfFaultyRecords(t *testing.T) {
 // TestContentIsForgotten breaks the OperatorGroups of a namespace and then removes a catalog. Its
 // content must be released.
 func TestContentIsForgotten(t *testing.T) {
-	r, sub := &Reconciler{clock: clock.RealClock{}}, subscription("my", "lamp")
+	r, sub := &reconciler{clock: clock.RealClock{}}, subscription("my", "lamp")
 	held := func() weak.Pointer[content.Catalog] {
 		state := readFrom(t, fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0", Objects: []string{"{1}"}}))
 		r.decide(t.Context(), observed(state, sub))

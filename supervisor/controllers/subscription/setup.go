@@ -82,7 +82,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 }
 
 // newReconciler returns the controller, and adds the look-up of past events of plans to a manager.
-func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
+func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
 	watcher, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the Subscription controller: creating a client that watches: %w", err)
@@ -91,7 +91,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	stages := &tracker{}
 	content := &contentReader{catalogs: o.Catalogs, images: o.Images}
 	owners := &ownerWriter{client: c}
-	r := &Reconciler{
+	r := &reconciler{
 		backfill: &backfill{
 			reader: c, watcher: watcher, tracker: stages, synced: mgr.GetCache().WaitForCacheSync, now: o.Clock.Now, done: make(chan struct{}),
 		},
