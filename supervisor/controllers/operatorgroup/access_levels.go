@@ -7,20 +7,20 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 )
 
-// level is the level of access that a role grants. Kubernetes has built-in user roles for the same
+// accessLevel is the level of access that a role grants. Kubernetes has built-in user roles for the same
 // three levels.
-type level string
+type accessLevel string
 
 const (
-	admin level = "admin"
-	edit  level = "edit"
-	view  level = "view"
+	admin accessLevel = "admin"
+	edit  accessLevel = "edit"
+	view  accessLevel = "view"
 )
 
-func levels() []level { return []level{admin, edit, view} }
+func accessLevels() []accessLevel { return []accessLevel{admin, edit, view} }
 
 // verbs returns the verbs that a role of the level allows on an API.
-func (l level) verbs() []string {
+func (l accessLevel) verbs() []string {
 	switch l {
 	case admin:
 		return []string{"*"}
@@ -38,6 +38,6 @@ const (
 )
 
 // aggregationLabel returns the label by which the role of a group aggregates the roles for an API.
-func aggregationLabel(gvk schema.GroupVersionKind, l level) string {
+func aggregationLabel(gvk schema.GroupVersionKind, l accessLevel) string {
 	return api.PrefixAggregate + providedapis.Hash(gvk) + "-" + string(l)
 }

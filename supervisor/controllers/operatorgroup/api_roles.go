@@ -70,8 +70,8 @@ func providedAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) []providedAPI {
 // roles returns the cluster roles for an API, one for each level. The built-in role of the level
 // aggregates it as well. For a custom resource, there is another role to read its definition.
 func (s providedAPI) roles() []*rbacv1.ClusterRole {
-	roles := make([]*rbacv1.ClusterRole, 0, len(levels())+1)
-	for _, l := range levels() {
+	roles := make([]*rbacv1.ClusterRole, 0, len(accessLevels())+1)
+	for _, l := range accessLevels() {
 		roles = append(roles, s.role(string(l), l, rbacv1.PolicyRule{
 			Verbs: l.verbs(), APIGroups: []string{s.API.Group}, Resources: []string{s.Resource},
 		}))
@@ -85,7 +85,7 @@ func (s providedAPI) roles() []*rbacv1.ClusterRole {
 	return roles
 }
 
-func (s providedAPI) role(suffix string, l level, rule rbacv1.PolicyRule) *rbacv1.ClusterRole {
+func (s providedAPI) role(suffix string, l accessLevel, rule rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{

@@ -16,8 +16,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer/groupindex"
 )
 
-// groupReconciler writes the status of OperatorGroups.
-type groupReconciler struct {
+// reconciler writes the status of OperatorGroups.
+type reconciler struct {
 	client client.Client
 	clock  clock.PassiveClock
 	events events.EventRecorder
@@ -25,7 +25,7 @@ type groupReconciler struct {
 
 // Reconcile updates one group's status. It retries after a write conflict without an error, because
 // the cache will receive the newer object.
-func (r *groupReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var group operatorsv1.OperatorGroup
 	if err := r.client.Get(ctx, req.NamespacedName, &group); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

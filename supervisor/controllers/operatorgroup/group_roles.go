@@ -27,8 +27,8 @@ const maxName = validation.DNS1123SubdomainMaxLength
 // rule, Kubernetes would keep the rules that it aggregated before.
 func groupRoles(group *operatorsv1.OperatorGroup) []*rbacv1.ClusterRole {
 	apis := providedapis.Claimed(group).Sorted()
-	roles := make([]*rbacv1.ClusterRole, 0, len(levels()))
-	for _, l := range levels() {
+	roles := make([]*rbacv1.ClusterRole, 0, len(accessLevels()))
+	for _, l := range accessLevels() {
 		role := &rbacv1.ClusterRole{
 			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 			ObjectMeta: metav1.ObjectMeta{Name: groupRoleName(group, l), Labels: groupLabels(group)},
@@ -50,7 +50,7 @@ func groupRoles(group *operatorsv1.OperatorGroup) []*rbacv1.ClusterRole {
 // groupRoleName returns the name of the role, which is the same as in existing clusters. It
 // contains a digest of the group's namespace, its name and the level, because groups in several
 // namespaces can have the same name. A long group name is truncated.
-func groupRoleName(group *operatorsv1.OperatorGroup, l level) string {
+func groupRoleName(group *operatorsv1.OperatorGroup, l accessLevel) string {
 	sum := sha256.Sum224([]byte(group.Namespace + "/" + group.Name + "/" + string(l)))
 	var n big.Int
 	digest := n.SetBytes(sum[:]).Text(62)
@@ -134,7 +134,7 @@ func isNamedAfter(role, owner string) bool {
 	if strings.HasPrefix(role, groupRolePrefix+owner) {
 		return true
 	}
-	return slices.ContainsFunc(levels(), func(l level) bool { return role == owner+"-"+string(l) })
+	return slices.ContainsFunc(accessLevels(), func(l accessLevel) bool { return role == owner+"-"+string(l) })
 }
 
 // groupNamespaceOf returns the namespace in the owner labels of an OperatorGroup's role. ok is false for

@@ -12,7 +12,7 @@ import (
 )
 
 // observe reads the inputs of the group's status.
-func (r *groupReconciler) observe(ctx context.Context, group *operatorsv1.OperatorGroup) (statusInput, error) {
+func (r *reconciler) observe(ctx context.Context, group *operatorsv1.OperatorGroup) (statusInput, error) {
 	o := statusInput{Group: group}
 	var siblings operatorsv1.OperatorGroupList
 	if err := r.client.List(ctx, &siblings, client.InNamespace(group.Namespace)); err != nil {
@@ -39,7 +39,7 @@ func (r *groupReconciler) observe(ctx context.Context, group *operatorsv1.Operat
 
 // account returns the ServiceAccount in the spec of a group; nil if the spec has none or it does
 // not exist.
-func (r *groupReconciler) account(ctx context.Context, group *operatorsv1.OperatorGroup) (*metav1.PartialObjectMetadata, error) {
+func (r *reconciler) account(ctx context.Context, group *operatorsv1.OperatorGroup) (*metav1.PartialObjectMetadata, error) {
 	if group.Spec.ServiceAccountName == "" {
 		return nil, nil //nolint:nilnil // Absence is an answer here, and documented.
 	}

@@ -175,7 +175,7 @@ func TestAPIRoles(t *testing.T) {
 			}, labels...)
 		}
 	}
-	labels := func(hash string, l level) []string {
+	labels := func(hash string, l accessLevel) []string {
 		return []string{
 			"olm.managed=true", "olm.opgroup.permissions/aggregate-to-" + hash + "-" + string(l) + "=true",
 			"rbac.authorization.k8s.io/aggregate-to-" + string(l) + "=true",

@@ -68,7 +68,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 }
 
 func setupGroups(mgr ctrl.Manager, o Options) error {
-	r := &groupReconciler{client: mgr.GetClient(), clock: o.Clock, events: mgr.GetEventRecorder("chandlery-operatorgroup")}
+	r := &reconciler{client: mgr.GetClient(), clock: o.Clock, events: mgr.GetEventRecorder("chandlery-operatorgroup")}
 	m := mapper{reader: mgr.GetClient()}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("operatorgroup").
