@@ -34,7 +34,7 @@ func autoscalerOf(all []autoscalingv2.HorizontalPodAutoscaler, name string) stri
 
 // withAutoscaler returns h with the autoscaler of the catalog in Available, and with the time of the
 // next check for it.
-func (h runResult) withAutoscaler(in *deployment.Input) runResult {
+func (h reconcileResult) withAutoscaler(in *deployment.Input) reconcileResult {
 	if in.Scaled() == 0 {
 		return h
 	}

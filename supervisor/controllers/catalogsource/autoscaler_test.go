@@ -116,7 +116,7 @@ func TestWithAutoscaler(t *testing.T) {
 		if tt.asked != "" {
 			annotated(api.AnnotationReplicas, tt.asked)(in.Source)
 		}
-		before := runResult{conditions: []metav1.Condition{{Type: api.ConditionAvailable, Message: "7 of 7"}, {Type: api.ConditionProgressing, Message: "done"}}}
+		before := reconcileResult{conditions: []metav1.Condition{{Type: api.ConditionAvailable, Message: "7 of 7"}, {Type: api.ConditionProgressing, Message: "done"}}}
 		h := before.withAutoscaler(&in)
 		if got, want := h.conditions[0].Message, "7 of 7"+tt.want; got != want || h.conditions[1].Message != "done" || h.next != tt.next {
 			t.Errorf("%s: %q, %q, again after %v; want %q after %v", tt.reason, got, h.conditions[1].Message, h.next, want, tt.next)

@@ -45,9 +45,9 @@ func (e *filterError) Error() string {
 
 // filter returns the part of the catalog to serve. With a problem, it is unknown. Running replicas then
 // stay, and no replica starts with more content.
-func (r *runner) filter(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (text string, problem runResult) {
+func (r *hostedReconciler) filter(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (text string, problem reconcileResult) {
 	if _, given := source.Annotations[api.AnnotationCatalogFilter]; !given {
-		return "", runResult{}
+		return "", reconcileResult{}
 	}
 	err := error(&filterError{"cannot be applied, because the replicas run the image unchanged; set spec.grpcPodConfig.extractContent, or remove the annotation"})
 	if deployment.RunsRegistry(source, &r.config.Settings) {
@@ -55,11 +55,11 @@ func (r *runner) filter(ctx context.Context, source *operatorsv1alpha1.CatalogSo
 	}
 	switch {
 	case err == nil:
-		return text, runResult{}
+		return text, reconcileResult{}
 	case isFilterError(err):
-		return "", runResult{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: err.Error(), blocked: true}
+		return "", reconcileResult{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: err.Error(), blocked: true}
 	default:
-		return "", runResult{reason: operatorsv1alpha1.CatalogSourceConfigMapError, problem: err.Error(), blocked: true, failed: true}
+		return "", reconcileResult{reason: operatorsv1alpha1.CatalogSourceConfigMapError, problem: err.Error(), blocked: true, failed: true}
 	}
 }
 

@@ -73,7 +73,7 @@ func TestSelectionIn(t *testing.T) {
 func TestFilterOfAddress(t *testing.T) {
 	source := shop(annotated(api.AnnotationCatalogFilter, "part"))
 	source.Spec.Image, source.Spec.Address = "", "here:1"
-	got := deriveStatus(source, catalogs.State{}, false, &runResult{}, metav1.NewTime(noon))
+	got := deriveStatus(source, catalogs.State{}, false, &reconcileResult{}, metav1.NewTime(noon))
 	const want = `annotation chandlery.dev/catalog-filter is "part" and has no effect on a catalog at spec.address; ` +
 		"remove it, or name the image of the catalog in spec.image"
 	if got.Message != want || got.Reason != operatorsv1alpha1.CatalogSourceSpecInvalidError {

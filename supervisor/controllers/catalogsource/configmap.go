@@ -28,9 +28,9 @@ type configMaps struct {
 	client         client.Client
 	catalogObjects *catalogObjects
 	clock          clock.PassiveClock
-	validated      perCatalog[validatedConfigMap]
+	validated      catalogMap[validatedConfigMap]
 	// selections holds the selections that annotations refer to.
-	selections perCatalog[parsedSelection]
+	selections catalogMap[parsedSelection]
 }
 
 // validatedConfigMap is the result of validating one version of a ConfigMap.

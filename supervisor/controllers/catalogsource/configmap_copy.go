@@ -18,9 +18,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
-// snapshot returns an immutable copy of a ConfigMap's content. Its name includes a hash of the
+// configMapCopy returns an immutable copy of a ConfigMap's content. Its name includes a hash of the
 // content. The copy omits annotations, so it is not larger than the original.
-func snapshot(source *operatorsv1alpha1.CatalogSource, content *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+func configMapCopy(source *operatorsv1alpha1.CatalogSource, content *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	text, err := json.Marshal([]any{content.Data, content.BinaryData})
 	if err != nil {
 		return nil, fmt.Errorf("encoding ConfigMap %s: %w", client.ObjectKeyFromObject(content), err)
@@ -35,7 +35,7 @@ func snapshot(source *operatorsv1alpha1.CatalogSource, content *corev1.ConfigMap
 
 // ensureCopy creates the copy of valid content, unless it exists, and returns its name.
 func (c *configMaps) ensureCopy(ctx context.Context, source *operatorsv1alpha1.CatalogSource, content *corev1.ConfigMap) (named string, err error) {
-	made, err := snapshot(source, content)
+	made, err := configMapCopy(source, content)
 	if err != nil {
 		return "", err
 	}

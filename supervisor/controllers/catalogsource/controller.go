@@ -34,14 +34,14 @@ type stateReader interface {
 	State(key types.NamespacedName) (catalogs.State, bool)
 }
 
-// Reconciler reconciles one CatalogSource: it runs the catalog if it is hosted, and updates the
+// reconciler reconciles one CatalogSource: it runs the catalog if it is hosted, and updates the
 // status.
-type Reconciler struct {
+type reconciler struct {
 	// reader reads CatalogSources.
 	reader  client.Reader
 	client  client.Client
 	version *serverVersion
-	runner  *runner
+	hosted  *hostedReconciler
 	status  *statusWriter
 	// failures computes the back-off of each CatalogSource.
 	failures workqueue.TypedRateLimiter[types.NamespacedName]
@@ -49,7 +49,7 @@ type Reconciler struct {
 
 // Reconcile creates and updates the objects of a catalog, derives the status and writes it if it
 // has changed.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	u := catalogs.NewObject()
 	if err := r.reader.Get(ctx, req.NamespacedName, u); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -78,14 +78,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: r.next(req.NamespacedName, h)}, nil
 }
 
-func (r *Reconciler) forget(key types.NamespacedName) {
+func (r *reconciler) forget(key types.NamespacedName) {
 	forgetReady(key)
-	r.runner.forget(key)
+	r.hosted.forget(key)
 	r.failures.Forget(key)
 }
 
 // next returns when to reconcile again. After failures, the pause grows.
-func (r *Reconciler) next(key types.NamespacedName, h runResult) time.Duration {
+func (r *reconciler) next(key types.NamespacedName, h reconcileResult) time.Duration {
 	if h.failed {
 		pause := r.failures.When(key)
 		h = h.requeueWithin(pause + rand.N(pause/10+1)) //nolint:gosec // nothing depends on it being hard to guess
@@ -100,22 +100,22 @@ func (r *Reconciler) next(key types.NamespacedName, h runResult) time.Duration {
 
 // serve runs a hosted catalog, or deletes the objects of one that was hosted before. With an
 // invalid spec, it changes nothing.
-func (r *Reconciler) serve(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (runResult, error) {
+func (r *reconciler) serve(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (reconcileResult, error) {
 	if _, problem := catalogs.SpecProblem(source); problem != "" {
-		return runResult{}, nil
+		return reconcileResult{}, nil
 	}
 	if catalogs.Hosted(source) {
-		return r.runner.run(ctx, source)
+		return r.hosted.reconcile(ctx, source)
 	}
-	if err := r.runner.end(ctx, source); err != nil {
+	if err := r.hosted.delete(ctx, source); err != nil {
 		return serverFailure(fmt.Errorf("stopping the previous catalog: %w", err)), nil
 	}
-	return runResult{}, nil
+	return reconcileResult{}, nil
 }
 
 // resolveTemplate writes the image that the template of a CatalogSource resolves to. again is true
 // if it changed the CatalogSource, which triggers another reconciliation.
-func (r *Reconciler) resolveTemplate(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource) (again bool, err error) {
+func (r *reconciler) resolveTemplate(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource) (again bool, err error) {
 	if source.Annotations[api.AnnotationCatalogImageTemplate] == "" {
 		return false, nil
 	}
@@ -148,7 +148,7 @@ type statusWriter struct {
 }
 
 // update writes the status if it has changed.
-func (w *statusWriter) update(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource, h *runResult) error {
+func (w *statusWriter) update(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource, h *reconcileResult) error {
 	key := client.ObjectKeyFromObject(source)
 	state, followed := w.store.State(key)
 	recordReady(key, state.Ready() && state.Address == catalogs.Address(source))

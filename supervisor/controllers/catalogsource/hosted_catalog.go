@@ -19,25 +19,25 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
 )
 
-// runner runs hosted catalogs.
-type runner struct {
+// hostedReconciler runs hosted catalogs.
+type hostedReconciler struct {
 	observer       *observer
 	catalogObjects *catalogObjects
 	images         *digest.Resolver
 	configMaps     *configMaps
-	balancer       *balancer
+	rebalancer     *rebalancer
 	secrets        *secretChecker
 	recorder       events.EventRecorder
 	clock          clock.PassiveClock
 	config         *Config
 }
 
-// run observes a catalog, decides on its content, creates and updates its objects, and returns the
+// reconcile observes a catalog, decides on its content, creates and updates its objects, and returns the
 // result.
-func (r *runner) run(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (runResult, error) {
+func (r *hostedReconciler) reconcile(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (reconcileResult, error) {
 	o, err := r.observer.observe(ctx, source)
 	if err != nil {
-		return runResult{}, err
+		return reconcileResult{}, err
 	}
 	view := &catalogReplicas{source: source, deployment: o.Deployment, pods: o.pods, nodes: o.Nodes}
 	if !deployment.IsConfigMap(source) {
@@ -63,8 +63,8 @@ func (r *runner) run(ctx context.Context, source *operatorsv1alpha1.CatalogSourc
 	return h, err
 }
 
-// end deletes the objects of a catalog that is not hosted any more.
-func (r *runner) end(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
+// delete deletes the objects of a catalog that is not hosted any more.
+func (r *hostedReconciler) delete(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
 	r.images.Forget(client.ObjectKeyFromObject(source))
 	if err := r.catalogObjects.prune(ctx, source, nil); err != nil {
 		return err
@@ -80,17 +80,17 @@ func (r *runner) end(ctx context.Context, source *operatorsv1alpha1.CatalogSourc
 }
 
 // forget drops everything that is cached for a CatalogSource.
-func (r *runner) forget(key types.NamespacedName) {
+func (r *hostedReconciler) forget(key types.NamespacedName) {
 	r.images.Forget(key)
 	r.configMaps.validated.forget(key)
 	r.configMaps.selections.forget(key)
-	r.balancer.moves.forget(key)
+	r.rebalancer.moves.forget(key)
 	r.secrets.results.forget(key)
 }
 
 // content returns the content to serve. ready is false if there is none at the moment. Running
 // replicas then stay unchanged.
-func (r *runner) content(ctx context.Context, view *catalogReplicas) (content deployment.Content, ready bool, h runResult) {
+func (r *hostedReconciler) content(ctx context.Context, view *catalogReplicas) (content deployment.Content, ready bool, h reconcileResult) {
 	content.Selection, h = r.filter(ctx, view.source)
 	if h.problem != "" {
 		return content, false, h
@@ -111,7 +111,7 @@ func (r *runner) content(ctx context.Context, view *catalogReplicas) (content de
 	content.Image = decision.Image
 	switch {
 	case decision.Invalid:
-		h = runResult{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: decision.Err.Error(), blocked: true}
+		h = reconcileResult{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: decision.Err.Error(), blocked: true}
 	case decision.Err != nil:
 		h = serverProblem(decision.Err)
 	}
@@ -120,7 +120,7 @@ func (r *runner) content(ctx context.Context, view *catalogReplicas) (content de
 }
 
 // apply creates and updates the objects of a catalog, and deletes the other ones.
-func (r *runner) apply(ctx context.Context, in *deployment.Input, autoscalersHidden bool) (applied, runResult) {
+func (r *hostedReconciler) apply(ctx context.Context, in *deployment.Input, autoscalersHidden bool) (applied, reconcileResult) {
 	all, err := deployment.Desired(in, &r.config.Settings)
 	if err != nil {
 		return applied{}, serverFailure(err)
@@ -141,7 +141,7 @@ func (r *runner) apply(ctx context.Context, in *deployment.Input, autoscalersHid
 
 // reportScaling emits an Event if the controller has reset the number of replicas without permission
 // to list autoscalers.
-func (r *runner) reportScaling(in *deployment.Input, all []*unstructured.Unstructured) {
+func (r *hostedReconciler) reportScaling(in *deployment.Input, all []*unstructured.Unstructured) {
 	for _, wanted := range all {
 		if wanted.GroupVersionKind() != deployment.KindDeployment {
 			continue
@@ -156,7 +156,7 @@ func (r *runner) reportScaling(in *deployment.Input, all []*unstructured.Unstruc
 
 // maintain deletes obsolete objects, rebalances replicas and checks the pull secrets. reachable is
 // true if the Service selects the replicas.
-func (r *runner) maintain(ctx context.Context, view *catalogReplicas, configMap string, reachable bool) runResult {
+func (r *hostedReconciler) maintain(ctx context.Context, view *catalogReplicas, configMap string, reachable bool) reconcileResult {
 	complete := isComplete(view.deployment)
 	if err := r.catalogObjects.deleteObsolete(ctx, view.source, view.pods, reachable && complete); err != nil {
 		return serverFailure(err)
@@ -166,7 +166,7 @@ func (r *runner) maintain(ctx context.Context, view *catalogReplicas, configMap 
 			return serverFailure(err)
 		}
 	}
-	next, err := r.balancer.balance(ctx, view)
+	next, err := r.rebalancer.rebalance(ctx, view)
 	if err != nil {
 		return serverFailure(err)
 	}
@@ -177,7 +177,7 @@ func (r *runner) maintain(ctx context.Context, view *catalogReplicas, configMap 
 }
 
 // describe returns a result with the conditions for the running replicas and the rollout.
-func (r *runner) describe(h runResult, view *catalogReplicas) runResult {
+func (r *hostedReconciler) describe(h reconcileResult, view *catalogReplicas) reconcileResult {
 	available := view.available()
 	progressing, t, next := view.progressing(r.clock.Now())
 	h = h.requeueWithin(next)

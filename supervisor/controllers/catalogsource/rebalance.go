@@ -76,13 +76,13 @@ func byAge(a, b *corev1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// balancer deletes replicas that share a node, and records the deletions of each catalog. The
+// rebalancer deletes replicas that share a node, and records the deletions of each catalog. The
 // scheduler may place the new replica on the same node again. Each further deletion then waits longer.
-type balancer struct {
+type rebalancer struct {
 	catalogObjects *catalogObjects
 	recorder       events.EventRecorder
 	clock          clock.PassiveClock
-	moves          perCatalog[move]
+	moves          catalogMap[move]
 }
 
 // move is the last deletion, and the number of deletions so far.
@@ -91,9 +91,9 @@ type move struct {
 	at    time.Time
 }
 
-// balance deletes a replica that shares its node, so that the scheduler places a new one. next is when
+// rebalance deletes a replica that shares its node, so that the scheduler places a new one. next is when
 // to check again.
-func (b *balancer) balance(ctx context.Context, view *catalogReplicas) (next time.Duration, err error) {
+func (b *rebalancer) rebalance(ctx context.Context, view *catalogReplicas) (next time.Duration, err error) {
 	key, now := client.ObjectKeyFromObject(view.source), b.clock.Now()
 	pod := replicaToMove(view)
 	if pod == nil {

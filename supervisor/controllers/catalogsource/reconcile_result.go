@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// runResult is the result of running a catalog, or of one step of that.
-type runResult struct {
+// reconcileResult is the result of running a catalog, or of one step of that.
+type reconcileResult struct {
 	// problem describes the error, and reason is its reason for the status.
 	reason  operatorsv1alpha1.ConditionReason
 	problem string
@@ -36,14 +36,14 @@ type runResult struct {
 }
 
 // serverProblem returns a result with a problem of the replicas or of the registry.
-func serverProblem(err error) runResult {
-	return runResult{reason: operatorsv1alpha1.CatalogSourceRegistryServerError, problem: "couldn't ensure registry server - " + err.Error()}
+func serverProblem(err error) reconcileResult {
+	return reconcileResult{reason: operatorsv1alpha1.CatalogSourceRegistryServerError, problem: "couldn't ensure registry server - " + err.Error()}
 }
 
 // serverFailure returns a result with a problem that a retry may solve; an empty result without error.
-func serverFailure(err error) runResult {
+func serverFailure(err error) reconcileResult {
 	if err == nil {
-		return runResult{}
+		return reconcileResult{}
 	}
 	h := serverProblem(err)
 	h.failed = true
@@ -51,7 +51,7 @@ func serverFailure(err error) runResult {
 }
 
 // merge returns the combined result of h and of a later step. The first problem counts.
-func (h runResult) merge(later runResult) runResult {
+func (h reconcileResult) merge(later reconcileResult) reconcileResult {
 	if h.problem == "" {
 		h.reason, h.problem, h.shownInProgressing = later.reason, later.problem, later.shownInProgressing
 	}
@@ -69,7 +69,7 @@ func (h runResult) merge(later runResult) runResult {
 }
 
 // requeueWithin returns h with next limited to a time; 0 for no limit.
-func (h runResult) requeueWithin(limit time.Duration) runResult {
+func (h reconcileResult) requeueWithin(limit time.Duration) reconcileResult {
 	if limit > 0 && (h.next == 0 || limit < h.next) {
 		h.next = limit
 	}

@@ -23,19 +23,19 @@ func TestDeriveHosted(t *testing.T) {
 	available := metav1.Condition{Type: api.ConditionAvailable, Status: metav1.ConditionTrue, Reason: api.ReasonReplicasServe, Message: "2 of 2"}
 	shown := available
 	shown.LastTransitionTime = at(9)
-	failing := runResult{created: at(1)}.merge(serverFailure(errors.New("it is taken; delete it"))).merge(serverProblem(errors.New("a consequence")))
+	failing := reconcileResult{created: at(1)}.merge(serverFailure(errors.New("it is taken; delete it"))).merge(serverProblem(errors.New("a consequence")))
 	const failure = "couldn't ensure registry server - it is taken; delete it"
 	for _, tt := range []struct {
 		reason string
 		source *operatorsv1alpha1.CatalogSource
 		before operatorsv1alpha1.CatalogSourceStatus
-		h      runResult
+		h      reconcileResult
 		state  catalogs.State
 		want   operatorsv1alpha1.CatalogSourceStatus
 	}{
 		{reason: "nothing yet", source: shop()},
 		{
-			reason: "all well", source: shop(), h: runResult{created: at(1), conditions: []metav1.Condition{available}}, state: ready,
+			reason: "all well", source: shop(), h: reconcileResult{created: at(1), conditions: []metav1.Condition{available}}, state: ready,
 			want: operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected, Conditions: []metav1.Condition{shown}},
 		},
 		{
@@ -44,7 +44,7 @@ func TestDeriveHosted(t *testing.T) {
 			want:  operatorsv1alpha1.CatalogSourceStatus{Reason: "RegistryServerError", Message: failure, RegistryServiceStatus: service, GRPCConnectionState: connected},
 		},
 		{
-			reason: "content that cannot be read", source: shop(), h: runResult{created: at(1)},
+			reason: "content that cannot be read", source: shop(), h: reconcileResult{created: at(1)},
 			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", LastConnect: at(3).Time, Err: errors.New("broken")},
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason: "RegistryServerError", Message: "the catalog's content could not be read: broken", RegistryServiceStatus: service,
@@ -52,7 +52,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "pods that are ready and cannot be reached", source: shop(), h: runResult{created: at(1), conditions: []metav1.Condition{available}},
+			reason: "pods that are ready and cannot be reached", source: shop(), h: reconcileResult{created: at(1), conditions: []metav1.Condition{available}},
 			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", Err: errors.New("i/o timeout")},
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason: "RegistryServerError",
@@ -63,7 +63,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "nothing answers yet", source: shop(), h: runResult{created: at(1), starting: true},
+			reason: "nothing answers yet", source: shop(), h: reconcileResult{created: at(1), starting: true},
 			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", LastConnect: at(3).Time, Err: errors.New("refused")},
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				RegistryServiceStatus: service,
@@ -71,7 +71,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "nothing answers any more", source: shop(), h: runResult{created: at(1), starting: true},
+			reason: "nothing answers any more", source: shop(), h: reconcileResult{created: at(1), starting: true},
 			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", LastConnect: at(3).Time, Err: errors.New("refused"), Snapshot: &catalogs.Snapshot{}},
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason: "RegistryServerError", Message: "the catalog's content could not be read: refused; using the last known content",
@@ -80,21 +80,21 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "polled", source: polling("10m"), h: runResult{created: at(1), polled: at(7).Add(time.Millisecond)}, state: ready,
+			reason: "polled", source: polling("10m"), h: reconcileResult{created: at(1), polled: at(7).Add(time.Millisecond)}, state: ready,
 			want: operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected, LatestImageRegistryPoll: new(at(7))},
 		},
 		{
-			reason: "polled before", source: polling("10m"), h: runResult{created: at(1), polled: at(7).Time}, state: ready,
+			reason: "polled before", source: polling("10m"), h: reconcileResult{created: at(1), polled: at(7).Time}, state: ready,
 			before: operatorsv1alpha1.CatalogSourceStatus{LatestImageRegistryPoll: new(at(8))},
 			want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected, LatestImageRegistryPoll: new(at(8))},
 		},
 		{
-			reason: "polled by a clock that is ahead", source: polling("10m"), h: runResult{created: at(1), polled: at(7).Time}, state: ready,
+			reason: "polled by a clock that is ahead", source: polling("10m"), h: reconcileResult{created: at(1), polled: at(7).Time}, state: ready,
 			before: operatorsv1alpha1.CatalogSourceStatus{LatestImageRegistryPoll: new(at(60 * 24))},
 			want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected, LatestImageRegistryPoll: new(at(7))},
 		},
 		{
-			reason: "bad interval", source: polling("-1s"), h: runResult{created: at(1)}, state: ready,
+			reason: "bad interval", source: polling("-1s"), h: reconcileResult{created: at(1)}, state: ready,
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason:                "InvalidIntervalError",
 				Message:               `error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: "-1s" is not above zero`,
@@ -102,7 +102,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "number", source: shop(annotated(api.AnnotationReplicas, "many")), h: runResult{created: at(1)}, state: ready,
+			reason: "number", source: shop(annotated(api.AnnotationReplicas, "many")), h: reconcileResult{created: at(1)}, state: ready,
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason:                "SpecInvalidError",
 				Message:               `annotation chandlery.dev/replicas is "many", and the default is used instead; set it to a whole number from 1 to 32`,
@@ -110,7 +110,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "both", source: shop(func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Address = "here:1" }), h: runResult{created: at(1)}, state: ready,
+			reason: "both", source: shop(func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Address = "here:1" }), h: reconcileResult{created: at(1)}, state: ready,
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason:                "SpecInvalidError",
 				Message:               "spec.image and spec.address are both set; the image is run and the address here:1 is not used: remove one of them",
@@ -118,7 +118,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "ConfigMap and address", h: runResult{created: at(1)}, state: ready,
+			reason: "ConfigMap and address", h: reconcileResult{created: at(1)}, state: ready,
 			source: shop(func(s *operatorsv1alpha1.CatalogSource) {
 				s.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "internal", ConfigMap: "lamps", Address: "here:1"}
 			}),
@@ -130,18 +130,18 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "a Secret that is not used", source: shop(), h: runResult{created: at(1), ineffectiveSetting: "spec.secrets names nothing"}, state: ready,
+			reason: "a Secret that is not used", source: shop(), h: reconcileResult{created: at(1), ineffectiveSetting: "spec.secrets names nothing"}, state: ready,
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason: "SpecInvalidError", Message: "spec.secrets names nothing", RegistryServiceStatus: service, GRPCConnectionState: connected,
 			},
 		},
 		{
-			reason: "there never was anything to connect to", source: shop(), h: runResult{reason: "ConfigMapError", problem: "it does not exist"},
+			reason: "there never was anything to connect to", source: shop(), h: reconcileResult{reason: "ConfigMapError", problem: "it does not exist"},
 			state: catalogs.State{Address: address, Connectivity: "CONNECTING"},
 			want:  operatorsv1alpha1.CatalogSourceStatus{Reason: "ConfigMapError", Message: "it does not exist"},
 		},
 		{
-			reason: "a directory outside", h: runResult{created: at(1)}, state: ready,
+			reason: "a directory outside", h: reconcileResult{created: at(1)}, state: ready,
 			source: shop(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "../../../etc"}})),
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason:                "SpecInvalidError",
@@ -150,7 +150,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "a relative directory", h: runResult{created: at(1)}, state: ready,
+			reason: "a relative directory", h: reconcileResult{created: at(1)}, state: ready,
 			source: shop(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "configs"}})),
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason:                "SpecInvalidError",
@@ -159,7 +159,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "a usual directory", h: runResult{created: at(1)}, state: ready,
+			reason: "a usual directory", h: reconcileResult{created: at(1)}, state: ready,
 			source: shop(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/configs/"}})),
 			want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected},
 		},
@@ -184,7 +184,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "it was at an address before", source: shop(), h: runResult{created: at(1)}, state: catalogs.State{Address: "here:1"},
+			reason: "it was at an address before", source: shop(), h: reconcileResult{created: at(1)}, state: catalogs.State{Address: "here:1"},
 			before: operatorsv1alpha1.CatalogSourceStatus{
 				RegistryServiceStatus: &operatorsv1alpha1.RegistryServiceStatus{Protocol: "grpc", CreatedAt: at(0)},
 				GRPCConnectionState:   &operatorsv1alpha1.GRPCConnectionState{Address: "here:1", LastObservedState: "READY"},

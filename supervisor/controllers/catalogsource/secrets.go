@@ -23,7 +23,7 @@ const (
 type secretChecker struct {
 	reader  client.Reader
 	clock   clock.PassiveClock
-	results perCatalog[secretResult]
+	results catalogMap[secretResult]
 }
 
 type secretResult struct {

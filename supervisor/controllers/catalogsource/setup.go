@@ -104,7 +104,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache, images *digest.Resolver) (*Reconciler, error) {
+func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache, images *digest.Resolver) (*reconciler, error) {
 	discover, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a discovery client: %w", err)
@@ -119,13 +119,13 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache, images *dig
 		},
 		live: live, client: writer,
 	}
-	return &Reconciler{
+	return &reconciler{
 		reader: cached, client: writer, version: version,
-		runner: &runner{
+		hosted: &hostedReconciler{
 			observer:       &observer{reader: cached, objects: objects, live: live, catalogObjects: catalogObjects, version: version},
 			catalogObjects: catalogObjects, images: images, recorder: recorder, clock: o.Clock, config: &o.Config,
 			configMaps: &configMaps{cached: objects, live: live, client: writer, catalogObjects: catalogObjects, clock: o.Clock},
-			balancer:   &balancer{catalogObjects: catalogObjects, recorder: recorder, clock: o.Clock},
+			rebalancer: &rebalancer{catalogObjects: catalogObjects, recorder: recorder, clock: o.Clock},
 			secrets:    &secretChecker{reader: live, clock: o.Clock},
 		},
 		status:   &statusWriter{client: writer, store: o.Store, version: version, recorder: recorder, clock: o.Clock},

@@ -27,7 +27,7 @@ const protocol = "grpc"
 // running the catalog, and the state of the connection. followed is false if there is no connection
 // yet. Fields that derive does not set keep their values.
 func deriveStatus(
-	source *operatorsv1alpha1.CatalogSource, state catalogs.State, followed bool, h *runResult, now metav1.Time,
+	source *operatorsv1alpha1.CatalogSource, state catalogs.State, followed bool, h *reconcileResult, now metav1.Time,
 ) operatorsv1alpha1.CatalogSourceStatus {
 	status := *source.Status.DeepCopy()
 	status.Reason, status.Message = catalogs.SpecProblem(source)
@@ -64,7 +64,7 @@ func deriveStatus(
 }
 
 // hadNoService reports whether a hosted catalog has never had a Service to connect to.
-func hadNoService(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *runResult, shown *operatorsv1alpha1.GRPCConnectionState) bool {
+func hadNoService(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *reconcileResult, shown *operatorsv1alpha1.GRPCConnectionState) bool {
 	return catalogs.Hosted(source) && h.created.IsZero() && state.LastConnect.IsZero() && shown == nil
 }
 
@@ -84,7 +84,7 @@ func suspended(source *operatorsv1alpha1.CatalogSource) []metav1.Condition {
 
 // lastPoll returns when the registry was last queried; nil without polling. A shown time in the future
 // comes from another clock.
-func lastPoll(source *operatorsv1alpha1.CatalogSource, h *runResult, now metav1.Time) *metav1.Time {
+func lastPoll(source *operatorsv1alpha1.CatalogSource, h *reconcileResult, now metav1.Time) *metav1.Time {
 	shown := source.Status.LatestImageRegistryPoll
 	interval, _ := digest.PollInterval(source)
 	switch {
@@ -99,7 +99,7 @@ func lastPoll(source *operatorsv1alpha1.CatalogSource, h *runResult, now metav1.
 
 // registryService returns where the catalog is served. For a catalog at an address, it only has the
 // protocol and a creation time, which clients check.
-func registryService(source *operatorsv1alpha1.CatalogSource, h *runResult, now metav1.Time) *operatorsv1alpha1.RegistryServiceStatus {
+func registryService(source *operatorsv1alpha1.CatalogSource, h *reconcileResult, now metav1.Time) *operatorsv1alpha1.RegistryServiceStatus {
 	before := source.Status.RegistryServiceStatus
 	if !catalogs.Hosted(source) {
 		if before != nil && before.ServiceName == "" {
@@ -118,7 +118,7 @@ func registryService(source *operatorsv1alpha1.CatalogSource, h *runResult, now 
 
 // readProblem returns the reason and message for content that could not be read; empty if it could. While
 // replicas start, a missing answer is expected.
-func readProblem(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *runResult) (operatorsv1alpha1.ConditionReason, string) {
+func readProblem(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *reconcileResult) (operatorsv1alpha1.ConditionReason, string) {
 	if state.Err == nil || (h.starting && state.Snapshot == nil) {
 		return "", ""
 	}
@@ -130,7 +130,7 @@ func readProblem(source *operatorsv1alpha1.CatalogSource, state catalogs.State, 
 }
 
 // remedyOf returns the remedy for an unreachable catalog, unless the conditions contain it.
-func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *runResult) string {
+func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *reconcileResult) string {
 	switch {
 	case state.Connectivity != connectivity.TransientFailure.String():
 		return ""
@@ -145,7 +145,7 @@ func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *
 
 // ineffectiveSetting returns the reason and message for a setting without effect, while the catalog
 // works.
-func ineffectiveSetting(source *operatorsv1alpha1.CatalogSource, h *runResult) (operatorsv1alpha1.ConditionReason, string) {
+func ineffectiveSetting(source *operatorsv1alpha1.CatalogSource, h *reconcileResult) (operatorsv1alpha1.ConditionReason, string) {
 	if _, problem := digest.PollInterval(source); problem != "" {
 		return operatorsv1alpha1.CatalogSourceIntervalInvalidError, problem
 	}

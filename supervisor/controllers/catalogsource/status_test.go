@@ -109,12 +109,12 @@ func TestDerive(t *testing.T) {
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			source := &operatorsv1alpha1.CatalogSource{Spec: tt.spec, Status: tt.before}
-			got := deriveStatus(source, tt.state, tt.followed, &runResult{}, at(9))
+			got := deriveStatus(source, tt.state, tt.followed, &reconcileResult{}, at(9))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 			source.Status = got
-			if diff := cmp.Diff(got, deriveStatus(source, tt.state, tt.followed, &runResult{}, at(15))); diff != "" {
+			if diff := cmp.Diff(got, deriveStatus(source, tt.state, tt.followed, &reconcileResult{}, at(15))); diff != "" {
 				t.Errorf("nothing happened and the status changed:\n%s", diff)
 			}
 		})
