@@ -14,10 +14,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 )
 
-// inherited returns the current form of a Deployment that another lifecycle manager created for the
+// adoptedDeployment returns the current form of a Deployment that another lifecycle manager created for the
 // same version and settings. That Deployment works, and the form of this package would replace its
 // pods. It returns nil where the Deployment differs in more than its form.
-func inherited(csv *operatorsv1alpha1.ClusterServiceVersion, want, have *appsv1.Deployment) (*appsv1.Deployment, error) {
+func adoptedDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, want, have *appsv1.Deployment) (*appsv1.Deployment, error) {
 	hash := have.Labels[api.LabelDeploymentHash]
 	if hash == "" || hash == want.Labels[api.LabelDeploymentHash] || !ownership.Names(have.Labels, csv) {
 		return nil, nil //nolint:nilnil // nothing is inherited, which is no error

@@ -82,7 +82,7 @@ func TestInherited(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same, err := inherited(csv, wanted[0], have)
+			same, err := adoptedDeployment(csv, wanted[0], have)
 			if err != nil || (same != nil) != tt.stays {
 				t.Fatalf("stays %v, error %v; want %v", same != nil, err, tt.stays)
 			}

@@ -69,7 +69,7 @@ func (r deploymentReader) derive(ctx context.Context, csv *operatorsv1alpha1.Clu
 			continue
 		}
 		live[want.Name] = have
-		same, err := inherited(csv, want, have)
+		same, err := adoptedDeployment(csv, want, have)
 		if err != nil {
 			return nil, nil, err
 		}

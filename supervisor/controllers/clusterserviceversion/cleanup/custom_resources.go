@@ -167,7 +167,7 @@ type resourcePass struct {
 	cleanup *cleanup
 	cleaner resourceCleaner
 
-	bounds  bounds
+	policy  deletionPolicy
 	deleter resourceDeleter
 	// forbiddenIn are the namespaces in which the deleter lacks the right to delete objects of a kind.
 	forbiddenIn sets.Set[string]
@@ -193,7 +193,7 @@ func (r resourceCleaner) clean(ctx context.Context, c *cleanup) (stageResult, er
 	if err != nil {
 		return stageResult{}, err
 	}
-	if why := p.bounds.pending(); why != "" {
+	if why := p.policy.pending(); why != "" {
 		return stageResult{note: why + "; " + c.skipCommand()}, nil
 	}
 	notes := p.cleanOwned(ctx)
@@ -228,22 +228,22 @@ func (p *resourcePass) cleanOwned(ctx context.Context) (notes []string) {
 
 // newPass returns the pass over custom resources of a clean-up.
 func (r resourceCleaner) newPass(ctx context.Context, c *cleanup) (*resourcePass, error) {
-	b, err := r.observeBounds(ctx, c.csv.Namespace)
+	policy, err := r.observePolicy(ctx, c.csv.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.deleter(b)
+	d, err := r.deleter(policy)
 	if err != nil {
 		return nil, err
 	}
-	return &resourcePass{cleanup: c, cleaner: r, bounds: b, deleter: d}, nil
+	return &resourcePass{cleanup: c, cleaner: r, policy: policy, deleter: d}, nil
 }
 
 // cleanDefinition deletes the custom resources of a definition where that is allowed.
 func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	before := p.left
 	p.refused = ""
-	if t := p.bounds.scope(p.cleanup.csv, crd, p.cleanup.others); t.keepReason == "" && t.undecided == nil {
+	if t := p.policy.scope(p.cleanup.csv, crd, p.cleanup.others); t.keepReason == "" && t.undecided == nil {
 		// The cache may lack the recreation of the definition, or the removal of its record.
 		live := &apiextensionsv1.CustomResourceDefinition{}
 		if err := p.cleaner.live.Get(ctx, client.ObjectKeyFromObject(crd), live); err != nil {
@@ -255,7 +255,7 @@ func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1
 	if !ok {
 		return nil
 	}
-	t := p.bounds.scope(p.cleanup.csv, crd, p.cleanup.others)
+	t := p.policy.scope(p.cleanup.csv, crd, p.cleanup.others)
 	switch {
 	case t.keepReason != "":
 		p.left.kept = append(p.left.kept, crd.Name+" (because "+t.keepReason+")")

@@ -27,8 +27,8 @@ import (
 // CustomResourceDefinitions, and the OperatorGroup of the namespace. For a group that is deleted
 // before the version, the supervisor's last record of it on the version counts.
 
-// bounds limit the clean-up of custom resources in a namespace.
-type bounds struct {
+// deletionPolicy limits the clean-up of custom resources in a namespace.
+type deletionPolicy struct {
 	// group is the OperatorGroup of the namespace; nil unless there is exactly one.
 	group *operatorsv1.OperatorGroup
 	// deleted is true when the namespace has no OperatorGroup.
@@ -37,42 +37,42 @@ type bounds struct {
 	terminating bool
 }
 
-// observeBounds reads the bounds of a clean-up from the API server. Objects that are deleted because
+// observePolicy reads the policy of a clean-up from the API server. Objects that are deleted because
 // of a former state of a group are lost.
-func (r resourceCleaner) observeBounds(ctx context.Context, namespace string) (bounds, error) {
+func (r resourceCleaner) observePolicy(ctx context.Context, namespace string) (deletionPolicy, error) {
 	groups := &operatorsv1.OperatorGroupList{}
 	if err := r.live.List(ctx, groups, client.InNamespace(namespace)); err != nil {
-		return bounds{}, fmt.Errorf("listing OperatorGroups of namespace %s: %w", namespace, err)
+		return deletionPolicy{}, fmt.Errorf("listing OperatorGroups of namespace %s: %w", namespace, err)
 	}
 	if len(groups.Items) == 1 {
-		return bounds{group: &groups.Items[0]}, nil
+		return deletionPolicy{group: &groups.Items[0]}, nil
 	}
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := client.IgnoreNotFound(r.live.Get(ctx, client.ObjectKey{Name: namespace}, found)); err != nil {
-		return bounds{}, fmt.Errorf("getting Namespace %s: %w", namespace, err)
+		return deletionPolicy{}, fmt.Errorf("getting Namespace %s: %w", namespace, err)
 	}
-	return bounds{deleted: len(groups.Items) == 0, terminating: !found.DeletionTimestamp.IsZero()}, nil
+	return deletionPolicy{deleted: len(groups.Items) == 0, terminating: !found.DeletionTimestamp.IsZero()}, nil
 }
 
-// pending returns why the bounds are not known yet; empty when they are.
-func (b bounds) pending() string {
-	if b.group != nil && b.group.Status.LastUpdated == nil {
-		return fmt.Sprintf("the status of OperatorGroup %s does not list its namespaces yet", b.group.Name)
+// pending returns why the policy is not known yet; empty when it is.
+func (p deletionPolicy) pending() string {
+	if p.group != nil && p.group.Status.LastUpdated == nil {
+		return fmt.Sprintf("the status of OperatorGroup %s does not list its namespaces yet", p.group.Name)
 	}
 	return ""
 }
 
 // namespaces returns the namespaces in which custom resources may be deleted; the empty one stands
 // for all.
-func (b bounds) namespaces(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
+func (p deletionPolicy) namespaces(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	switch {
-	case b.group != nil:
-		return b.group.Status.Namespaces
-	case b.deleted && hadNoAccount(csv):
+	case p.group != nil:
+		return p.group.Status.Namespaces
+	case p.deleted && hadNoAccount(csv):
 		recorded, _ := targets(csv)
 		return recorded
-	case b.terminating:
+	case p.terminating:
 		return []string{csv.Namespace}
 	}
 	return nil
@@ -87,17 +87,17 @@ func hadNoAccount(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 
 // refusal returns why the custom resources of a definition stay although csv requests their removal;
 // empty when some may be deleted.
-func (b bounds) refusal(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition) string {
-	namespaces := b.namespaces(csv)
+func (p deletionPolicy) refusal(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition) string {
+	namespaces := p.namespaces(csv)
 	switch {
 	case crd.Spec.Group == operatorsv1alpha1.GroupName:
 		return "kinds of " + operatorsv1alpha1.GroupName + " are never cleaned up"
 	case !isInstalledAlongside(crd, client.ObjectKeyFromObject(csv)):
 		return "no install plan of this version created the definition"
-	case len(namespaces) == 0 && b.group == nil:
+	case len(namespaces) == 0 && p.group == nil:
 		return "the namespace does not have exactly one OperatorGroup, whose targets and account limit the clean-up"
 	case len(namespaces) == 0:
-		return "OperatorGroup " + b.group.Name + " targets no namespace"
+		return "OperatorGroup " + p.group.Name + " targets no namespace"
 	case crd.Spec.Scope == apiextensionsv1.ClusterScoped && !slices.Contains(namespaces, corev1.NamespaceAll):
 		return "the kind is cluster-scoped and the OperatorGroup does not target all namespaces"
 	}
@@ -113,11 +113,11 @@ func isInstalledAlongside(crd *apiextensionsv1.CustomResourceDefinition, version
 
 // scope returns the namespaces in which the clean-up of csv may delete the custom resources of a
 // definition.
-func (b bounds) scope(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition, others versions.List) scope {
-	if why := b.refusal(csv, crd); why != "" {
+func (p deletionPolicy) scope(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition, others versions.List) scope {
+	if why := p.refusal(csv, crd); why != "" {
 		return scope{keepReason: why}
 	}
-	return scopeOf(csv, crd.Name, others).within(b.namespaces(csv))
+	return scopeOf(csv, crd.Name, others).within(p.namespaces(csv))
 }
 
 // within returns the part of the scope that is in some namespaces; the empty one stands for all.
@@ -144,17 +144,17 @@ type resourceDeleter struct {
 	actingAs string
 }
 
-// deleter returns the deleter of custom resources within some bounds.
-func (r resourceCleaner) deleter(b bounds) (resourceDeleter, error) {
-	if b.group == nil || b.group.Spec.ServiceAccountName == "" {
+// deleter returns the deleter of custom resources that a policy allows.
+func (r resourceCleaner) deleter(p deletionPolicy) (resourceDeleter, error) {
+	if p.group == nil || p.group.Spec.ServiceAccountName == "" {
 		return resourceDeleter{client: r.client}, nil
 	}
-	account := types.NamespacedName{Namespace: b.group.Namespace, Name: b.group.Spec.ServiceAccountName}
+	account := types.NamespacedName{Namespace: p.group.Namespace, Name: p.group.Spec.ServiceAccountName}
 	c, err := r.accounts.As(account)
 	if err != nil {
 		return resourceDeleter{}, err //nolint:wrapcheck // it names the account
 	}
-	return resourceDeleter{client: c, actingAs: fmt.Sprintf("as ServiceAccount %s of OperatorGroup %s", account.Name, b.group.Name)}, nil
+	return resourceDeleter{client: c, actingAs: fmt.Sprintf("as ServiceAccount %s of OperatorGroup %s", account.Name, p.group.Name)}, nil
 }
 
 // right returns the right that the supervisor itself needs: to list, and to delete where it uses no

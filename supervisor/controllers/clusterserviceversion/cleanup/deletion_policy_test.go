@@ -33,8 +33,8 @@ func cupDefinition(scope apiextensionsv1.ResourceScope, names ...string) *apiext
 }
 
 // boundedBy returns the bounds of a group that targets namespaces.
-func boundedBy(namespaces ...string) bounds {
-	return bounds{group: &operatorsv1.OperatorGroup{
+func boundedBy(namespaces ...string) deletionPolicy {
+	return deletionPolicy{group: &operatorsv1.OperatorGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "own"},
 		Status:     operatorsv1.OperatorGroupStatus{Namespaces: namespaces, LastUpdated: &metav1.Time{Time: noon()}},
 	}}
@@ -60,7 +60,7 @@ func TestBoundsOfCleanUp(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		told   []string // the namespaces in the annotation of the version
-		bounds bounds
+		policy deletionPolicy
 		crd    *apiextensionsv1.CustomResourceDefinition
 		lists  []string
 		leaves string
@@ -80,14 +80,14 @@ func TestBoundsOfCleanUp(t *testing.T) {
 		"Widened":         {"or more than the version was told", []string{"a"}, boundedBy("a", "b"), mine, []string{"a"}, ""},
 		"Moved":           {"or others", []string{"a"}, boundedBy("b"), mine, nil, "the OperatorGroup no longer targets the namespaces of the version"},
 		"NoTargets":       {"a group may select none", []string{"a"}, boundedBy(), mine, nil, "OperatorGroup own targets no namespace"},
-		"NoGroup":         {"without a group neither targets nor account are known", []string{"a"}, bounds{}, mine, nil, unbounded},
+		"NoGroup":         {"without a group neither targets nor account are known", []string{"a"}, deletionPolicy{}, mine, nil, unbounded},
 		"Untold":          {"a version that was told nothing looks after nothing", nil, boundedBy("a"), mine, nil, "the namespaces of the version are unknown"},
-		"Terminating":     {"in a namespace that is deleted all objects are", []string{""}, bounds{terminating: true}, mine, []string{"a"}, ""},
-		"TerminatingWide": {"but none outside of it", []string{""}, bounds{terminating: true}, wide, nil, bounded},
+		"Terminating":     {"in a namespace that is deleted all objects are", []string{""}, deletionPolicy{terminating: true}, mine, []string{"a"}, ""},
+		"TerminatingWide": {"but none outside of it", []string{""}, deletionPolicy{terminating: true}, wide, nil, bounded},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := tc.bounds.scope(cupOwner("a", tc.told...), tc.crd, nil)
+			got := tc.policy.scope(cupOwner("a", tc.told...), tc.crd, nil)
 			if diff := cmp.Diff(tc.lists, got.lists(tc.crd.Spec.Scope)); diff != "" {
 				t.Errorf("%s\nlists(): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -156,7 +156,7 @@ func TestObserveBounds(t *testing.T) {
 					return c.Get(ctx, key, o, opts...)
 				},
 			}).Build()
-			got, err := (resourceCleaner{live: live}).observeBounds(t.Context(), "a")
+			got, err := (resourceCleaner{live: live}).observePolicy(t.Context(), "a")
 			if tc.err != "" {
 				if err == nil || err.Error() != tc.err {
 					t.Errorf("error %v, want %s", err, tc.err)
@@ -178,13 +178,13 @@ func TestObserveBounds(t *testing.T) {
 // TestBoundsOfADeletedGroup has a version with a record of the group that was deleted before it.
 func TestBoundsOfADeletedGroup(t *testing.T) {
 	const unbounded = "the namespace does not have exactly one OperatorGroup, whose targets and account limit the clean-up"
-	deleted := bounds{deleted: true}
-	terminating := bounds{deleted: true, terminating: true}
+	deleted := deletionPolicy{deleted: true}
+	terminating := deletionPolicy{deleted: true, terminating: true}
 	cases := map[string]struct {
 		reason  string
 		account *string // the record; nil for none
 		told    []string
-		bounds  bounds
+		policy  deletionPolicy
 		scope   apiextensionsv1.ResourceScope
 		lists   []string
 		leaves  string
@@ -197,7 +197,7 @@ func TestBoundsOfADeletedGroup(t *testing.T) {
 		"Account":      {"the account bounded the clean-up and is not known to exist", new("cook"), []string{""}, deleted, apiextensionsv1.NamespaceScoped, nil, unbounded},
 		"LeavingCook":  {"objects of the namespace are deleted in any case", new("cook"), []string{""}, terminating, apiextensionsv1.NamespaceScoped, []string{"a"}, ""},
 		"Unrecorded":   {"a version that no group was recorded on claims what it likes", nil, []string{""}, deleted, apiextensionsv1.NamespaceScoped, nil, unbounded},
-		"SeveralExist": {"the record is of a time with one group", new(""), []string{""}, bounds{}, apiextensionsv1.NamespaceScoped, nil, unbounded},
+		"SeveralExist": {"the record is of a time with one group", new(""), []string{""}, deletionPolicy{}, apiextensionsv1.NamespaceScoped, nil, unbounded},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestBoundsOfADeletedGroup(t *testing.T) {
 			if tc.account != nil {
 				csv.Annotations["chandlery.dev/operator-group-account"] = *tc.account
 			}
-			got := tc.bounds.scope(csv, cupDefinition(tc.scope, "a/kettle.v1"), nil)
+			got := tc.policy.scope(csv, cupDefinition(tc.scope, "a/kettle.v1"), nil)
 			if diff := cmp.Diff(tc.lists, got.lists(tc.scope)); diff != "" {
 				t.Errorf("%s\nlists(): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -225,7 +225,7 @@ func TestBoundsArePendingUntilTheGroupHasTargets(t *testing.T) {
 	if got, want := b.pending(), "the status of OperatorGroup own does not list its namespaces yet"; got != want {
 		t.Errorf("pending() = %q, want %q", got, want)
 	}
-	if got := (bounds{}).pending(); got != "" {
+	if got := (deletionPolicy{}).pending(); got != "" {
 		t.Errorf("pending() = %q without a group", got)
 	}
 }
@@ -255,17 +255,17 @@ func TestDeletesWithTheRightsOf(t *testing.T) {
 	limited.group.Spec.ServiceAccountName = "cook"
 	wrong.group.Spec.ServiceAccountName = "waiter"
 	for name, tc := range map[string]struct {
-		bounds bounds
+		policy deletionPolicy
 		want   resourceDeleter
 		err    string
 	}{
-		"NoGroup":    {bounds{}, resourceDeleter{client: own}, ""},
+		"NoGroup":    {deletionPolicy{}, resourceDeleter{client: own}, ""},
 		"NoAccount":  {boundedBy("a"), resourceDeleter{client: own}, ""},
 		"Account":    {limited, resourceDeleter{accounts, "as ServiceAccount cook of OperatorGroup own"}, ""},
 		"Unreadable": {wrong, resourceDeleter{}, "making a client for ServiceAccount a/waiter: no client for system:serviceaccount:a:waiter"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := r.deleter(tc.bounds)
+			got, err := r.deleter(tc.policy)
 			if got != tc.want || (err == nil) != (tc.err == "") || err != nil && err.Error() != tc.err {
 				t.Errorf("deletes %q, error %v; want %q, %q", got.actingAs, err, tc.want.actingAs, tc.err)
 			}
