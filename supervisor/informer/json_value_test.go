@@ -131,7 +131,7 @@ func BenchmarkReduceJSON(b *testing.B) {
 		}
 	})
 	b.Run("reduce", func(b *testing.B) {
-		r, err := newFrameReducer()
+		r, err := newReplyReducer()
 		if err != nil {
 			b.Fatal(err)
 		}

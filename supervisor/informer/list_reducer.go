@@ -75,7 +75,7 @@ func (l *reducedList) Read(p []byte) (int, error) {
 }
 
 // reduceList reduces the list in the body of a reply.
-func (r *frameReducer) reduceList(resp *http.Response, media string, kind schema.GroupKind) {
+func (r *replyReducer) reduceList(resp *http.Response, media string, kind schema.GroupKind) {
 	switch media {
 	case runtime.ContentTypeProtobuf:
 		resp.Body = &reducedList{ReadCloser: resp.Body, kind: kind, reduce: r.listProtobuf}
@@ -89,7 +89,7 @@ func (r *frameReducer) reduceList(resp *http.Response, media string, kind schema
 }
 
 // reduceItem reduces an object of a list if it is large.
-func (r *frameReducer) reduceItem(item []byte, serializer runtime.Serializer, kind schema.GroupKind, cut bool) []byte {
+func (r *replyReducer) reduceItem(item []byte, serializer runtime.Serializer, kind schema.GroupKind, cut bool) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	event := metav1.WatchEvent{Object: runtime.RawExtension{Raw: item}}
@@ -101,7 +101,7 @@ func (r *frameReducer) reduceItem(item []byte, serializer runtime.Serializer, ki
 
 // listJSON reads a list in JSON and returns it reduced. The items of a list of custom resources state their kind;
 // others are not reduced.
-func (r *frameReducer) listJSON(from *bufio.Reader, kind schema.GroupKind) ([]byte, error) {
+func (r *replyReducer) listJSON(from *bufio.Reader, kind schema.GroupKind) ([]byte, error) {
 	decoder := json.NewDecoder(from)
 	if err := expect(decoder, json.Delim('{')); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (r *frameReducer) listJSON(from *bufio.Reader, kind schema.GroupKind) ([]by
 }
 
 // memberJSON appends the value of a key of a list.
-func (r *frameReducer) memberJSON(decoder *json.Decoder, key string, list []byte, kind schema.GroupKind) ([]byte, error) {
+func (r *replyReducer) memberJSON(decoder *json.Decoder, key string, list []byte, kind schema.GroupKind) ([]byte, error) {
 	var value json.RawMessage
 	if key != "items" {
 		err := decoder.Decode(&value)
@@ -181,7 +181,7 @@ const (
 var errNoList = errors.New("the response is not a list in protobuf")
 
 // listProtobuf reads a list in protobuf and returns it reduced.
-func (r *frameReducer) listProtobuf(from *bufio.Reader, kind schema.GroupKind) ([]byte, error) {
+func (r *replyReducer) listProtobuf(from *bufio.Reader, kind schema.GroupKind) ([]byte, error) {
 	list := make([]byte, len(magic))
 	if _, err := io.ReadFull(from, list); err != nil || !bytes.Equal(list, magic) {
 		return nil, errors.Join(errNoList, err)
@@ -215,7 +215,7 @@ func (r *frameReducer) listProtobuf(from *bufio.Reader, kind schema.GroupKind) (
 }
 
 // itemsProtobuf reads the fields of a list, whose items have a type, and returns them reduced.
-func (r *frameReducer) itemsProtobuf(from *bufio.Reader, kind schema.GroupKind, about runtime.TypeMeta) ([]byte, error) {
+func (r *replyReducer) itemsProtobuf(from *bufio.Reader, kind schema.GroupKind, about runtime.TypeMeta) ([]byte, error) {
 	var list []byte
 	for {
 		number, size, err := nextField(from)
@@ -239,7 +239,7 @@ func (r *frameReducer) itemsProtobuf(from *bufio.Reader, kind schema.GroupKind, 
 }
 
 // itemProtobuf reduces an item of a list, which has no type of its own.
-func (r *frameReducer) itemProtobuf(item []byte, kind schema.GroupKind, about runtime.TypeMeta) ([]byte, error) {
+func (r *replyReducer) itemProtobuf(item []byte, kind schema.GroupKind, about runtime.TypeMeta) ([]byte, error) {
 	typed, err := (&runtime.Unknown{TypeMeta: about, Raw: item}).Marshal()
 	if err != nil {
 		return nil, fmt.Errorf("encoding an item: %w", err)

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// heapSize returns the memory of a value with all that it refers to, in bytes, rounded up as Go allocates.
+// memorySize returns the memory of a value with all that it refers to, in bytes, rounded up as Go allocates.
 // Beyond most, it may return less than the actual size, but more than most.
 //
 // The size of an object's encoding is no measure: an empty element of a list takes two bytes in protobuf, and a
 // whole struct in memory.
-func heapSize[T any](value *T, most int) int {
+func memorySize[T any](value *T, most int) int {
 	v := reflect.ValueOf(value).Elem()
 	return sizeOfType(v.Type()) + referenced(v, most)
 }

@@ -73,7 +73,7 @@ func isManagerKey(key string) bool {
 // boundMap returns a map that takes at most a number of bytes, and whether entries are missing. Keys of
 // lifecycle managers come first, component labels next.
 func boundMap(m map[string]string, budget int) (bounded map[string]string, cut bool) {
-	if len(m) == 0 || heapSize(&m, budget) <= budget {
+	if len(m) == 0 || memorySize(&m, budget) <= budget {
 		return m, false
 	}
 	// A map with more than a few entries takes at most this for an entry. It is the size of two strings in a table
@@ -111,12 +111,12 @@ func rankOf(key string) int {
 // boundList returns items of a list that take at most a number of bytes, those that matter first, and whether
 // items are missing.
 func boundList[T any](list []T, budget int, matters func(T) bool) (bounded []T, cut bool) {
-	if len(list) == 0 || heapSize(&list, budget) <= budget {
+	if len(list) == 0 || memorySize(&list, budget) <= budget {
 		return list, false
 	}
 	for _, wanted := range []bool{true, false} {
 		for i := range list {
-			if need := heapSize(&list[i], budget); need <= budget && matters(list[i]) == wanted {
+			if need := memorySize(&list[i], budget); need <= budget && matters(list[i]) == wanted {
 				bounded = append(bounded, list[i])
 				budget -= need
 			}

@@ -147,7 +147,7 @@ func boundCatalogObject(o any) (cut bool) {
 
 // clearIfLarge clears a part of an object that takes more memory than its maximum, and reports whether it did.
 func clearIfLarge[T any](part *T, most int) (cut bool) {
-	if heapSize(part, most) <= most {
+	if memorySize(part, most) <= most {
 		return false
 	}
 	*part = *new(T)
@@ -157,7 +157,7 @@ func clearIfLarge[T any](part *T, most int) (cut bool) {
 // boundDeployment leaves the Deployments of versions and catalogs unchanged, unless they are too large. Of
 // others it keeps the fields by which another lifecycle manager is recognized.
 func boundDeployment(d *appsv1.Deployment) (cut bool) {
-	if namesOwner(d) && heapSize(&d.Spec, maxDeployment)+heapSize(&d.Status, maxDeployment) <= maxDeployment {
+	if namesOwner(d) && memorySize(&d.Spec, maxDeployment)+memorySize(&d.Status, maxDeployment) <= maxDeployment {
 		return false
 	}
 	competing.Reduce(d)
@@ -255,7 +255,7 @@ func boundSubscription(sub *operatorsv1alpha1.Subscription) (cut bool) {
 		clipped, long := clip(*text, maxName)
 		*text, cut = clipped, cut || long
 	}
-	if spec.Config != nil && heapSize(spec.Config, maxConfig) > maxConfig {
+	if spec.Config != nil && memorySize(spec.Config, maxConfig) > maxConfig {
 		spec.Config, cut = nil, true
 	}
 	return cut
@@ -283,7 +283,7 @@ func boundUnstructured(u *unstructured.Unstructured) (cut bool) {
 			content[key] = value
 		}
 	}
-	if heapSize(&content, maxPart) <= maxPart {
+	if memorySize(&content, maxPart) <= maxPart {
 		return false
 	}
 	u.Object = map[string]any{"apiVersion": u.Object["apiVersion"], "kind": u.Object["kind"], "metadata": u.Object["metadata"]}

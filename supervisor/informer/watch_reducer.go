@@ -43,7 +43,7 @@ const (
 // The decoder of each watch keeps a buffer as large as its largest event, until the watch ends. Here one buffer
 // serves all watches in protobuf, and watches in JSON keep none. One large event at a time is decoded whole.
 func ReduceReplies(cfg *rest.Config) error {
-	r, err := newFrameReducer()
+	r, err := newReplyReducer()
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func ReduceReplies(cfg *rest.Config) error {
 	return nil
 }
 
-func newFrameReducer() (*frameReducer, error) {
+func newReplyReducer() (*replyReducer, error) {
 	known, err := scheme.New()
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what it builds
@@ -59,7 +59,7 @@ func newFrameReducer() (*frameReducer, error) {
 	if err := metav1.AddMetaToScheme(known); err != nil {
 		return nil, fmt.Errorf("building the scheme of watched objects: %w", err)
 	}
-	return &frameReducer{
+	return &replyReducer{
 		protobuf: protobuf.NewSerializer(known, known),
 		json:     serializerjson.NewSerializerWithOptions(serializerjson.DefaultMetaFactory, known, known, serializerjson.SerializerOptions{}),
 	}, nil
@@ -68,7 +68,7 @@ func newFrameReducer() (*frameReducer, error) {
 // reducingTransport reduces the replies to watches and lists.
 type reducingTransport struct {
 	next    http.RoundTripper
-	reducer *frameReducer
+	reducer *replyReducer
 }
 
 // WrappedRoundTripper returns the transport that sends requests.
@@ -110,8 +110,8 @@ func kindAt(path string) (kind schema.GroupKind, created bool) {
 	return schema.GroupKind{}, false
 }
 
-// frameReducer reduces events of watches.
-type frameReducer struct {
+// replyReducer reduces events of watches.
+type replyReducer struct {
 	protobuf, json runtime.Serializer
 
 	// mu is held while an event is read and reduced.
@@ -120,17 +120,17 @@ type frameReducer struct {
 }
 
 // reduceWatch reduces the events in the body of a reply.
-func (r *frameReducer) reduceWatch(resp *http.Response, media string, kind schema.GroupKind) {
+func (r *replyReducer) reduceWatch(resp *http.Response, media string, kind schema.GroupKind) {
 	switch media {
 	case runtime.ContentTypeProtobuf:
-		resp.Body = &protobufFrames{ReadCloser: resp.Body, kind: kind, reducer: r}
+		resp.Body = &protobufEvents{ReadCloser: resp.Body, kind: kind, reducer: r}
 	case runtime.ContentTypeJSON:
-		resp.Body = &jsonFrames{ReadCloser: resp.Body, kind: kind, reducer: r, reader: bufio.NewReaderSize(resp.Body, maxFrame)}
+		resp.Body = &jsonEvents{ReadCloser: resp.Body, kind: kind, reducer: r, reader: bufio.NewReaderSize(resp.Body, maxFrame)}
 	}
 }
 
 // readProtobuf reads an event of a size and returns it reduced, with its size as prefix.
-func (r *frameReducer) readProtobuf(from io.Reader, size int, kind schema.GroupKind) ([]byte, error) {
+func (r *replyReducer) readProtobuf(from io.Reader, size int, kind schema.GroupKind) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if cap(r.buffer) < size {
@@ -155,7 +155,7 @@ func (r *frameReducer) readProtobuf(from io.Reader, size int, kind schema.GroupK
 }
 
 // reduceJSON returns an event reduced, or unchanged if it cannot be reduced.
-func (r *frameReducer) reduceJSON(frame []byte, kind schema.GroupKind) []byte {
+func (r *replyReducer) reduceJSON(frame []byte, kind schema.GroupKind) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	short, cut := cutConfig(frame, "object", "spec", "config")
@@ -173,7 +173,7 @@ func (r *frameReducer) reduceJSON(frame []byte, kind schema.GroupKind) []byte {
 // reduce reduces the object of an event, and reports whether that was possible. It does not reduce objects of
 // unknown kinds, nor messages of the API server about the watch. An object from which a part was cut before
 // bears AnnotationTrimmed.
-func (r *frameReducer) reduce(event *metav1.WatchEvent, serializer runtime.Serializer, kind schema.GroupKind, cut bool) bool {
+func (r *replyReducer) reduce(event *metav1.WatchEvent, serializer runtime.Serializer, kind schema.GroupKind, cut bool) bool {
 	object, gvk, err := serializer.Decode(event.Object.Raw, nil, nil)
 	if err != nil {
 		return false
@@ -199,19 +199,19 @@ func (r *frameReducer) reduce(event *metav1.WatchEvent, serializer runtime.Seria
 	return true
 }
 
-// protobufFrames are the events of a watch in protobuf, each prefixed with its size.
-type protobufFrames struct {
+// protobufEvents are the events of a watch in protobuf, each prefixed with its size.
+type protobufEvents struct {
 	io.ReadCloser
 
 	kind    schema.GroupKind
-	reducer *frameReducer
+	reducer *replyReducer
 	// ready is read next, and then the remaining bytes of an event that is not reduced.
 	ready   []byte
 	passing int
 }
 
 // Read reads events.
-func (f *protobufFrames) Read(p []byte) (int, error) {
+func (f *protobufEvents) Read(p []byte) (int, error) {
 	if len(f.ready) == 0 && f.passing == 0 {
 		if err := f.next(); err != nil {
 			return 0, err
@@ -226,7 +226,7 @@ func (f *protobufFrames) Read(p []byte) (int, error) {
 }
 
 // next starts with the next event.
-func (f *protobufFrames) next() error {
+func (f *protobufEvents) next() error {
 	head := make([]byte, headSize)
 	if _, err := io.ReadFull(f.ReadCloser, head); err != nil {
 		return err //nolint:wrapcheck // client-go looks at it
@@ -241,18 +241,18 @@ func (f *protobufFrames) next() error {
 	return err
 }
 
-// jsonFrames are the events of a watch in JSON.
-type jsonFrames struct {
+// jsonEvents are the events of a watch in JSON.
+type jsonEvents struct {
 	io.ReadCloser
 
 	kind    schema.GroupKind
-	reducer *frameReducer
+	reducer *replyReducer
 	reader  *bufio.Reader // of the watch
 	ready   []byte
 }
 
 // Read reads events.
-func (f *jsonFrames) Read(p []byte) (int, error) {
+func (f *jsonEvents) Read(p []byte) (int, error) {
 	if len(f.ready) == 0 {
 		if err := f.next(); err != nil {
 			return 0, err
@@ -262,7 +262,7 @@ func (f *jsonFrames) Read(p []byte) (int, error) {
 }
 
 // next reads the next event.
-func (f *jsonFrames) next() error {
+func (f *jsonEvents) next() error {
 	frame, err := readValue(f.reader)
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ func catalogRemedy(catalogs map[CatalogKey]Catalog) string {
 // packageNotFound returns the error for a Subscription whose package the catalog does not have.
 func packageNotFound(sub *Subscription, packages []*content.Package) error {
 	return unsatisfiable(sub, api.ReasonPackageNotFound,
-		fmt.Sprintf("the catalog has %d packages; check spec.name%s", len(packages), similar(sub.Package, packages)),
+		fmt.Sprintf("the catalog has %d packages; check spec.name%s", len(packages), similarNames(sub.Package, packages)),
 		"no operators found in package %s in the catalog referenced by subscription %s", sub.Package, sub.Name)
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
-// similar returns the names of packages that resemble a requested name, the nearest first, to help with typing
+// similarNames returns the names of packages that resemble a requested name, the nearest first, to help with typing
 // errors.
-func similar(name string, packages []*content.Package) string {
+func similarNames(name string, packages []*content.Package) string {
 	const most = 5
 	if name == "" {
 		return ""
