@@ -17,13 +17,13 @@ var connectivityReady = connectivity.Ready.String()
 // content changes, or seems to change, all the time.
 const readPause = time.Second
 
-// source is one catalog that the store follows.
-type source struct {
+// reflector keeps the snapshot of one catalog up to date.
+type reflector struct {
 	key     types.NamespacedName
 	address string
 	hosted  bool
 	set     *replicas.Set
-	ctx     context.Context //nolint:containedctx // the lifetime of the source
+	ctx     context.Context //nolint:containedctx // the lifetime of the reflector
 	cancel  context.CancelFunc
 	store   *Store
 	tracker *tracker
@@ -36,7 +36,7 @@ type source struct {
 // run watches the replicas and starts sessions while a replica serves. It continues to watch
 // during a session, which lasts as long as a replica with the extension API serves. It returns when
 // ctx ends.
-func (s *source) run(ctx context.Context) {
+func (s *reflector) run(ctx context.Context) {
 	logger := log.FromContext(ctx).WithName("catalogs").WithValues("catalogSource", s.key.String(), "address", s.address)
 	ctx = log.IntoContext(ctx, logger)
 	defer s.end()
@@ -72,7 +72,7 @@ func (s *source) run(ctx context.Context) {
 }
 
 // end closes the connections.
-func (s *source) end() {
+func (s *reflector) end() {
 	s.set.Close()
 	if s.store.find(s.key) == nil {
 		deleteMetrics(s.key)
@@ -81,11 +81,11 @@ func (s *source) end() {
 }
 
 // runSession reads the content from a replica. With the extension API, it also watches the replica.
-func (s *source) runSession(ctx context.Context, epoch int) sessionResult {
+func (s *reflector) runSession(ctx context.Context, epoch int) sessionResult {
 	begin := s.store.clock.Now()
 	var last *session
 	err := s.set.Do(ctx, func(ctx context.Context, conn replicas.Conn) error {
-		last = &session{source: s, conn: conn, epoch: epoch}
+		last = &session{reflector: s, conn: conn, epoch: epoch}
 		return last.run(ctx)
 	})
 	switch {
@@ -104,7 +104,7 @@ func (s *source) runSession(ctx context.Context, epoch int) sessionResult {
 
 // observe records the state of the replicas and publishes changes. It always publishes if always is
 // set.
-func (s *source) observe(ctx context.Context, summary replicas.Summary, always bool) {
+func (s *reflector) observe(ctx context.Context, summary replicas.Summary, always bool) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -123,7 +123,7 @@ func (s *source) observe(ctx context.Context, summary replicas.Summary, always b
 }
 
 // timeOut reports that no replica has answered yet. It returns true while the content is being read.
-func (s *source) timeOut(ctx context.Context) (reading bool) {
+func (s *reflector) timeOut(ctx context.Context) (reading bool) {
 	failed, reading := s.tracker.timeOut()
 	if failed {
 		log.FromContext(ctx).Info("No replica answers yet")
@@ -133,7 +133,7 @@ func (s *source) timeOut(ctx context.Context) (reading bool) {
 }
 
 // fetch reads content, unless another catalog of the namespace has read it already.
-func (s *source) fetch(ctx context.Context, announced string, read func(ctx context.Context) (*Snapshot, error)) (*Snapshot, error) {
+func (s *reflector) fetch(ctx context.Context, announced string, read func(ctx context.Context) (*Snapshot, error)) (*Snapshot, error) {
 	s.throttle(ctx)
 	release := s.store.readers.acquire(ctx)
 	defer release()
@@ -151,7 +151,7 @@ func (s *source) fetch(ctx context.Context, announced string, read func(ctx cont
 }
 
 // throttle waits until readPause has passed since the last reading.
-func (s *source) throttle(ctx context.Context) {
+func (s *reflector) throttle(ctx context.Context) {
 	timer := time.NewTimer(readPause - s.store.clock.Since(s.lastRead))
 	defer timer.Stop()
 	select {
@@ -163,7 +163,7 @@ func (s *source) throttle(ctx context.Context) {
 
 // record records the content of a server: a snapshot, an error, or neither if the content is
 // ignored.
-func (s *source) record(ctx context.Context, from server, announced string, next *Snapshot, err error) {
+func (s *reflector) record(ctx context.Context, from server, announced string, next *Snapshot, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -182,7 +182,7 @@ func (s *source) record(ctx context.Context, from server, announced string, next
 }
 
 // fail records the error of a session that reached no replica.
-func (s *source) fail(ctx context.Context, err error) {
+func (s *reflector) fail(ctx context.Context, err error) {
 	changed, transient := s.tracker.failed(err)
 	switch {
 	case ctx.Err() != nil:

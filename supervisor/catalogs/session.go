@@ -19,8 +19,8 @@ import (
 // the replica until it ends and receives every change at once. Without it, a session makes one
 // request.
 type session struct {
-	source *source
-	conn   replicas.Conn
+	reflector *reflector
+	conn      replicas.Conn
 	// epoch distinguishes connections to the same replica.
 	epoch int
 	// hasAnnounced is true once the replica has announced its content. watchEnded is true if the watch failed
@@ -49,12 +49,12 @@ func (s *session) server() server {
 func (s *session) run(ctx context.Context) error { return storable(s.watchOrQuery(ctx)) }
 
 func (s *session) watchOrQuery(ctx context.Context) error {
-	if !s.source.tracker.lacksExtension(s.server()) {
+	if !s.reflector.tracker.lacksExtension(s.server()) {
 		err := s.watch(ctx)
 		if status.Code(err) != codes.Unimplemented {
 			return err
 		}
-		s.source.tracker.setLacksExtension(s.server())
+		s.reflector.tracker.setLacksExtension(s.server())
 		s.hasAnnounced, s.watchEnded = false, false
 	}
 	return s.query(ctx)
@@ -66,7 +66,7 @@ func (s *session) watch(ctx context.Context) error {
 	client := registryv1.NewRegistryServiceClient(s.conn)
 	messages, stop := listen(ctx, client)
 	defer stop()
-	timer := time.NewTimer(s.source.store.settings.probe)
+	timer := time.NewTimer(s.reflector.store.settings.probe)
 	defer timer.Stop()
 	for {
 		var err error
@@ -80,7 +80,7 @@ func (s *session) watch(ctx context.Context) error {
 			}
 			s.hasAnnounced = true
 			err = s.announced(ctx, m.answer)
-		case <-s.source.checks:
+		case <-s.reflector.checks:
 			err = s.check(ctx, client)
 		case <-timer.C:
 			err = s.check(ctx, client)
@@ -88,7 +88,7 @@ func (s *session) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		timer.Reset(s.source.store.settings.refresh)
+		timer.Reset(s.reflector.store.settings.refresh)
 	}
 }
 
@@ -132,7 +132,7 @@ func listen(ctx context.Context, client registryv1.RegistryServiceClient) (messa
 func (s *session) announced(ctx context.Context, answer *registryv1.WatchResponse) error {
 	s.empty = answer.GetContent().GetDigest() == ""
 	if s.empty {
-		s.source.record(ctx, s.server(), "", nil, storable(emptyError(answer.GetFailure())))
+		s.reflector.record(ctx, s.server(), "", nil, storable(emptyError(answer.GetFailure())))
 		return nil
 	}
 	return s.handleDigest(ctx, answer.GetContent().GetDigest())
@@ -187,7 +187,7 @@ func (s *session) check(ctx context.Context, client registryv1.RegistryServiceCl
 	if !s.hasAnnounced {
 		return status.Error(codes.DeadlineExceeded, "failed to list bundles: the server does not say which content it serves")
 	}
-	asking, cancel := context.WithTimeout(ctx, s.source.store.settings.probe)
+	asking, cancel := context.WithTimeout(ctx, s.reflector.store.settings.probe)
 	defer cancel()
 	info, err := client.GetInfo(asking, &registryv1.GetInfoRequest{})
 	switch {
@@ -204,14 +204,14 @@ func (s *session) check(ctx context.Context, client registryv1.RegistryServiceCl
 func (s *session) handleDigest(ctx context.Context, announced string) error {
 	client := registryv1.NewRegistryServiceClient(s.conn)
 	return s.setContent(ctx, announced, func(ctx context.Context) (*Snapshot, error) {
-		return fetchPages(ctx, client, s.source.store.settings.limit)
+		return fetchPages(ctx, client, s.reflector.store.settings.limit)
 	})
 }
 
 // query reads the digest from a replica without the extension API. The request also serves as a
 // probe.
 func (s *session) query(ctx context.Context) error {
-	src, client := s.source, api.NewRegistryClient(s.conn)
+	src, client := s.reflector, api.NewRegistryClient(s.conn)
 	announced, err := announcedDigest(ctx, client, src.store.settings.probe)
 	if err != nil && (src.tracker.current().Snapshot != nil || status.Code(err) == codes.DeadlineExceeded) {
 		return err
@@ -222,7 +222,7 @@ func (s *session) query(ctx context.Context) error {
 // setContent makes the replica's content the content of the catalog. It reads the content if it is, or
 // may be, new.
 func (s *session) setContent(ctx context.Context, announced string, read func(ctx context.Context) (*Snapshot, error)) error {
-	src := s.source
+	src := s.reflector
 	next, action := src.tracker.decide(s.server(), announced)
 	var err error
 	switch action {

@@ -61,10 +61,10 @@ type Store struct {
 	readers   readLimiter
 	publisher publisher
 
-	mu      sync.Mutex
-	network *replicas.Network // created for the first hosted catalog
-	sources map[types.NamespacedName]*source
-	running sync.WaitGroup
+	mu         sync.Mutex
+	network    *replicas.Network // created for the first hosted catalog
+	reflectors map[types.NamespacedName]*reflector
+	running    sync.WaitGroup
 }
 
 // settings are the intervals and the limit of a Store. Tests change them.
@@ -87,7 +87,7 @@ type settings struct {
 // checks for changes at every refresh interval and after each connect.
 func NewStore(ctx context.Context, refresh time.Duration, clk clock.PassiveClock) *Store {
 	return &Store{
-		ctx: ctx, clock: clk, pool: newSnapshotPool(), readers: make(readLimiter, maxReaders), sources: map[types.NamespacedName]*source{},
+		ctx: ctx, clock: clk, pool: newSnapshotPool(), readers: make(readLimiter, maxReaders), reflectors: map[types.NamespacedName]*reflector{},
 		settings: settings{
 			refresh: refresh, probe: probeTimeout, reread: rereadInterval, settle: settleTime, answer: answerTimeout, limit: maxBytes,
 		},
@@ -137,7 +137,7 @@ func (s *Store) Start(ctx context.Context) error {
 	case <-s.ctx.Done():
 	}
 	s.mu.Lock()
-	followed := maps.Clone(s.sources)
+	followed := maps.Clone(s.reflectors)
 	s.mu.Unlock()
 	for key := range followed {
 		s.Remove(key)
@@ -188,12 +188,12 @@ func (s *Store) replace(key types.NamespacedName, address string, hosted bool, e
 	return nil
 }
 
-// put creates or updates the source of a key. It reports whether the new source replaces another
+// put creates or updates the reflector of a key. It reports whether the new reflector replaces another
 // one.
 func (s *Store) put(key types.NamespacedName, address string, hosted bool, endpoints []replicas.Endpoint) (replaced bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := s.sources[key]
+	old := s.reflectors[key]
 	if old != nil && old.address == address && old.hosted == hosted {
 		old.set.Update(endpoints)
 		return false, nil
@@ -202,16 +202,16 @@ func (s *Store) put(key types.NamespacedName, address string, hosted bool, endpo
 	if err != nil {
 		return false, err
 	}
-	s.sources[key] = now
+	s.reflectors[key] = now
 	now.set.Update(endpoints)
 	_, _ = now.tracker.connected(now.set.Summary()) // the caller publishes it
 	s.running.Go(func() { now.run(now.ctx) })
 	return old != nil, nil
 }
 
-// start creates a source that inherits the snapshot of old, if there is one. The caller holds the
+// start creates a reflector that inherits the snapshot of old, if there is one. The caller holds the
 // lock.
-func (s *Store) start(old *source, key types.NamespacedName, address string, hosted bool) (*source, error) {
+func (s *Store) start(old *reflector, key types.NamespacedName, address string, hosted bool) (*reflector, error) {
 	options := replicas.Options{Clock: s.clock, Proxies: s.Proxies}
 	if hosted {
 		if s.network == nil {
@@ -224,7 +224,7 @@ func (s *Store) start(old *source, key types.NamespacedName, address string, hos
 		options.Network, options.Probe = s.network, replicas.DefaultProbe()
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
-	next := &source{
+	next := &reflector{
 		key: key, address: address, hosted: hosted, ctx: ctx, cancel: cancel, store: s, checks: make(chan struct{}, 1),
 		set: replicas.NewSet(ctx, options),
 	}
@@ -244,17 +244,17 @@ func (s *Store) start(old *source, key types.NamespacedName, address string, hos
 func (s *Store) Remove(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old := s.sources[key]; old != nil {
+	if old := s.reflectors[key]; old != nil {
 		old.cancel()
-		delete(s.sources, key)
+		delete(s.reflectors, key)
 	}
 }
 
-// find returns the source of a key; nil if there is none.
-func (s *Store) find(key types.NamespacedName) *source {
+// find returns the reflector of a key; nil if there is none.
+func (s *Store) find(key types.NamespacedName) *reflector {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sources[key]
+	return s.reflectors[key]
 }
 
 // State returns the state of a catalog. ok is false if the store does not follow it.
@@ -306,7 +306,7 @@ func (s *Store) recordSnapshots() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	distinct, bytes := map[*sharedContent]bool{}, int64(0)
-	for key, followed := range s.sources {
+	for key, followed := range s.reflectors {
 		snapshot := followed.tracker.current().Snapshot
 		if snapshot == nil || snapshot.shared == nil {
 			continue
