@@ -14,94 +14,97 @@ type entry struct {
 	Replaces string `json:"replaces,omitempty"`
 }
 
+// appendTests are the cases of TestAppend. Each appends an entry v2 that replaces v1.
+var appendTests = map[string]struct {
+	reason     string
+	text, want string
+	document   int
+	path       Path
+}{
+	"Indentless": {
+		reason: "a list may have the indentation of its key",
+		text:   "schema: olm.channel # the only one\nentries:\n# oldest first\n- name: v1 # the first\nname: stable\n",
+		want:   "schema: olm.channel # the only one\nentries:\n# oldest first\n- name: v1 # the first\n- name: v2\n  replaces: v1\nname: stable\n",
+		path:   Fields("entries"),
+	},
+	"Indented": {
+		reason: "a new element has the indentation of the others",
+		text:   "entries:\n    -   name: v1\n        skips: [a]\n\n# behind\nname: stable",
+		want:   "entries:\n    -   name: v1\n        skips: [a]\n    - name: v2\n      replaces: v1\n\n# behind\nname: stable",
+		path:   Fields("entries"),
+	},
+	"LastLineOpen": {
+		reason: "the last line may have no end",
+		text:   "entries:\n- name: v1",
+		want:   "entries:\n- name: v1\n- name: v2\n  replaces: v1\n",
+		path:   Fields("entries"),
+	},
+	"Carriage": {
+		reason: "line ends stay as they are",
+		text:   "entries:\r\n- name: v1\r\n",
+		want:   "entries:\r\n- name: v1\r\n- name: v2\r\n  replaces: v1\r\n",
+		path:   Fields("entries"),
+	},
+	"Literal": {
+		reason: "a line of a text that looks like a comment belongs to the text",
+		text:   "entries:\n- name: v0\n  note: |\n    one\n    # two\nname: stable\n",
+		want:   "entries:\n- name: v0\n  note: |\n    one\n    # two\n- name: v2\n  replaces: v1\nname: stable\n",
+		path:   Fields("entries"),
+	},
+	"SecondDocument": {
+		reason: "other documents stay as they are",
+		text:   "---\na:   1 # odd\n---\nentries:\n  - name: v1\n---\nb: 2\n",
+		want:   "---\na:   1 # odd\n---\nentries:\n  - name: v1\n  - name: v2\n    replaces: v1\n---\nb: 2\n",
+		path:   Fields("entries"), document: 1,
+	},
+	"Template": {
+		reason: "a template lists channels among its entries",
+		text:   "schema: olm.template.basic\nentries:\n  # the channel\n  - schema: olm.channel\n    entries:\n      - name: v1 # first\n  - schema: olm.bundle\n    image: x\n",
+		want:   "schema: olm.template.basic\nentries:\n  # the channel\n  - schema: olm.channel\n    entries:\n      - name: v1 # first\n      - name: v2\n        replaces: v1\n  - schema: olm.bundle\n    image: x\n",
+		path:   Fields("entries").Then(Element(0), Field("entries")),
+	},
+	"Flow": {
+		reason: "a list in flow style becomes one in block style; comments stay",
+		text:   "# head\nentries: [{name: v1}]\nname: stable # tail\n",
+		want:   "# head\nentries:\n  - {name: v1}\n  - name: v2\n    replaces: v1\nname: stable # tail\n",
+		path:   Fields("entries"),
+	},
+	"Missing": {
+		reason: "a list that is missing is created",
+		text:   "name: stable # tail\n",
+		want:   "name: stable # tail\nentries:\n  - name: v2\n    replaces: v1\n",
+		path:   Fields("entries"),
+	},
+	"JSONLines": {
+		reason: "an object in one line stays in one line",
+		text:   `{"entries":[{"name":"v1"}],"x":1}` + "\n",
+		want:   `{"entries":[{"name":"v1"},{"name":"v2","replaces":"v1"}],"x":1}` + "\n",
+		path:   Fields("entries"),
+	},
+	"JSONIndented": {
+		reason: "indentation is that of the other elements",
+		text:   "{\n  \"entries\": [\n    {\n      \"name\": \"v1\"\n    }\n  ]\n}\n{\"b\":1}\n",
+		want:   "{\n  \"entries\": [\n    {\n      \"name\": \"v1\"\n    },\n    {\n      \"name\": \"v2\",\n      \"replaces\": \"v1\"\n    }\n  ]\n}\n{\"b\":1}\n",
+		path:   Fields("entries"),
+	},
+	"JSONEmpty": {
+		reason: "an empty list gets lines of its own",
+		text:   "{\n    \"entries\": []\n}\n",
+		want:   "{\n    \"entries\": [\n        {\n            \"name\": \"v2\",\n            \"replaces\": \"v1\"\n        }\n    ]\n}\n",
+		path:   Fields("entries"),
+	},
+	"JSONMissing": {
+		reason: "a field that is missing is added",
+		text:   "{\n    \"name\": \"a]}\\\"\"\n}\n",
+		want:   "{\n    \"name\": \"a]}\\\"\",\n    \"entries\": [\n        {\n            \"name\": \"v2\",\n            \"replaces\": \"v1\"\n        }\n    ]\n}\n",
+		path:   Fields("entries"),
+	},
+}
+
 func TestAppend(t *testing.T) {
 	t.Parallel()
 	v2 := entry{Name: "v2", Replaces: "v1"}
-	for name, tt := range map[string]struct {
-		reason     string
-		text, want string
-		document   int
-		path       Path
-	}{
-		"Indentless": {
-			reason: "a list may have the indentation of its key",
-			text:   "schema: olm.channel # the only one\nentries:\n# oldest first\n- name: v1 # the first\nname: stable\n",
-			want:   "schema: olm.channel # the only one\nentries:\n# oldest first\n- name: v1 # the first\n- name: v2\n  replaces: v1\nname: stable\n",
-			path:   Fields("entries"),
-		},
-		"Indented": {
-			reason: "a new element has the indentation of the others",
-			text:   "entries:\n    -   name: v1\n        skips: [a]\n\n# behind\nname: stable",
-			want:   "entries:\n    -   name: v1\n        skips: [a]\n    - name: v2\n      replaces: v1\n\n# behind\nname: stable",
-			path:   Fields("entries"),
-		},
-		"LastLineOpen": {
-			reason: "the last line may have no end",
-			text:   "entries:\n- name: v1",
-			want:   "entries:\n- name: v1\n- name: v2\n  replaces: v1\n",
-			path:   Fields("entries"),
-		},
-		"Carriage": {
-			reason: "line ends stay as they are",
-			text:   "entries:\r\n- name: v1\r\n",
-			want:   "entries:\r\n- name: v1\r\n- name: v2\r\n  replaces: v1\r\n",
-			path:   Fields("entries"),
-		},
-		"Literal": {
-			reason: "a line of a text that looks like a comment belongs to the text",
-			text:   "entries:\n- name: v0\n  note: |\n    one\n    # two\nname: stable\n",
-			want:   "entries:\n- name: v0\n  note: |\n    one\n    # two\n- name: v2\n  replaces: v1\nname: stable\n",
-			path:   Fields("entries"),
-		},
-		"SecondDocument": {
-			reason: "other documents stay as they are",
-			text:   "---\na:   1 # odd\n---\nentries:\n  - name: v1\n---\nb: 2\n",
-			want:   "---\na:   1 # odd\n---\nentries:\n  - name: v1\n  - name: v2\n    replaces: v1\n---\nb: 2\n",
-			path:   Fields("entries"), document: 1,
-		},
-		"Template": {
-			reason: "a template lists channels among its entries",
-			text:   "schema: olm.template.basic\nentries:\n  # the channel\n  - schema: olm.channel\n    entries:\n      - name: v1 # first\n  - schema: olm.bundle\n    image: x\n",
-			want:   "schema: olm.template.basic\nentries:\n  # the channel\n  - schema: olm.channel\n    entries:\n      - name: v1 # first\n      - name: v2\n        replaces: v1\n  - schema: olm.bundle\n    image: x\n",
-			path:   Fields("entries").Then(Element(0), Field("entries")),
-		},
-		"Flow": {
-			reason: "a list in flow style becomes one in block style; comments stay",
-			text:   "# head\nentries: [{name: v1}]\nname: stable # tail\n",
-			want:   "# head\nentries:\n  - {name: v1}\n  - name: v2\n    replaces: v1\nname: stable # tail\n",
-			path:   Fields("entries"),
-		},
-		"Missing": {
-			reason: "a list that is missing is created",
-			text:   "name: stable # tail\n",
-			want:   "name: stable # tail\nentries:\n  - name: v2\n    replaces: v1\n",
-			path:   Fields("entries"),
-		},
-		"JSONLines": {
-			reason: "an object in one line stays in one line",
-			text:   `{"entries":[{"name":"v1"}],"x":1}` + "\n",
-			want:   `{"entries":[{"name":"v1"},{"name":"v2","replaces":"v1"}],"x":1}` + "\n",
-			path:   Fields("entries"),
-		},
-		"JSONIndented": {
-			reason: "indentation is that of the other elements",
-			text:   "{\n  \"entries\": [\n    {\n      \"name\": \"v1\"\n    }\n  ]\n}\n{\"b\":1}\n",
-			want:   "{\n  \"entries\": [\n    {\n      \"name\": \"v1\"\n    },\n    {\n      \"name\": \"v2\",\n      \"replaces\": \"v1\"\n    }\n  ]\n}\n{\"b\":1}\n",
-			path:   Fields("entries"),
-		},
-		"JSONEmpty": {
-			reason: "an empty list gets lines of its own",
-			text:   "{\n    \"entries\": []\n}\n",
-			want:   "{\n    \"entries\": [\n        {\n            \"name\": \"v2\",\n            \"replaces\": \"v1\"\n        }\n    ]\n}\n",
-			path:   Fields("entries"),
-		},
-		"JSONMissing": {
-			reason: "a field that is missing is added",
-			text:   "{\n    \"name\": \"a]}\\\"\"\n}\n",
-			want:   "{\n    \"name\": \"a]}\\\"\",\n    \"entries\": [\n        {\n            \"name\": \"v2\",\n            \"replaces\": \"v1\"\n        }\n    ]\n}\n",
-			path:   Fields("entries"),
-		},
-	} {
+	for name, tt := range appendTests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file, err := Parse([]byte(tt.text))

@@ -25,11 +25,18 @@ contexts:
   context: {cluster: nowhere}
 `
 
-// TestKubeconfig checks the error for a kubeconfig that cannot be used. It names the file, the
-// setting that named the file, the problem and the remedy, whether the command reads the namespace
-// first or the server.
-func TestKubeconfig(t *testing.T) {
-	dir := t.TempDir()
+// kubeconfigTest is a case of TestKubeconfig.
+type kubeconfigTest struct {
+	reason string
+	// variable is $KUBECONFIG.
+	variable string
+	args     []string
+	want     []string
+}
+
+// kubeconfigTests returns the cases of TestKubeconfig, with their files in a folder.
+func kubeconfigTests(t *testing.T, dir string) []kubeconfigTest {
+	t.Helper()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -37,17 +44,8 @@ func TestKubeconfig(t *testing.T) {
 		}
 		return path
 	}
-	home := clientcmd.RecommendedHomeFile
-	t.Cleanup(func() { clientcmd.RecommendedHomeFile = home })
-	clientcmd.RecommendedHomeFile = filepath.Join(dir, "default")
 	nowhere, whole, broken := filepath.Join(dir, "none"), write("whole", kubeconfig), write("broken", "apiVersion: v1\nclusters: [\n")
-	for _, tt := range []struct {
-		reason string
-		// variable is $KUBECONFIG.
-		variable string
-		args     []string
-		want     []string
-	}{
+	return []kubeconfigTest{
 		{
 			reason: "the variable names a file that is not there", variable: nowhere,
 			want: []string{nowhere + " ($KUBECONFIG) does not exist", "name another with --kubeconfig or $KUBECONFIG"},
@@ -84,7 +82,18 @@ func TestKubeconfig(t *testing.T) {
 			want: []string{`context "gone" of ` + whole + " ($KUBECONFIG) cannot be used", "correct it, or choose another with --context"},
 		},
 		{reason: "no file at all", want: []string{"there is no " + filepath.Join(dir, "default"), "this is no pod", "name a kubeconfig with --kubeconfig or $KUBECONFIG"}},
-	} {
+	}
+}
+
+// TestKubeconfig checks the error for a kubeconfig that cannot be used. It names the file, the
+// setting that named the file, the problem and the remedy, whether the command reads the namespace
+// first or the server.
+func TestKubeconfig(t *testing.T) {
+	dir := t.TempDir()
+	home := clientcmd.RecommendedHomeFile
+	t.Cleanup(func() { clientcmd.RecommendedHomeFile = home })
+	clientcmd.RecommendedHomeFile = filepath.Join(dir, "default")
+	for _, tt := range kubeconfigTests(t, dir) {
 		t.Run(strings.ReplaceAll(tt.reason, " ", "_"), func(t *testing.T) {
 			t.Setenv("KUBECONFIG", tt.variable)
 			t.Setenv("KUBERNETES_SERVICE_HOST", "") // even in a pod, the test must not use a service account

@@ -1,6 +1,7 @@
 package catalogsource
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -138,109 +139,131 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
+// progressingTest is a case of TestProgressing.
+type progressingTest struct {
+	reason     string
+	deployment *appsv1.Deployment
+	pods       []*corev1.Pod
+	nodes      []*corev1.Node
+	want       string
+	next       time.Duration
+}
+
+// Messages of TestProgressing.
+const (
+	pullMessage  = `failed to pull and unpack image "shops/shop:9": not found`
+	pullProblem  = "False ErrImagePull pod a: image of container registry-server cannot be pulled: " + pullMessage + "; check spec.image and spec.secrets"
+	crashProblem = "False CrashLoopBackOff pod a: container registry-server ended with exit code 1: no such catalog; check that image shops/shop:1 holds a catalog that can be served"
+)
+
+// rolloutTests are about the progress of a rollout.
+var rolloutTests = []progressingTest{
+	{reason: "nothing yet", want: "True AskingRegistry asking"},
+	{reason: "complete", deployment: rolling(complete), want: "False RolledOut all replicas are up to date"},
+	{reason: "not noticed", deployment: rolling(complete, func(d *appsv1.Deployment) { d.Generation = 2 }), want: "True RollingOut new replicas are being created"},
+	{
+		reason: "a replica was lost", deployment: rolling(complete, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }),
+		want: "True StartingReplicas 1 of 2 replicas are available",
+	},
+	{reason: "under way", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available"},
+}
+
+// containerTests are about containers that do not serve.
+var containerTests = []progressingTest{
+	{reason: "pull", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("ErrImagePull", pullMessage))}, want: pullProblem},
+	{
+		reason: "pull again says the same", deployment: rolling(), want: pullProblem,
+		pods: []*corev1.Pod{replica("a", waits("ImagePullBackOff", `Back-off pulling image "shops/shop:9": ErrImagePull: `+pullMessage))},
+	},
+	{
+		reason: "killed once", deployment: rolling(complete, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }),
+		pods: []*corev1.Pod{replica("a", container(corev1.ContainerStatus{RestartCount: 1, LastTerminationState: corev1.ContainerState{Terminated: ended(137, "Serving")}}))},
+		want: "True StartingReplicas 1 of 2 replicas are available",
+	},
+	{
+		reason: "crash", deployment: rolling(), want: crashProblem,
+		pods: []*corev1.Pod{replica("a", container(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended(1, "no such catalog\n")}}))},
+	},
+	{
+		reason: "crash, waits", deployment: rolling(), want: crashProblem,
+		pods: []*corev1.Pod{replica("a", container(corev1.ContainerStatus{
+			RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}},
+			LastTerminationState: corev1.ContainerState{Terminated: ended(1, "no such catalog")},
+		}))},
+	},
+	{
+		reason: "crash, tries again", deployment: rolling(), want: crashProblem,
+		pods: []*corev1.Pod{replica("a", container(corev1.ContainerStatus{
+			RestartCount: 3, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			LastTerminationState: corev1.ContainerState{Terminated: ended(1, "no such catalog")},
+		}))},
+	},
+	{
+		reason: "cannot be made", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("CreateContainerError", "no such user"))},
+		want: "False CreateContainerError pod a: container registry-server: no such user; check that image shops/shop:1 can be run",
+	},
+	{reason: "is being made", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("ContainerCreating", ""))}, want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available"},
+	{reason: "starting", deployment: rolling(), pods: []*corev1.Pod{replica("a", since(0))}, next: time.Minute, want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available"},
+	{
+		reason: "port closed", deployment: rolling(), pods: []*corev1.Pod{replica("a", since(2))},
+		want: "False NotServing pod a runs but does not answer health checks at port 50051; check that image shops/shop:1 serves a catalog there, and the pod's log",
+	},
+	{
+		reason: "old and leaving replicas do not matter", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available",
+		pods: []*corev1.Pod{replica("a", older, waits("ErrImagePull", pullMessage)), replica("b", going, waits("ErrImagePull", pullMessage))},
+	},
+}
+
+// lostReplicaTests are about replicas that do not answer.
+var lostReplicaTests = []progressingTest{
+	{
+		reason: "lost", deployment: rolling(shortOne), pods: []*corev1.Pod{replica("a", serving), replica("b", silent)},
+		want: "True ReplicaLost 1 of 2 replicas are available; waiting for node node-b: replica b does not answer; it is replaced when the node is NotReady",
+	},
+	{
+		reason: "lost with its node", deployment: rolling(shortOne), pods: []*corev1.Pod{replica("a", serving), replica("b", since(60), unready(120))}, nodes: lostNode("node-b"),
+		want: "True ReplicaLost 1 of 2 replicas are available; node node-b is NotReady: replica b is being replaced",
+	},
+	{
+		reason: "lost in a roll-out", deployment: rolling(), pods: []*corev1.Pod{replica("a", silent)},
+		want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available; waiting for node node-a: replica a does not answer; it is replaced when the node is NotReady",
+	},
+	{
+		reason: "has just ceased to answer", deployment: rolling(shortOne), pods: []*corev1.Pod{replica("b", since(60), unready(20))}, next: 40 * time.Second,
+		want: "True StartingReplicas 1 of 2 replicas are available",
+	},
+	{
+		reason: "does not answer any more", deployment: rolling(shortOne), pods: []*corev1.Pod{replica("b", since(60), unready(70))},
+		want: "False NotServing pod b runs but does not answer health checks at port 50051; check that image shops/shop:1 serves a catalog there, and the pod's log",
+	},
+}
+
+// refusedPodTests are about pods that are refused or not scheduled.
+var refusedPodTests = []progressingTest{
+	{
+		reason: "forbidden", deployment: rolling(func(d *appsv1.Deployment) {
+			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota"}}
+		}), want: "False FailedCreate exceeded quota; change the quota, policy or webhook that refuses it, or the CatalogSource",
+	},
+	{
+		reason: "not restricted", deployment: rolling(func(d *appsv1.Deployment) {
+			d.Status.Conditions = []appsv1.DeploymentCondition{{
+				Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate",
+				Message: `pods "shop-1" is forbidden: violates PodSecurity "restricted:latest"`,
+			}}
+		}), want: `False FailedCreate pods "shop-1" is forbidden: violates PodSecurity "restricted:latest"; ` +
+			"set spec.grpcPodConfig.securityContextConfig: restricted, or relax the PodSecurity level of the namespace",
+	},
+	{
+		reason: "no room", deployment: rolling(), want: "False Unschedulable pod a: 0/3 nodes are available; add node capacity, or change spec.grpcPodConfig",
+		pods: []*corev1.Pod{replica("a", func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"}}
+		})},
+	},
+}
+
 func TestProgressing(t *testing.T) {
-	const pull = `failed to pull and unpack image "shops/shop:9": not found`
-	pullProblem := "False ErrImagePull pod a: image of container registry-server cannot be pulled: " + pull + "; check spec.image and spec.secrets"
-	crash := "False CrashLoopBackOff pod a: container registry-server ended with exit code 1: no such catalog; check that image shops/shop:1 holds a catalog that can be served"
-	for _, tt := range []struct {
-		reason     string
-		deployment *appsv1.Deployment
-		pods       []*corev1.Pod
-		nodes      []*corev1.Node
-		want       string
-		next       time.Duration
-	}{
-		{reason: "nothing yet", want: "True AskingRegistry asking"},
-		{reason: "complete", deployment: rolling(complete), want: "False RolledOut all replicas are up to date"},
-		{reason: "not noticed", deployment: rolling(complete, func(d *appsv1.Deployment) { d.Generation = 2 }), want: "True RollingOut new replicas are being created"},
-		{
-			reason: "a replica was lost", deployment: rolling(complete, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }),
-			want: "True StartingReplicas 1 of 2 replicas are available",
-		},
-		{reason: "under way", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available"},
-		{reason: "pull", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("ErrImagePull", pull))}, want: pullProblem},
-		{
-			reason: "pull again says the same", deployment: rolling(), want: pullProblem,
-			pods: []*corev1.Pod{replica("a", waits("ImagePullBackOff", `Back-off pulling image "shops/shop:9": ErrImagePull: `+pull))},
-		},
-		{
-			reason: "killed once", deployment: rolling(complete, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }),
-			pods: []*corev1.Pod{replica("a", container(corev1.ContainerStatus{RestartCount: 1, LastTerminationState: corev1.ContainerState{Terminated: ended(137, "Serving")}}))},
-			want: "True StartingReplicas 1 of 2 replicas are available",
-		},
-		{
-			reason: "crash", deployment: rolling(), want: crash,
-			pods: []*corev1.Pod{replica("a", container(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended(1, "no such catalog\n")}}))},
-		},
-		{
-			reason: "crash, waits", deployment: rolling(), want: crash,
-			pods: []*corev1.Pod{replica("a", container(corev1.ContainerStatus{
-				RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}},
-				LastTerminationState: corev1.ContainerState{Terminated: ended(1, "no such catalog")},
-			}))},
-		},
-		{
-			reason: "crash, tries again", deployment: rolling(), want: crash,
-			pods: []*corev1.Pod{replica("a", container(corev1.ContainerStatus{
-				RestartCount: 3, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
-				LastTerminationState: corev1.ContainerState{Terminated: ended(1, "no such catalog")},
-			}))},
-		},
-		{
-			reason: "cannot be made", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("CreateContainerError", "no such user"))},
-			want: "False CreateContainerError pod a: container registry-server: no such user; check that image shops/shop:1 can be run",
-		},
-		{reason: "is being made", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("ContainerCreating", ""))}, want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available"},
-		{reason: "starting", deployment: rolling(), pods: []*corev1.Pod{replica("a", since(0))}, next: time.Minute, want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available"},
-		{
-			reason: "port closed", deployment: rolling(), pods: []*corev1.Pod{replica("a", since(2))},
-			want: "False NotServing pod a runs but does not answer health checks at port 50051; check that image shops/shop:1 serves a catalog there, and the pod's log",
-		},
-		{
-			reason: "lost", deployment: rolling(shortOne), pods: []*corev1.Pod{replica("a", serving), replica("b", silent)},
-			want: "True ReplicaLost 1 of 2 replicas are available; waiting for node node-b: replica b does not answer; it is replaced when the node is NotReady",
-		},
-		{
-			reason: "lost with its node", deployment: rolling(shortOne), pods: []*corev1.Pod{replica("a", serving), replica("b", since(60), unready(120))}, nodes: lostNode("node-b"),
-			want: "True ReplicaLost 1 of 2 replicas are available; node node-b is NotReady: replica b is being replaced",
-		},
-		{
-			reason: "lost in a roll-out", deployment: rolling(), pods: []*corev1.Pod{replica("a", silent)},
-			want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available; waiting for node node-a: replica a does not answer; it is replaced when the node is NotReady",
-		},
-		{
-			reason: "has just ceased to answer", deployment: rolling(shortOne), pods: []*corev1.Pod{replica("b", since(60), unready(20))}, next: 40 * time.Second,
-			want: "True StartingReplicas 1 of 2 replicas are available",
-		},
-		{
-			reason: "does not answer any more", deployment: rolling(shortOne), pods: []*corev1.Pod{replica("b", since(60), unready(70))},
-			want: "False NotServing pod b runs but does not answer health checks at port 50051; check that image shops/shop:1 serves a catalog there, and the pod's log",
-		},
-		{
-			reason: "old and leaving replicas do not matter", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are up to date, 2 replicas are available",
-			pods: []*corev1.Pod{replica("a", older, waits("ErrImagePull", pull)), replica("b", going, waits("ErrImagePull", pull))},
-		},
-		{
-			reason: "forbidden", deployment: rolling(func(d *appsv1.Deployment) {
-				d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota"}}
-			}), want: "False FailedCreate exceeded quota; change the quota, policy or webhook that refuses it, or the CatalogSource",
-		},
-		{
-			reason: "not restricted", deployment: rolling(func(d *appsv1.Deployment) {
-				d.Status.Conditions = []appsv1.DeploymentCondition{{
-					Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate",
-					Message: `pods "shop-1" is forbidden: violates PodSecurity "restricted:latest"`,
-				}}
-			}), want: `False FailedCreate pods "shop-1" is forbidden: violates PodSecurity "restricted:latest"; ` +
-				"set spec.grpcPodConfig.securityContextConfig: restricted, or relax the PodSecurity level of the namespace",
-		},
-		{
-			reason: "no room", deployment: rolling(), want: "False Unschedulable pod a: 0/3 nodes are available; add node capacity, or change spec.grpcPodConfig",
-			pods: []*corev1.Pod{replica("a", func(p *corev1.Pod) {
-				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"}}
-			})},
-		},
-	} {
+	for _, tt := range slices.Concat(rolloutTests, containerTests, lostReplicaTests, refusedPodTests) {
 		c, found, next := (&catalogReplicas{deployment: tt.deployment, pods: tt.pods, nodes: tt.nodes, waiting: "asking"}).progressing(noon)
 		if diff := cmp.Diff(tt.want, string(c.Status)+" "+c.Reason+" "+c.Message); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)

@@ -61,19 +61,17 @@ func resting() explain.Explanation {
 	return e
 }
 
-func TestAnswer(t *testing.T) {
-	t.Parallel()
-	hidden := []explain.Unreadable{{Resource: "subscriptions.operators.coreos.com", Reason: explain.UnreadableForbidden}}
-	for _, tc := range []struct {
-		reason string
-		answer answer
-		code   console.Code
-		// text is the human-readable form.
-		text string
-	}{
-		{
-			reason: "what is named is told of, the cause first", answer: answer{named: true, Explanations: []explain.Explanation{broken()}}, code: console.Negative,
-			text: `Subscription shop/lamp: wrong: Pod shop/lamp-1: image x cannot be pulled: not found
+// answerTests are the cases of TestAnswer.
+var answerTests = []struct {
+	reason string
+	answer answer
+	code   console.Code
+	// text is the human-readable form.
+	text string
+}{
+	{
+		reason: "what is named is told of, the cause first", answer: answer{named: true, Explanations: []explain.Explanation{broken()}}, code: console.Negative,
+		text: `Subscription shop/lamp: wrong: Pod shop/lamp-1: image x cannot be pulled: not found
 
   Subscription shop/lamp  UpgradePending
   └> Deployment shop/lamp  0/1  ` + strings.Repeat("minimum ", 5) + `minimum…
@@ -86,71 +84,75 @@ Also: note: it is old
 
   To do: Buy another.
 `,
-		},
-		{
-			reason: "what waits is no more wrong than status says", answer: answer{named: true, Explanations: []explain.Explanation{waiting()}}, code: console.Fine,
-			text: "Subscription shop/lamp: waiting: InstallPlan shop/install-a waits for approval\n\n  To do: Approve it.\n    supervisor approve install-a -n shop\n",
-		},
-		{
-			reason: "what waits may be wrong where not all can be seen", code: console.Forbidden,
-			answer: answer{named: true, Explanations: []explain.Explanation{func() explain.Explanation {
-				e := waiting()
-				e.Findings, e.Unreadable = nil, inconclusive().Unreadable
-				return e
-			}()}},
-			text: `Subscription shop/lamp: waiting: InstallPlan shop/install-a waits for approval
+	},
+	{
+		reason: "what waits is no more wrong than status says", answer: answer{named: true, Explanations: []explain.Explanation{waiting()}}, code: console.Fine,
+		text: "Subscription shop/lamp: waiting: InstallPlan shop/install-a waits for approval\n\n  To do: Approve it.\n    supervisor approve install-a -n shop\n",
+	},
+	{
+		reason: "what waits may be wrong where not all can be seen", code: console.Forbidden,
+		answer: answer{named: true, Explanations: []explain.Explanation{func() explain.Explanation {
+			e := waiting()
+			e.Findings, e.Unreadable = nil, inconclusive().Unreadable
+			return e
+		}()}},
+		text: `Subscription shop/lamp: waiting: InstallPlan shop/install-a waits for approval
 
 Could not be read, and may contain a cause:
   pods in namespace shop: you lack permission to read them; this role grants it when it is bound to you:
     kubectl -n shop create role read-pods --verb=get,list --resource=pods
 `,
-		},
-		{
-			reason: "what is named is told of though it is well", answer: answer{named: true, Explanations: []explain.Explanation{healthy()}}, code: console.Fine,
-			text: "Subscription shop/wick: healthy: wick.v1 is installed\n",
-		},
-		{
-			reason: "where none is named, those that are well are counted", answer: answer{namespace: "shop", Explanations: []explain.Explanation{healthy(), healthy()}}, code: console.Fine,
-			text: "All 2 Subscriptions in namespace shop are healthy or in progress.\n",
-		},
-		{
-			reason: "what could not be seen is named with its rule", answer: answer{namespace: "shop", Explanations: []explain.Explanation{healthy(), inconclusive()}}, code: console.Forbidden,
-			text: `All 2 Subscriptions in namespace shop seem to be healthy or in progress; some objects could not be read.
+	},
+	{
+		reason: "what is named is told of though it is well", answer: answer{named: true, Explanations: []explain.Explanation{healthy()}}, code: console.Fine,
+		text: "Subscription shop/wick: healthy: wick.v1 is installed\n",
+	},
+	{
+		reason: "where none is named, those that are well are counted", answer: answer{namespace: "shop", Explanations: []explain.Explanation{healthy(), healthy()}}, code: console.Fine,
+		text: "All 2 Subscriptions in namespace shop are healthy or in progress.\n",
+	},
+	{
+		reason: "what could not be seen is named with its rule", answer: answer{namespace: "shop", Explanations: []explain.Explanation{healthy(), inconclusive()}}, code: console.Forbidden,
+		text: `All 2 Subscriptions in namespace shop seem to be healthy or in progress; some objects could not be read.
 
 Could not be read, and may contain a cause:
   pods in namespace shop: you lack permission to read them; this role grants it when it is bound to you:
     kubectl -n shop create role read-pods --verb=get,list --resource=pods
 `,
-		},
-		{
-			reason: "what could not be seen and is not needed is no more than a note", answer: answer{named: true, Explanations: []explain.Explanation{resting()}}, code: console.Fine,
-			text: `Subscription shop/wick: healthy: wick.v1 is installed
+	},
+	{
+		reason: "what could not be seen and is not needed is no more than a note", answer: answer{named: true, Explanations: []explain.Explanation{resting()}}, code: console.Fine,
+		text: `Subscription shop/wick: healthy: wick.v1 is installed
 
 You lack permission to read leases.coordination.k8s.io; this relies on statuses.
 `,
-		},
-		{
-			reason: "nobody to tell of", answer: answer{everywhere: true}, code: console.Fine,
-			text: "There is no Subscription in the cluster.\n",
-		},
-		{
-			reason: "Subscriptions that may not be listed", answer: answer{namespace: "shop", Unreadable: hidden}, code: console.Forbidden,
-			text: `No Subscription in namespace shop is visible.
+	},
+	{
+		reason: "nobody to tell of", answer: answer{everywhere: true}, code: console.Fine,
+		text: "There is no Subscription in the cluster.\n",
+	},
+	{
+		reason: "Subscriptions that may not be listed", answer: answer{namespace: "shop", Unreadable: []explain.Unreadable{{Resource: "subscriptions.operators.coreos.com", Reason: explain.UnreadableForbidden}}}, code: console.Forbidden,
+		text: `No Subscription in namespace shop is visible.
 
 Could not be read, and may contain a cause:
   subscriptions.operators.coreos.com: you lack permission to read them; this role grants it when it is bound to you:
     kubectl create clusterrole read-subscriptions --verb=get,list --resource=subscriptions.operators.coreos.com
 `,
-		},
-		{
-			reason: "an API that is not there", answer: answer{namespace: "shop", missing: true}, code: console.Negative,
-			text: "The API of Subscriptions is not installed in this cluster: supervisor install-crds\n",
-		},
-		{
-			reason: "a namespace instead of all", answer: answer{everywhere: true, Fallback: "shop", Explanations: []explain.Explanation{healthy()}}, code: console.Forbidden,
-			text: "The only Subscription in namespace shop (you lack permission to list others) is healthy or in progress.\n",
-		},
-	} {
+	},
+	{
+		reason: "an API that is not there", answer: answer{namespace: "shop", missing: true}, code: console.Negative,
+		text: "The API of Subscriptions is not installed in this cluster: supervisor install-crds\n",
+	},
+	{
+		reason: "a namespace instead of all", answer: answer{everywhere: true, Fallback: "shop", Explanations: []explain.Explanation{healthy()}}, code: console.Forbidden,
+		text: "The only Subscription in namespace shop (you lack permission to list others) is healthy or in progress.\n",
+	},
+}
+
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	for _, tc := range answerTests {
 		if code := tc.answer.code(); code != tc.code {
 			t.Errorf("%s: code %d, want %d", tc.reason, code, tc.code)
 		}

@@ -29,63 +29,66 @@ func inventory(changes ...func(*uninstall.Inventory)) *uninstall.Inventory {
 	return o
 }
 
+// planTests are the cases of TestNewPlan.
+var planTests = map[string]struct {
+	reason                       string
+	change                       func(*uninstall.Inventory)
+	everything                   bool
+	removed, kept                []string
+	lost, stays, notes, blockers string
+	noLost, noBlockers           bool
+}{
+	"ProductOnly": {
+		reason:  "what operators need stays",
+		removed: []string{"Deployment chandlery-system/chandlery-supervisor", "Namespace chandlery-system", "Role kube-node-lease/chandlery-supervisor"},
+		kept:    []string{"CustomResourceDefinition subscriptions.operators.coreos.com", "Namespace olm", "ClusterRole aggregate-olm-edit"},
+		stays:   "2 operators, with running pods", notes: "ClusterServiceVersion shop/lamp.v1. Without a supervisor, the deletion", noLost: true, noBlockers: true,
+	},
+	"Everything": {
+		reason: "each operator is named before it is lost", everything: true,
+		removed: []string{"CustomResourceDefinition subscriptions.operators.coreos.com", "Namespace olm", "ClusterRole aggregate-olm-view"},
+		lost:    "Operator shop/lamp.v1 with its Deployments and RBAC (Succeeded)", stays: "1 CustomResourceDefinition of operators", noBlockers: true,
+	},
+	"OtherOwner": {
+		reason: "a namespace that another owner created stays", everything: true,
+		change: func(o *uninstall.Inventory) { o.Prerequisites[len(o.Prerequisites)-1].Foreign = true },
+		kept:   []string{"Namespace olm"}, stays: "Namespace olm, which another owner created",
+	},
+	"BesideOLM": {
+		reason: "the kinds are OLM's too", everything: true,
+		change: func(o *uninstall.Inventory) {
+			o.Managers = []string{"Deployment olm/olm-operator (0 of 0 replicas ready)"}
+		},
+		kept:     []string{"CustomResourceDefinition subscriptions.operators.coreos.com", "Namespace olm"},
+		blockers: "Deployment olm/olm-operator",
+	},
+	"ProductBesideOLM": {
+		reason:     "the product can always be removed",
+		change:     func(o *uninstall.Inventory) { o.Managers = []string{"Deployment olm/olm-operator"} },
+		removed:    []string{"Deployment chandlery-system/chandlery-supervisor"},
+		noBlockers: true,
+	},
+	"RecordOfTakeOver": {
+		reason: "the record of a takeover is needed to hand back",
+		change: func(o *uninstall.Inventory) { o.Others = []string{"ConfigMap chandlery-takeover"} },
+		kept:   []string{"Namespace chandlery-system"}, stays: "which contains ConfigMap chandlery-takeover",
+	},
+	"NamespaceOfOthers": {
+		reason: "a namespace without the label belongs to another owner",
+		change: func(o *uninstall.Inventory) { o.NamespaceOwned = false },
+		kept:   []string{"Namespace chandlery-system"},
+	},
+	"Helm": {
+		reason: "the record of a release is Helm's own",
+		change: func(o *uninstall.Inventory) { o.Release = "chandlery" },
+		notes:  "helm uninstall chandlery --namespace chandlery-system",
+	},
+}
+
 // TestNewPlan checks what is removed, lost and left, by the names that the plan shows.
 func TestNewPlan(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		reason                       string
-		change                       func(*uninstall.Inventory)
-		everything                   bool
-		removed, kept                []string
-		lost, stays, notes, blockers string
-		noLost, noBlockers           bool
-	}{
-		"ProductOnly": {
-			reason:  "what operators need stays",
-			removed: []string{"Deployment chandlery-system/chandlery-supervisor", "Namespace chandlery-system", "Role kube-node-lease/chandlery-supervisor"},
-			kept:    []string{"CustomResourceDefinition subscriptions.operators.coreos.com", "Namespace olm", "ClusterRole aggregate-olm-edit"},
-			stays:   "2 operators, with running pods", notes: "ClusterServiceVersion shop/lamp.v1. Without a supervisor, the deletion", noLost: true, noBlockers: true,
-		},
-		"Everything": {
-			reason: "each operator is named before it is lost", everything: true,
-			removed: []string{"CustomResourceDefinition subscriptions.operators.coreos.com", "Namespace olm", "ClusterRole aggregate-olm-view"},
-			lost:    "Operator shop/lamp.v1 with its Deployments and RBAC (Succeeded)", stays: "1 CustomResourceDefinition of operators", noBlockers: true,
-		},
-		"OtherOwner": {
-			reason: "a namespace that another owner created stays", everything: true,
-			change: func(o *uninstall.Inventory) { o.Prerequisites[len(o.Prerequisites)-1].Foreign = true },
-			kept:   []string{"Namespace olm"}, stays: "Namespace olm, which another owner created",
-		},
-		"BesideOLM": {
-			reason: "the kinds are OLM's too", everything: true,
-			change: func(o *uninstall.Inventory) {
-				o.Managers = []string{"Deployment olm/olm-operator (0 of 0 replicas ready)"}
-			},
-			kept:     []string{"CustomResourceDefinition subscriptions.operators.coreos.com", "Namespace olm"},
-			blockers: "Deployment olm/olm-operator",
-		},
-		"ProductBesideOLM": {
-			reason:     "the product can always be removed",
-			change:     func(o *uninstall.Inventory) { o.Managers = []string{"Deployment olm/olm-operator"} },
-			removed:    []string{"Deployment chandlery-system/chandlery-supervisor"},
-			noBlockers: true,
-		},
-		"RecordOfTakeOver": {
-			reason: "the record of a takeover is needed to hand back",
-			change: func(o *uninstall.Inventory) { o.Others = []string{"ConfigMap chandlery-takeover"} },
-			kept:   []string{"Namespace chandlery-system"}, stays: "which contains ConfigMap chandlery-takeover",
-		},
-		"NamespaceOfOthers": {
-			reason: "a namespace without the label belongs to another owner",
-			change: func(o *uninstall.Inventory) { o.NamespaceOwned = false },
-			kept:   []string{"Namespace chandlery-system"},
-		},
-		"Helm": {
-			reason: "the record of a release is Helm's own",
-			change: func(o *uninstall.Inventory) { o.Release = "chandlery" },
-			notes:  "helm uninstall chandlery --namespace chandlery-system",
-		},
-	} {
+	for name, test := range planTests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := inventory()
