@@ -38,7 +38,7 @@ func (c *Code) Metrics() ([]Metric, error) {
 	for _, p := range c.packages {
 		for _, file := range p.files {
 			for _, declaration := range file.Decls {
-				metrics, err := p.metrics(declaration)
+				metrics, err := metricFinder{p}.metrics(declaration)
 				all, errs = append(all, metrics...), append(errs, err)
 			}
 		}
@@ -47,8 +47,11 @@ func (c *Code) Metrics() ([]Metric, error) {
 	return all, errors.Join(errs...)
 }
 
+// metricFinder finds the metrics of a package.
+type metricFinder struct{ *pkg }
+
 // metrics returns the metrics that a declaration creates.
-func (p *pkg) metrics(declaration ast.Decl) ([]Metric, error) {
+func (p metricFinder) metrics(declaration ast.Decl) ([]Metric, error) {
 	var made []Metric
 	var errs []error
 	ast.Inspect(declaration, func(n ast.Node) bool {
@@ -73,7 +76,7 @@ func (p *pkg) metrics(declaration ast.Decl) ([]Metric, error) {
 
 // optionsOf returns the literal of metric options among the arguments of a call, and the type of
 // the metric.
-func (p *pkg) optionsOf(call *ast.CallExpr) (*ast.CompositeLit, string) {
+func (p metricFinder) optionsOf(call *ast.CallExpr) (*ast.CompositeLit, string) {
 	for _, argument := range call.Args {
 		literal, ok := argument.(*ast.CompositeLit)
 		if !ok {
@@ -112,7 +115,7 @@ func field(literal *ast.CompositeLit, name string) ast.Expr {
 
 // filled returns the metrics that a literal of options creates. A function whose parameters are the
 // name and the help creates one metric for each of its calls.
-func (p *pkg) filled(declaration ast.Decl, literal *ast.CompositeLit, m Metric) ([]Metric, error) {
+func (p metricFinder) filled(declaration ast.Decl, literal *ast.CompositeLit, m Metric) ([]Metric, error) {
 	name, okName := p.text(field(literal, "Name"))
 	help, okHelp := p.text(field(literal, "Help"))
 	if okName && okHelp {
@@ -146,7 +149,7 @@ func (p *pkg) filled(declaration ast.Decl, literal *ast.CompositeLit, m Metric) 
 }
 
 // prefix returns the part of the name that Namespace and Subsystem form.
-func (p *pkg) prefix(literal *ast.CompositeLit) string {
+func (p metricFinder) prefix(literal *ast.CompositeLit) string {
 	var parts []string
 	for _, part := range []string{"Namespace", "Subsystem"} {
 		if text, ok := p.text(field(literal, part)); ok && text != "" {
@@ -176,7 +179,7 @@ func parameter(function *ast.FuncDecl, e ast.Expr) int {
 
 // labels returns the names of the labels: those in the argument after the options, and constant
 // labels.
-func (p *pkg) labels(scope ast.Node, call *ast.CallExpr, literal *ast.CompositeLit) []string {
+func (p metricFinder) labels(scope ast.Node, call *ast.CallExpr, literal *ast.CompositeLit) []string {
 	var names []string
 	if constant, ok := field(literal, "ConstLabels").(*ast.CompositeLit); ok {
 		for _, element := range constant.Elts {
@@ -193,7 +196,7 @@ func (p *pkg) labels(scope ast.Node, call *ast.CallExpr, literal *ast.CompositeL
 
 // strings returns the constant strings of an expression: of a literal, of a variable assigned in
 // the same scope, or of a call of append.
-func (p *pkg) strings(scope ast.Node, e ast.Expr) []string {
+func (p metricFinder) strings(scope ast.Node, e ast.Expr) []string {
 	if text, ok := p.text(e); ok {
 		return []string{text}
 	}

@@ -24,8 +24,9 @@ const (
 // condition types, reasons, phases, states and reasons of Events.
 func (c *Code) States() map[Kind]map[string][]string {
 	found := map[Kind]map[string][]string{}
-	for _, p := range c.packages {
-		if !p.tells() {
+	for _, one := range c.packages {
+		p := stateFinder{one}
+		if !p.writesStates() {
 			continue
 		}
 		add := func(kind Kind, value string, ok bool) {
@@ -58,9 +59,12 @@ func (c *Code) States() map[Kind]map[string][]string {
 	return found
 }
 
-// tells reports whether a package writes statuses or Events. The package discovery writes neither;
+// stateFinder finds the values that a package writes.
+type stateFinder struct{ *pkg }
+
+// writesStates reports whether a package writes statuses or Events. The package discovery writes neither;
 // its values have a page of their own, which its tests compare with the code.
-func (p *pkg) tells() bool {
+func (p stateFinder) writesStates() bool {
 	return p.path == "bundles/image" || strings.HasPrefix(p.path, "supervisor") && p.path != "supervisor/discovery"
 }
 
@@ -68,7 +72,7 @@ func (p *pkg) tells() bool {
 var camel = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 
 // event returns the reason of an Event that a call creates: the fourth argument of Eventf.
-func (p *pkg) event(call *ast.CallExpr) (string, bool) {
+func (p stateFinder) event(call *ast.CallExpr) (string, bool) {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || method.Sel.Name != "Eventf" || len(call.Args) < 5 {
 		return "", false
@@ -78,7 +82,7 @@ func (p *pkg) event(call *ast.CallExpr) (string, bool) {
 
 // reasons returns the expressions of a node that become a reason. They are assigned to a field
 // Reason, passed to a parameter called reason, or returned by a function called reason.
-func (p *pkg) reasons(n ast.Node) []ast.Expr {
+func (p stateFinder) reasons(n ast.Node) []ast.Expr {
 	switch n := n.(type) {
 	case *ast.KeyValueExpr:
 		if name, ok := n.Key.(*ast.Ident); ok && p.isReason(name) {
@@ -117,7 +121,7 @@ func returned(function *ast.FuncDecl) []ast.Expr {
 
 // isReason reports whether a name denotes a field Reason of a type in this module, of
 // operators.coreos.com, or of the shared conditions.
-func (p *pkg) isReason(name *ast.Ident) bool {
+func (p stateFinder) isReason(name *ast.Ident) bool {
 	field, ok := p.info.Uses[name].(*types.Var)
 	return ok && name.Name == "Reason" && field.IsField() && (ours(field.Pkg()) || field.Pkg().Path() == metaPackage)
 }
@@ -126,7 +130,7 @@ func (p *pkg) isReason(name *ast.Ident) bool {
 const metaPackage = "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // reasonArguments returns the arguments of a call for parameters called reason.
-func (p *pkg) reasonArguments(call *ast.CallExpr) []ast.Expr {
+func (p stateFinder) reasonArguments(call *ast.CallExpr) []ast.Expr {
 	signature, ok := p.info.Types[call.Fun].Type.(*types.Signature)
 	callee := p.object(call.Fun)
 	if !ok || callee == nil || !ours(callee.Pkg()) {
@@ -142,7 +146,7 @@ func (p *pkg) reasonArguments(call *ast.CallExpr) []ast.Expr {
 }
 
 // named returns the kind and the value of a constant, if its type or its name identifies the kind.
-func (p *pkg) named(e ast.Expr) (Kind, string, bool) {
+func (p stateFinder) named(e ast.Expr) (Kind, string, bool) {
 	c, ok := p.object(e).(*types.Const)
 	if !ok || !ours(c.Pkg()) {
 		return "", "", false
