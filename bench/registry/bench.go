@@ -28,20 +28,25 @@ type bench struct {
 // section is a part of the run.
 type section struct {
 	name string
-	run  func(*bench, context.Context) error
+	of   func(*bench) runner
+}
+
+// runner measures a section, and adds its tables to the report.
+type runner interface {
+	run(ctx context.Context) error
 }
 
 // sections returns the sections in their order.
 func sections() []section {
 	return []section{
-		{"cold", (*bench).coldStarts},
-		{"warm", (*bench).warmStarts},
-		{"size", (*bench).sizes},
-		{"memory", (*bench).memory},
-		{"limit", (*bench).limit},
-		{"unary", (*bench).unary},
-		{"list", (*bench).lists},
-		{"providers", (*bench).providers},
+		{"cold", func(b *bench) runner { return coldSection{b} }},
+		{"warm", func(b *bench) runner { return warmSection{b} }},
+		{"size", func(b *bench) runner { return sizeSection{b} }},
+		{"memory", func(b *bench) runner { return memorySection{b} }},
+		{"limit", func(b *bench) runner { return limitSection{b} }},
+		{"unary", func(b *bench) runner { return unarySection{b} }},
+		{"list", func(b *bench) runner { return listSection{b} }},
+		{"providers", func(b *bench) runner { return providerSection{b} }},
 	}
 }
 
@@ -75,7 +80,7 @@ func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
 			continue
 		}
 		b.sayf("section %s", s.name)
-		if err := s.run(b, ctx); err != nil {
+		if err := s.of(b).run(ctx); err != nil {
 			return b.report, fmt.Errorf("measuring section %s: %w", s.name, err)
 		}
 	}

@@ -60,8 +60,11 @@ func diskSize(dir string) (float64, error) {
 	return total, nil
 }
 
+// derivedCatalogs derives catalogs from the measured one.
+type derivedCatalogs struct{ *bench }
+
 // derive creates another catalog from one, file by file. It uses an existing directory unchanged.
-func (b *bench) derive(
+func (b derivedCatalogs) derive(
 	ctx context.Context, catalog, name string, convert func(name string, data []byte, target string) error,
 ) (string, error) {
 	target := filepath.Join(b.dir, name)
@@ -122,7 +125,7 @@ func objects(data []byte, visit func(object) error) error {
 }
 
 // asYAML creates the YAML form of a catalog.
-func (b *bench) asYAML(ctx context.Context) (string, error) {
+func (b derivedCatalogs) asYAML(ctx context.Context) (string, error) {
 	return b.derive(ctx, b.catalog, "catalog-yaml", func(name string, data []byte, target string) error {
 		return create(filepath.Join(target, name+".yaml"), func(out io.Writer) error {
 			return objects(data, func(o object) error {
@@ -138,7 +141,7 @@ func (b *bench) asYAML(ctx context.Context) (string, error) {
 }
 
 // multiplied creates a catalog with several copies of every package under other names.
-func (b *bench) multiplied(ctx context.Context) (string, error) {
+func (b derivedCatalogs) multiplied(ctx context.Context) (string, error) {
 	return b.derive(ctx, b.catalog, fmt.Sprintf("catalog-times-%d", b.copies), func(name string, data []byte, target string) error {
 		for i := range b.copies {
 			suffix := ""

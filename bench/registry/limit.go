@@ -24,8 +24,11 @@ const (
 	limitSlowdown = 1.25
 )
 
-// limit measures a cold start and queries within a container's memory limit.
-func (b *bench) limit(ctx context.Context) error {
+// limitSection measures servers with limited memory.
+type limitSection struct{ *bench }
+
+// run measures a cold start and queries within a container's memory limit.
+func (b limitSection) run(ctx context.Context) error {
 	group, err := newGroup(limitBytes)
 	if err != nil {
 		b.sayf("no memory limit: %v", err)
@@ -37,7 +40,7 @@ func (b *bench) limit(ctx context.Context) error {
 	table := b.report.add("Within "+bytesText(limitBytes), "A cold start from the directory and OLM's queries, in a control group that "+
 		"counts all memory and pages of files.",
 		"Server", "Start, unlimited", "Start, limited", "ratio", "Queries, unlimited", "Queries, limited", "ratio")
-	large, err := b.multiplied(ctx)
+	large, err := derivedCatalogs{b.bench}.multiplied(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,7 +52,7 @@ func (b *bench) limit(ctx context.Context) error {
 		if c.rounds == 0 {
 			continue
 		}
-		f, err := b.compareLimit(ctx, c, group)
+		f, err := b.compare(ctx, c, group)
 		cells := f.cells()
 		if err != nil {
 			b.sayf("%s within the limit: %v", c.name, err)
@@ -90,7 +93,7 @@ func (f limitFigures) cells() []string {
 	}
 }
 
-func (b *bench) compareLimit(ctx context.Context, c limitCase, g group) (limitFigures, error) {
+func (b limitSection) compare(ctx context.Context, c limitCase, g group) (limitFigures, error) {
 	var f limitFigures
 	limited := c
 	limited.launch.patience = limitPatience
@@ -107,7 +110,7 @@ func (b *bench) compareLimit(ctx context.Context, c limitCase, g group) (limitFi
 	return f, nil
 }
 
-func (b *bench) startAndQuery(ctx context.Context, c limitCase, start, query *sample) (err error) {
+func (b limitSection) startAndQuery(ctx context.Context, c limitCase, start, query *sample) (err error) {
 	if err := evict(c.catalog); err != nil {
 		return err
 	}

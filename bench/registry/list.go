@@ -38,8 +38,11 @@ type listTurn struct {
 	rounds int
 }
 
-// lists measures ListBundles.
-func (b *bench) lists(ctx context.Context) (err error) {
+// listSection measures ListBundles.
+type listSection struct{ *bench }
+
+// run measures ListBundles.
+func (b listSection) run(ctx context.Context) (err error) {
 	t, err := b.startTrio(ctx)
 	if err != nil {
 		return err
@@ -114,7 +117,7 @@ func list(ctx context.Context, conn *grpc.ClientConn) (messages int, size, took 
 
 // garbagePerList returns the bytes that a server allocates for a call. It subtracts the allocations
 // for reading the counters.
-func (b *bench) garbagePerList(ctx context.Context, s *server) (float64, error) {
+func (b listSection) garbagePerList(ctx context.Context, s *server) (float64, error) {
 	conn, err := dial(s.address)
 	if err != nil {
 		return math.NaN(), err

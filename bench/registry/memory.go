@@ -28,19 +28,22 @@ type memoryCase struct {
 	judged bool
 }
 
-// memory measures memory at rest, during the start and under load.
-func (b *bench) memory(ctx context.Context) error {
+// memorySection measures the memory of servers.
+type memorySection struct{ *bench }
+
+// run measures memory at rest, during the start and under load.
+func (b memorySection) run(ctx context.Context) error {
 	table := b.report.add("Memory", "Private memory is RssAnon, mapped pages of files are RssFile, the peak of both is VmHWM. Queries are OLM's: two "+
 		"catalog-operators (ListBundles, and a GetPackage for each package) and two packageservers "+
 		"(every GetPackage and GetBundleForChannel at once).",
 		"Server", "Content", "Starting: private", "peak", "At rest: private", "mapped", "proportional", "Queries: private", "mapped", "peak")
-	cases, err := b.memoryCases(ctx)
+	cases, err := b.cases(ctx)
 	if err != nil {
 		return err
 	}
 	for _, c := range cases {
 		b.sayf("memory of %s, %s", c.launch.name, c.name)
-		f, err := b.memoryOf(ctx, c.launch)
+		f, err := b.figures(ctx, c.launch)
 		if err != nil {
 			b.sayf("%v", err)
 			table.row(c.launch.name, c.name, firstLine([]byte(err.Error())))
@@ -58,8 +61,8 @@ func (b *bench) memory(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) memoryCases(ctx context.Context) ([]memoryCase, error) {
-	large, err := b.multiplied(ctx)
+func (b memorySection) cases(ctx context.Context) ([]memoryCase, error) {
+	large, err := derivedCatalogs{b.bench}.multiplied(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +83,7 @@ func (b *bench) memoryCases(ctx context.Context) ([]memoryCase, error) {
 	if b.peerRounds == 0 {
 		return cases, nil
 	}
-	cache, err := b.peerCache(ctx)
+	cache, err := peerCaches{b.bench}.standard(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +97,7 @@ type memoryFigures struct {
 	start, rest, busy usage
 }
 
-func (b *bench) memoryOf(ctx context.Context, l launch) (f memoryFigures, err error) {
+func (b memorySection) figures(ctx context.Context, l launch) (f memoryFigures, err error) {
 	s, began, err := b.spawn(ctx, l)
 	if err != nil {
 		return f, err

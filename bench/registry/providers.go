@@ -44,8 +44,11 @@ func providerCalls() map[string]func(context.Context, api.RegistryClient, *api.G
 	}
 }
 
-// providers measures the queries by provided API.
-func (b *bench) providers(ctx context.Context) (err error) {
+// providerSection measures calls for the providers of APIs.
+type providerSection struct{ *bench }
+
+// run measures the queries by provided API.
+func (b providerSection) run(ctx context.Context) (err error) {
 	t, err := b.startTrio(ctx)
 	if err != nil {
 		return err

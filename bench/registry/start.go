@@ -43,9 +43,12 @@ func (b *bench) time(ctx context.Context, l launch, into *starts) error {
 // cells returns the figures as cells of a table.
 func (s starts) cells() []string { return []string{s.wall.text(seconds), s.cpu.text(seconds)} }
 
-// coldStarts measures starts without an index or a cache.
-func (b *bench) coldStarts(ctx context.Context) error {
-	inYAML, err := b.asYAML(ctx)
+// coldSection measures starts without an index or a cache.
+type coldSection struct{ *bench }
+
+// run measures starts without an index or a cache.
+func (b coldSection) run(ctx context.Context) error {
+	inYAML, err := derivedCatalogs{b.bench}.asYAML(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,7 +58,7 @@ func (b *bench) coldStarts(ctx context.Context) error {
 		{"JSON", b.catalog}, {"the same as YAML", inYAML}, {"with manifests, JSON", b.objects},
 	} {
 		b.sayf("cold start, %s", form.name)
-		ours, theirs, err := b.compareCold(ctx, form.dir)
+		ours, theirs, err := b.compare(ctx, form.dir)
 		if err != nil {
 			return err
 		}
@@ -73,9 +76,9 @@ func (b *bench) coldStarts(ctx context.Context) error {
 	return nil
 }
 
-// compareCold starts both servers in turns. The first start of the registry loads the files into
+// compare starts both servers in turns. The first start of the registry loads the files into
 // the page cache and does not count.
-func (b *bench) compareCold(ctx context.Context, dir string) (ours, theirs starts, err error) {
+func (b coldSection) compare(ctx context.Context, dir string) (ours, theirs starts, err error) {
 	if err := b.time(ctx, b.registryLaunch(dir), &starts{}); err != nil {
 		return ours, theirs, err
 	}
@@ -94,7 +97,7 @@ func (b *bench) compareCold(ctx context.Context, dir string) (ours, theirs start
 }
 
 // compareWithText compares a cold start with only reading the text.
-func (b *bench) compareWithText(ctx context.Context, ours starts) error {
+func (b coldSection) compareWithText(ctx context.Context, ours starts) error {
 	table := b.report.add("The text alone", "Reading the same files and finding their tokens, on all cores; "+
 		"nothing is decoded or kept.", "By", "Time", "CPU", "cold start over it")
 	for i, way := range textWays() {
@@ -120,14 +123,17 @@ func (b *bench) compareWithText(ctx context.Context, ours starts) error {
 	return nil
 }
 
-// peerCache returns a cache directory that opm has filled in its default form.
-func (b *bench) peerCache(ctx context.Context) (string, error) {
-	return b.fillPeerCache(ctx, b.catalog, "opm-cache", false)
+// peerCaches fills caches with opm.
+type peerCaches struct{ *bench }
+
+// standard returns a cache directory that opm has filled in its default form.
+func (b peerCaches) standard(ctx context.Context) (string, error) {
+	return b.fill(ctx, b.catalog, "opm-cache", false)
 }
 
-// fillPeerCache fills a cache directory with opm, once. opm uses the form that it finds in the
+// fill fills a cache directory with opm, once. opm uses the form that it finds in the
 // directory. It recognizes the JSON form by an empty folder and a wrong digest.
-func (b *bench) fillPeerCache(ctx context.Context, catalog, name string, asJSON bool) (string, error) {
+func (b peerCaches) fill(ctx context.Context, catalog, name string, asJSON bool) (string, error) {
 	dir := filepath.Join(b.dir, name)
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
@@ -161,15 +167,18 @@ type warmCase struct {
 	limit bool
 }
 
-// warmStarts measures starts with an index or cache present.
-func (b *bench) warmStarts(ctx context.Context) error {
+// warmSection measures starts with an index or a cache.
+type warmSection struct{ *bench }
+
+// run measures starts with an index or cache present.
+func (b warmSection) run(ctx context.Context) error {
 	table := b.report.add("Warm start", "Work is the CPU time of all threads until health SERVING.",
 		"Server", "From", "Time", "Work")
-	large, err := b.multiplied(ctx)
+	large, err := derivedCatalogs{b.bench}.multiplied(ctx)
 	if err != nil {
 		return err
 	}
-	cases, err := b.warmCases(ctx, large)
+	cases, err := b.cases(ctx, large)
 	if err != nil {
 		return err
 	}
@@ -194,7 +203,7 @@ func (b *bench) warmStarts(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) warmCases(ctx context.Context, large string) ([]warmCase, error) {
+func (b warmSection) cases(ctx context.Context, large string) ([]warmCase, error) {
 	times := fmt.Sprintf("%d times the catalog", b.copies)
 	cases := []warmCase{
 		{"directory and its cache", b.registryLaunch(b.catalog, "--cache-dir="+filepath.Join(b.dir, "cache")), b.startRounds, true},
@@ -220,7 +229,7 @@ func (b *bench) warmCases(ctx context.Context, large string) ([]warmCase, error)
 		return cases, nil
 	}
 	for _, p := range peers {
-		cache, err := b.fillPeerCache(ctx, p.catalog, p.name, p.asJSON)
+		cache, err := peerCaches{b.bench}.fill(ctx, p.catalog, p.name, p.asJSON)
 		if err != nil {
 			return nil, err
 		}
@@ -229,8 +238,11 @@ func (b *bench) warmCases(ctx context.Context, large string) ([]warmCase, error)
 	return cases, nil
 }
 
-// sizes compares the sizes on disk.
-func (b *bench) sizes(ctx context.Context) error {
+// sizeSection compares the sizes of files.
+type sizeSection struct{ *bench }
+
+// run compares the sizes on disk.
+func (b sizeSection) run(ctx context.Context) error {
 	table := b.report.add("Size on disk", "", "What", "Bytes", "over compact JSON")
 	compact, err := compactSize(ctx, b.catalog)
 	if err != nil {
@@ -240,7 +252,7 @@ func (b *bench) sizes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cache, err := b.peerCache(ctx)
+	cache, err := peerCaches{b.bench}.standard(ctx)
 	if err != nil {
 		return err
 	}

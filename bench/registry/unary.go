@@ -38,7 +38,7 @@ func (b *bench) startTrio(ctx context.Context) (trio, error) {
 
 // startPeer starts opm with its cache.
 func (b *bench) startPeer(ctx context.Context) (*server, error) {
-	cache, err := b.peerCache(ctx)
+	cache, err := peerCaches{b}.standard(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +61,11 @@ const (
 	unaryTailTarget       = 1.1
 )
 
-// unary measures calls with one reply.
-func (b *bench) unary(ctx context.Context) (err error) {
+// unarySection measures unary calls.
+type unarySection struct{ *bench }
+
+// run measures calls with one reply.
+func (b unarySection) run(ctx context.Context) (err error) {
 	t, err := b.startTrio(ctx)
 	if err != nil {
 		return err
@@ -74,7 +77,7 @@ func (b *bench) unary(ctx context.Context) (err error) {
 	for _, method := range []string{getPackage, getBundle, getBundleForChannel} {
 		for _, callers := range []int{1, 8, 32} {
 			b.sayf("%s, %s", path.Base(method), callersText(callers))
-			f, err := b.compareUnary(ctx, t, method, callers)
+			f, err := b.compare(ctx, t, method, callers)
 			if err != nil {
 				return fmt.Errorf("measuring %s: %w", method, err)
 			}
@@ -118,8 +121,8 @@ type unaryTurn struct {
 	rounds int
 }
 
-// compareUnary loads the servers in turns, after a warm-up round.
-func (b *bench) compareUnary(ctx context.Context, t trio, method string, callers int) (unaryFigures, error) {
+// compare loads the servers in turns, after a warm-up round.
+func (b unarySection) compare(ctx context.Context, t trio, method string, callers int) (unaryFigures, error) {
 	var f unaryFigures
 	calls := b.recorded.calls[method]
 	turns := []unaryTurn{
@@ -152,7 +155,7 @@ func callersText(n int) string {
 }
 
 // spanOf returns the length of a round. The first round is a warm-up.
-func (b *bench) spanOf(round int) time.Duration {
+func (b unarySection) spanOf(round int) time.Duration {
 	if round < 0 {
 		return b.span / 4
 	}
