@@ -221,8 +221,8 @@ func TestWhatEarlierReleasesAppliedIsReplaced(t *testing.T) {
 	}
 }
 
-// TestWritingNeedsNoPatch writes with the rights to get, create and update. It checks the error that a client
-// gets if one of these rights is missing.
+// TestWritingNeedsNoPatch writes with the permissions to get, create and update. It checks the error that a client
+// gets if one of these permissions is missing.
 func TestWritingNeedsNoPatch(t *testing.T) {
 	c, namespace := newClient(t), controlplane.Namespace(t)
 	limited, seen := watched(t, "installer")

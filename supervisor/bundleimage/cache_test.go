@@ -157,7 +157,7 @@ func TestWithoutRegistry(t *testing.T) {
 	}
 }
 
-// TestLosesRights revokes the rights of a namespace.
+// TestLosesRights revokes the permissions of a namespace.
 func TestLosesRights(t *testing.T) {
 	b := newBed(t)
 	reference, digest := b.push("lamp:v1", b.bundle())

@@ -1,7 +1,7 @@
 // Package refusal classifies why the API server refuses a request.
 //
 // A Status has a reason (Forbidden, Invalid), but no field for the admission plugin that refuses. Only its
-// text distinguishes a quota, a LimitRange, a webhook and a missing right. The API server's text also arrives
+// text distinguishes a quota, a LimitRange, a webhook and a missing permission. The API server's text also arrives
 // without its Status, in conditions of Deployments and in Events. This package is the only one that reads it.
 package refusal
 
@@ -36,9 +36,9 @@ const (
 	ServiceAccountMissing Reason = "ServiceAccountMissing"
 	// NamespaceTerminating means that the namespace of the object is being deleted.
 	NamespaceTerminating Reason = "NamespaceTerminating"
-	// PermissionDenied means that the user lacks the right to send the request.
+	// PermissionDenied means that the user lacks permission to send the request.
 	PermissionDenied Reason = "PermissionDenied"
-	// EscalationDenied means that the user may not grant rights that it does not have.
+	// EscalationDenied means that the user may not grant permissions that it does not have.
 	EscalationDenied Reason = "EscalationDenied"
 	// Invalid means that a field of the object has a value that the API does not allow.
 	Invalid Reason = "Invalid"

@@ -110,7 +110,7 @@ func (i *installer) confirm(ctx context.Context, csv *operatorsv1alpha1.ClusterS
 }
 
 // confirmAccount returns apply.ErrStale if an OperatorGroup no longer names the account that it named
-// when it was read. Nothing is applied with the rights of an earlier account.
+// when it was read. Nothing is applied with the permissions of an earlier account.
 func (i *installer) confirmAccount(ctx context.Context, group *operatorsv1.OperatorGroup) error {
 	var live operatorsv1.OperatorGroup
 	if err := i.live.Get(ctx, client.ObjectKeyFromObject(group), &live); err != nil {

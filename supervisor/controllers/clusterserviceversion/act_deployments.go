@@ -31,7 +31,7 @@ type deploymentWriter struct {
 }
 
 // put applies the desired Deployments of a version. Where the OperatorGroup names an account, it
-// uses the rights of that account: a user with few rights in a namespace must not get more by a
+// uses the permissions of that account: a user with few permissions in a namespace must not get more by a
 // version that the user writes.
 func (w deploymentWriter) put(ctx context.Context, s *state) error {
 	writer := w.deployer

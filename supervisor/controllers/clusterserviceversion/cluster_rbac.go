@@ -20,7 +20,7 @@ import (
 )
 
 // clusterRBAC holds the cluster-scoped copies of a ClusterServiceVersion's roles and bindings. They
-// grant its operator the rights of its own namespace in all namespaces.
+// grant its operator the permissions of its own namespace in all namespaces.
 type clusterRBAC struct {
 	Roles    []*rbacv1.ClusterRole
 	Bindings []*rbacv1.ClusterRoleBinding
@@ -39,7 +39,7 @@ func desiredClusterRBAC(csv *operatorsv1alpha1.ClusterServiceVersion, global boo
 	if !global {
 		return out
 	}
-	certificates := certificateRights(csv)
+	certificates := certificateRoles(csv)
 	accounts := map[string][]string{} // by role, the accounts that it is declared for
 	for i := range r.Roles {
 		role := &r.Roles[i]
@@ -110,9 +110,9 @@ func declaredSubjects(csv *operatorsv1alpha1.ClusterServiceVersion, b *rbacv1.Ro
 	return nil
 }
 
-// certificateRights returns the names of the roles and bindings with which csv reads its
+// certificateRoles returns the names of the roles and bindings with which csv reads its
 // certificates.
-func certificateRights(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]bool {
+func certificateRoles(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]bool {
 	servers, err := webhook.Servers(csv)
 	if err != nil {
 		// Invalid descriptions are not served.

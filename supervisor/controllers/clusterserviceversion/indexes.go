@@ -21,7 +21,7 @@ const (
 	// stateCompeting is the state of a version that may not run because of the claims of another
 	// OperatorGroup.
 	stateCompeting = "contending"
-	// stateUnmet is the state of a version that waits for rights of an account, or was refused
+	// stateUnmet is the state of a version that waits for permissions of an account, or was refused
 	// without them.
 	stateUnmet = "lacking"
 )
@@ -68,7 +68,7 @@ func stateKeys(o client.Object) []string {
 	if csv.Status.Reason == operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict {
 		states = append(states, stateCompeting)
 	}
-	if phase.RefusedToInstall(csv) || awaitsRights(csv, []rbacv1.Subject(nil), false) {
+	if phase.RefusedToInstall(csv) || awaitsPermissions(csv, []rbacv1.Subject(nil), false) {
 		states = append(states, stateUnmet)
 	}
 	return states

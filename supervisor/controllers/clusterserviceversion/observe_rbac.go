@@ -62,7 +62,7 @@ func (r rbacReader) read(ctx context.Context, namespace string) (rbac, error) {
 	if err := r.cached.List(ctx, &bindings, client.InNamespace(namespace), readOnly); err != nil {
 		return rbac{}, fmt.Errorf("listing RoleBindings in namespace %s: %w", namespace, err)
 	}
-	// Roles and bindings of a version are needed whole. Others may grant its accounts the rights
+	// Roles and bindings of a version are needed whole. Others may grant its accounts the permissions
 	// that it requires.
 	if err := informer.Complete(ctx, r.live, roles.Items, func(o *rbacv1.Role) bool { return o.Labels[api.LabelOwner] != "" }); err != nil {
 		return rbac{}, err //nolint:wrapcheck // names the object

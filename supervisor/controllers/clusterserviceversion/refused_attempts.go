@@ -20,14 +20,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
 
-// accessSettleTime is how long after a change of rights a refusal is retried soon. API servers
+// accessSettleTime is how long after a change of permissions a refusal is retried soon. API servers
 // apply the change a moment later.
 const accessSettleTime = 10 * time.Second
 
-// attempt identifies an installation: the applied objects, and the rights.
+// attempt identifies an installation: the applied objects, and the permissions.
 type attempt struct {
 	deployments string
-	// access identifies the account of the OperatorGroup and its rights; empty when the supervisor
+	// access identifies the account of the OperatorGroup and its permissions; empty when the supervisor
 	// uses its own.
 	access string
 	// webhooks is why the OperatorGroup does not allow the webhooks; empty when it does.

@@ -87,7 +87,7 @@ func TestWebhooksAreAllowedNow(t *testing.T) {
 	}
 }
 
-// TestAccessOf compares what identifies an account and its rights.
+// TestAccessOf compares what identifies an account and its permissions.
 func TestAccessOf(t *testing.T) {
 	binding := func(account string) rbacv1.RoleBinding {
 		return rbacv1.RoleBinding{

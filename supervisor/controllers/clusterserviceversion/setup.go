@@ -44,7 +44,7 @@ type Options struct {
 	CRDs cache.Cache
 	// Clock is the source of time for limits and for the status; the system clock when nil.
 	Clock clock.PassiveClock
-	// Grants gives the supervisor temporary rights to the custom resources of operators. Without
+	// Grants gives the supervisor temporary permissions to the custom resources of operators. Without
 	// one, resources that it may not delete stay.
 	Grants *grant.Granter
 	// Namespace is the namespace of the supervisor. No webhook is called for its objects. It is

@@ -103,7 +103,7 @@ func (m mapper) forDeployment(ctx context.Context, obj client.Object) []reconcil
 }
 
 // forServiceAccount maps a ServiceAccount to the ClusterServiceVersions that require permissions for it,
-// and to those that the API may have refused with its rights.
+// and to those that the API may have refused with its permissions.
 func (m mapper) forServiceAccount(ctx context.Context, obj client.Object) []reconcile.Request {
 	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return phase.RefusedToInstall(csv) || accountNeeds(csv)[obj.GetName()] != nil

@@ -15,8 +15,8 @@ import (
 )
 
 // forRBAC maps a role or binding to the ClusterServiceVersion that its labels name. It also maps
-// to versions that wait for rights that it may grant, and to those that the API may have refused
-// without rights.
+// to versions that wait for permissions that it may grant, and to those that the API may have refused
+// without permissions.
 func (m mapper) forRBAC(ctx context.Context, obj client.Object) []reconcile.Request {
 	out := m.forOwnedObject(ctx, obj)
 	if obj.GetLabels()[api.LabelGrant] != "" {
@@ -25,15 +25,15 @@ func (m mapper) forRBAC(ctx context.Context, obj client.Object) []reconcile.Requ
 	}
 	subjects, bound := impersonate.Subjects(obj)
 	waiting := m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-		return phase.RefusedToInstall(csv) || awaitsRights(csv, subjects, bound)
+		return phase.RefusedToInstall(csv) || awaitsPermissions(csv, subjects, bound)
 	}, client.InNamespace(obj.GetNamespace()), client.MatchingFields{indexState: stateUnmet})
 	return append(out, waiting...)
 }
 
-// awaitsRights reports whether csv waits for rights of an account that is among the subjects,
+// awaitsPermissions reports whether csv waits for permissions of an account that is among the subjects,
 // directly or through a group. Without known subjects, any account counts. It returns false for
 // other versions: there are many bindings, and they change often.
-func awaitsRights(csv *operatorsv1alpha1.ClusterServiceVersion, subjects []rbacv1.Subject, known bool) bool {
+func awaitsPermissions(csv *operatorsv1alpha1.ClusterServiceVersion, subjects []rbacv1.Subject, known bool) bool {
 	if csv.Status.Phase != operatorsv1alpha1.CSVPhasePending {
 		return false
 	}

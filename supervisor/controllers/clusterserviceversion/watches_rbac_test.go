@@ -13,7 +13,7 @@ import (
 )
 
 // TestWakesThoseThatWaitForRights checks how many versions a role or binding maps to. One lacks
-// rights of the account cook, one lacks an account, and one runs.
+// permissions of the account cook, one lacks an account, and one runs.
 func TestWakesThoseThatWaitForRights(t *testing.T) {
 	version := func(name string, phase operatorsv1alpha1.ClusterServiceVersionPhase, status operatorsv1alpha1.StatusReason) client.Object {
 		csv := kettle()

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// account is the ServiceAccount with whose rights steps are applied.
+// account is the ServiceAccount with whose permissions steps are applied.
 type account struct {
 	name  types.NamespacedName
 	group types.NamespacedName
@@ -47,7 +47,7 @@ func accountMetadata() *metav1.PartialObjectMetadata {
 	return found
 }
 
-// recordAccount sets the account whose rights the plan is executed with in the status of the plan.
+// recordAccount sets the account whose permissions the plan is executed with in the status of the plan.
 func recordAccount(p *operatorsv1alpha1.InstallPlan, a *account) {
 	want, have := a.reference(), p.Status.AttenuatedServiceAccountRef
 	if want != nil && have != nil && *want == *have {

@@ -25,7 +25,7 @@ import (
 type crdApplier struct {
 	observer *observer
 	checker  *crdChecker
-	// writer has the rights of the supervisor, or those of the OperatorGroup's service account if
+	// writer has the permissions of the supervisor, or those of the OperatorGroup's service account if
 	// asAccount is set.
 	writer    client.Client
 	asAccount bool
@@ -93,7 +93,7 @@ func (a *crdApplier) change(ctx context.Context, state *crdState) (*crdChange, e
 			return nil, err
 		}
 	}
-	// An account may lack the right to patch.
+	// An account may lack permission to patch.
 	return state.update(!a.asAccount)
 }
 

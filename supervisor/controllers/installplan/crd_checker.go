@@ -25,7 +25,7 @@ const maxInvalidMessage = 1024
 type crdChecker struct {
 	// client lists custom resources.
 	client client.Reader
-	// grants gives the supervisor the right to list the objects of a definition, which it lacks
+	// grants gives the supervisor permission to list the objects of a definition, which it lacks
 	// otherwise.
 	grants   *grant.Granter
 	reporter reporter

@@ -90,7 +90,7 @@ func nextTry(b *backoff, err error, start, now time.Time, retryTimeout time.Dura
 
 // terminal reports whether an error ends the plan. elapsed is how long the step has been failing. An
 // error that the user or the author of the bundle has to fix ends the plan after retryTimeout: an API
-// may be registered some time later. Temporary errors, missing rights, quotas and admission policies
+// may be registered some time later. Temporary errors, missing permissions, quotas and admission policies
 // never end a plan.
 //
 // A refusal of a CustomResourceDefinition ends the plan at once: an administrator has to decide, and

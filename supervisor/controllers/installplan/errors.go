@@ -69,7 +69,7 @@ var (
 	errOtherOwner = errors.New("it does not belong to this operator")
 	// errUnsafe reports that a CustomResourceDefinition would lose data or make objects invalid.
 	errUnsafe = errors.New("the CustomResourceDefinition is not changed")
-	// errOwnRead reports that the supervisor could not read an object with its own rights.
+	// errOwnRead reports that the supervisor could not read an object with its own permissions.
 	errOwnRead = errors.New("reading")
 	// errSecretMissing reports that a plan refers to a Secret that its user has to create.
 	errSecretMissing = errors.New("it must exist before the plan")

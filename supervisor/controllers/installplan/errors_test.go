@@ -46,7 +46,7 @@ func TestContentEndsAPlan(t *testing.T) {
 	}
 }
 
-// TestAdviceNamesWhoWasRefused refuses rights to the account of an OperatorGroup, and to the
+// TestAdviceNamesWhoWasRefused refuses permissions to the account of an OperatorGroup, and to the
 // supervisor.
 func TestAdviceNamesWhoWasRefused(t *testing.T) {
 	limited := &account{name: types.NamespacedName{Namespace: "ops", Name: "installer"}, group: types.NamespacedName{Namespace: "ops", Name: "group"}}

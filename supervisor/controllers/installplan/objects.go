@@ -30,9 +30,9 @@ var errChanged = errors.New("another client changed it at the same time")
 // objectApplier applies all objects of bundles except CustomResourceDefinitions.
 type objectApplier struct {
 	observer *observer
-	// writer has the rights of the account that the OperatorGroup names, or else those of own.
+	// writer has the permissions of the account that the OperatorGroup names, or else those of own.
 	writer client.Client
-	// own has the rights of the supervisor.
+	// own has the permissions of the supervisor.
 	own      client.Client
 	reporter reporter
 }

@@ -76,7 +76,7 @@ func isReferenced(ctx context.Context, cached client.Reader, p *operatorsv1alpha
 type observer struct {
 	// cached reads what the controller watches.
 	cached client.Reader
-	// live reads from the API server with the supervisor's own rights.
+	// live reads from the API server with the supervisor's own permissions.
 	live      client.Reader
 	content   *content
 	namespace string

@@ -77,7 +77,7 @@ func ownerOf(csv *unstructured.Unstructured) *owner {
 }
 
 // copyError reports that a copied version has the name of the version that a plan installs. A copy
-// owns nothing and is deleted with its original. The plan must not replace it: the rights of an
+// owns nothing and is deleted with its original. The plan must not replace it: the permissions of an
 // operator in another namespace depend on it.
 type copyError struct{ namespace, csv, from string }
 

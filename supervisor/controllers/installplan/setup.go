@@ -59,12 +59,12 @@ type Options struct {
 	MinForeignPhaseDuration time.Duration
 	// Concurrency is the number of plans that are reconciled at the same time.
 	Concurrency int
-	// CRDAsServiceAccount selects the rights of the OperatorGroup's service account to write
+	// CRDAsServiceAccount selects the permissions of the OperatorGroup's service account to write
 	// CustomResourceDefinitions, where the group names one, instead of the supervisor's.
 	CRDAsServiceAccount bool
 	// Config is the client configuration for the objects of steps; the manager's when nil.
 	Config *rest.Config
-	// Grants gives the supervisor temporary rights to read custom resources. Without one,
+	// Grants gives the supervisor temporary permissions to read custom resources. Without one,
 	// definitions whose objects it may not list do not change.
 	Grants *grant.Granter
 	// NewClient creates the clients from Config; client.New when nil.
@@ -106,10 +106,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(planOfSubscription)).
 		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(plans.inNamespace)).
 		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(plans.withAccount)).
-		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(plans.withRights)).
-		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(plans.withRights)).
-		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(plans.withRights)).
-		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(plans.withRights)).
+		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(plans.withPermissions)).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(plans.withPermissions)).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(plans.withPermissions)).
+		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(plans.withPermissions)).
 		WatchesRawSource(source.Kind(o.CRDs, &apiextensionsv1.CustomResourceDefinition{},
 			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](plans.awaitingKind), definitionChanged())).
 		WithOptions(controller.Options{

@@ -68,7 +68,7 @@ func (e *execution) run(ctx context.Context, steps []*operatorsv1alpha1.Step) *s
 func (e *execution) remedyFor(err *stepError) string {
 	own := err.step.Resource.Kind == kindCRD && !e.crds.asAccount
 	if own || errors.Is(err.err, errOwnRead) {
-		// The supervisor used its own rights.
+		// The supervisor used its own permissions.
 		return apiErrorRemedy(err.err, nil)
 	}
 	return apiErrorRemedy(err.err, e.account)

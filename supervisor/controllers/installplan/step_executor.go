@@ -20,7 +20,7 @@ type executor struct {
 	grants   *grant.Granter
 	bundles  bundleReader
 	images   imageReader
-	// crdsAsAccount selects the rights of the account of a plan to write CustomResourceDefinitions.
+	// crdsAsAccount selects the permissions of the account of a plan to write CustomResourceDefinitions.
 	crdsAsAccount bool
 	crdLocks      *crdLocks
 }

@@ -27,7 +27,7 @@ const indexUnfinished = "installplan/unfinished"
 // change while an operator is installed in many namespaces, where most plans have no account.
 const (
 	indexedPlan    = "any"     // of each plan that may continue
-	indexedAccount = "account" // also of a plan that is executed with the rights of an account
+	indexedAccount = "account" // also of a plan that is executed with the permissions of an account
 )
 
 // addIndex adds the index by which events find the plans that they concern.
@@ -84,7 +84,7 @@ func (m *planMapper) inNamespace(ctx context.Context, group client.Object) []rec
 	return m.requests(ctx, group.GetNamespace(), indexedPlan, func(*operatorsv1alpha1.InstallPlan) bool { return true })
 }
 
-// withAccount returns the plans that are executed with the rights of a ServiceAccount, or wait
+// withAccount returns the plans that are executed with the permissions of a ServiceAccount, or wait
 // for its creation.
 func (m *planMapper) withAccount(ctx context.Context, o client.Object) []reconcile.Request {
 	return m.requests(ctx, o.GetNamespace(), indexedAccount, func(p *operatorsv1alpha1.InstallPlan) bool {
@@ -93,9 +93,9 @@ func (m *planMapper) withAccount(ctx context.Context, o client.Object) []reconci
 	})
 }
 
-// withRights returns the plans that are executed with the rights of an account which a role or
+// withPermissions returns the plans that are executed with the permissions of an account which a role or
 // binding may have changed.
-func (m *planMapper) withRights(ctx context.Context, o client.Object) []reconcile.Request {
+func (m *planMapper) withPermissions(ctx context.Context, o client.Object) []reconcile.Request {
 	if o.GetLabels()[api.LabelGrant] != "" {
 		// The supervisor creates and deletes such objects for itself only.
 		return nil

@@ -19,7 +19,7 @@ func TestGrantsRequeueNoPlan(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "chandlery-check-lamps.example", Labels: map[string]string{api.LabelGrant: "true"}}
 	for _, o := range []client.Object{&rbacv1.ClusterRole{ObjectMeta: meta}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta}} {
 		// Without a client it cannot list plans.
-		if got := (&planMapper{}).withRights(t.Context(), o); got != nil {
+		if got := (&planMapper{}).withPermissions(t.Context(), o); got != nil {
 			t.Errorf("%T requeues %v", o, got)
 		}
 	}

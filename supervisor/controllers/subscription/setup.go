@@ -33,7 +33,7 @@ type Options struct {
 	Catalogs *catalogs.Store
 	// Images pulls and caches bundle images.
 	Images *bundleimage.Cache
-	// Grants gives the supervisor temporary rights to read custom resources. Without one, an
+	// Grants gives the supervisor temporary permissions to read custom resources. Without one, an
 	// operator does not return to a version with smaller definitions if the supervisor may not list
 	// its objects.
 	Grants *grant.Granter

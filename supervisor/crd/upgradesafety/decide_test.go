@@ -241,7 +241,7 @@ func TestPermanent(t *testing.T) {
 	}
 }
 
-// TestProtectedGroups compares the protected groups with the groups for which the supervisor has rights. An
+// TestProtectedGroups compares the protected groups with the groups for which the supervisor has permissions. An
 // added group must be protected, or bundles contain objects of its kinds. Some groups are protected for other
 // reasons.
 func TestProtectedGroups(t *testing.T) {

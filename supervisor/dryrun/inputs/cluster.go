@@ -76,7 +76,7 @@ func (c *Cluster) objects(ctx context.Context, namespace, global string) (*Objec
 	return o, c.catalogSources(ctx, o, namespace, global)
 }
 
-// lacks reports whether a namespace is known not to exist. The user may lack the right to read namespaces.
+// lacks reports whether a namespace is known not to exist. The user may lack permission to read namespaces.
 func (c *Cluster) lacks(ctx context.Context, namespace string) bool {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

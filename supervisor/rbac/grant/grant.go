@@ -1,5 +1,5 @@
-// Package grant gives the supervisor temporary rights to custom resources. The supervisor does not know the
-// kinds of operators, so its roles contain no rights to their objects. It needs some to check objects before a
+// Package grant gives the supervisor temporary permissions for custom resources. The supervisor does not know the
+// kinds of operators, so its roles contain no permissions for their objects. It needs some to check objects before a
 // definition changes, and to delete them in a clean-up.
 //
 // Threat model. Grants limit what the supervisor's account may do between such tasks, and each one shows in the
@@ -32,17 +32,17 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-// Right is a right to the objects of a kind. The names of its roles contain it.
-type Right string
+// Permission is a permission for the objects of a kind. The names of its roles contain it.
+type Permission string
 
 const (
 	// Check permits listing the objects.
-	Check Right = "check"
+	Check Permission = "check"
 	// Cleanup permits listing and deleting the objects.
-	Cleanup Right = "cleanup"
+	Cleanup Permission = "cleanup"
 )
 
-func (r Right) verbs() []string {
+func (r Permission) verbs() []string {
 	if r == Cleanup {
 		return []string{"list", "delete"}
 	}
@@ -59,18 +59,18 @@ const (
 	revokeRetryInterval = 5 * time.Second
 )
 
-// Granter grants rights to the account of the supervisor, and revokes them after use. It needs the verbs escalate
-// and bind, which the supervisor has for the rights of operators. A process has one Granter. It is safe for
+// Granter grants permissions to the account of the supervisor, and revokes them after use. It needs the verbs escalate
+// and bind, which the supervisor has for the permissions of operators. A process has one Granter. It is safe for
 // concurrent use.
 type Granter struct {
 	client client.Client
 
-	// mu is held while rights are written, so that the end of one task does not revoke a right that another task
-	// has just been granted.
+	// mu is held while permissions are written, so that the end of one task does not revoke a permission that
+	// another task has just been granted.
 	mu sync.Mutex
-	// uses counts the tasks that use a right, by the name of its role.
+	// uses counts the tasks that use a permission, by the name of its role.
 	uses map[string]int
-	// failed receives a value when a right was not revoked.
+	// failed receives a value when a permission was not revoked.
 	failed chan struct{}
 }
 
@@ -79,7 +79,7 @@ func New(c client.Client) *Granter {
 	return &Granter{client: c, uses: map[string]int{}, failed: make(chan struct{}, 1)}
 }
 
-// Setup returns the Granter of a manager's controllers. When it becomes the leader, it revokes the rights that an
+// Setup returns the Granter of a manager's controllers. When it becomes the leader, it revokes the permissions that an
 // earlier process left, and afterwards those whose revocation failed.
 func Setup(mgr ctrl.Manager) (*Granter, error) {
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
@@ -93,36 +93,36 @@ func Setup(mgr ctrl.Manager) (*Granter, error) {
 	return g, nil
 }
 
-// With calls do. If do lacks a right to the objects of a definition, With grants the right, calls do again, and
-// revokes the right. A nil Granter grants nothing. do must return the error of each request that it makes, since
-// With repeats it until the API server applies the grant.
-func (g *Granter) With(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, right Right, do func() error) error {
+// With calls do. If do lacks a permission for the objects of a definition, With grants the permission, calls do again,
+// and revokes the permission. A nil Granter grants nothing. do must return the error of each request that it makes,
+// since With repeats it until the API server applies the grant.
+func (g *Granter) With(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, permission Permission, do func() error) error {
 	err := do()
 	if g == nil || !IsForbidden(err) {
 		return err
 	}
-	revoke, err := g.grant(ctx, crd, right)
+	revoke, err := g.grant(ctx, crd, permission)
 	if err != nil {
-		return fmt.Errorf("granting permission to %s objects of %s: %w", strings.Join(right.verbs(), " and "), crd.Name, err)
+		return fmt.Errorf("granting permission to %s objects of %s: %w", strings.Join(permission.verbs(), " and "), crd.Name, err)
 	}
 	defer revoke()
-	return awaitRight(ctx, do)
+	return awaitPermission(ctx, do)
 }
 
-// IsForbidden reports whether the API server refused a request because the account lacks a right. An admission
+// IsForbidden reports whether the API server refused a request because the account lacks a permission. An admission
 // webhook refuses requests with the same status, whatever the account.
 func IsForbidden(err error) bool {
 	return apierrors.IsForbidden(err) && refusal.OfError(err) == refusal.PermissionDenied
 }
 
-// grant grants a right to the objects of a definition until revoke is called. Tasks that use the same right at the
-// same time share the role, and the last call of revoke deletes it.
-func (g *Granter) grant(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, right Right) (revoke func(), err error) {
+// grant grants a permission for the objects of a definition until revoke is called. Tasks that use the same permission
+// at the same time share the role, and the last call of revoke deletes it.
+func (g *Granter) grant(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, permission Permission) (revoke func(), err error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := apply.Review(ctx, g.client, review); err != nil {
 		return nil, fmt.Errorf("asking the API server for the own user, to grant the permission: %w", err)
 	}
-	role, binding := rolesFor(crd, right, review.Status.UserInfo.Username)
+	role, binding := rolesFor(crd, permission, review.Status.UserInfo.Username)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	// Each task ensures both, since another client may have deleted them.
@@ -186,13 +186,13 @@ func (g *Granter) setContent(ctx context.Context, live, wanted client.Object) er
 	return apply.Replace(ctx, g.client, live)
 }
 
-// deleteUnused deletes the role and the binding of a right that no task uses. The caller holds mu.
+// deleteUnused deletes the role and the binding of a permission that no task uses. The caller holds mu.
 func (g *Granter) deleteUnused(ctx context.Context, role *rbacv1.ClusterRole, binding *rbacv1.ClusterRoleBinding) {
 	if g.uses[role.Name] > 0 {
 		return
 	}
 	delete(g.uses, role.Name)
-	// The right is also revoked after the task was canceled.
+	// The permission is also revoked after the task was canceled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout)
 	defer cancel()
 	for _, o := range []client.Object{binding, role} {
@@ -224,9 +224,9 @@ func (g *Granter) delete(ctx context.Context, live client.Object) error {
 	return client.IgnoreNotFound(apply.DeleteIf(ctx, g.client, live, apply.SameVersion(live)))
 }
 
-// rolesFor returns the role with a right to the objects of a definition, and its binding to a user.
-func rolesFor(crd *apiextensionsv1.CustomResourceDefinition, right Right, user string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {
-	meta := metav1.ObjectMeta{Name: fmt.Sprintf("chandlery-%s-%s", right, crd.Name), Labels: map[string]string{api.LabelGrant: "true"}}
+// rolesFor returns the role with a permission for the objects of a definition, and its binding to a user.
+func rolesFor(crd *apiextensionsv1.CustomResourceDefinition, permission Permission, user string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {
+	meta := metav1.ObjectMeta{Name: fmt.Sprintf("chandlery-%s-%s", permission, crd.Name), Labels: map[string]string{api.LabelGrant: "true"}}
 	subject := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
 	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
 		namespace, name, _ := strings.Cut(account, ":")
@@ -234,7 +234,7 @@ func rolesFor(crd *apiextensionsv1.CustomResourceDefinition, right Right, user s
 	}
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: meta,
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{crd.Spec.Names.Plural}, Verbs: right.verbs()}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{crd.Spec.Names.Plural}, Verbs: permission.verbs()}},
 	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: meta,
@@ -244,7 +244,7 @@ func rolesFor(crd *apiextensionsv1.CustomResourceDefinition, right Right, user s
 	return role, binding
 }
 
-// run revokes unused rights at the start, and each time a revocation has failed.
+// run revokes unused permissions at the start, and each time a revocation has failed.
 func (g *Granter) run(ctx context.Context) error {
 	for {
 		if err := g.revokeUnused(ctx); err != nil {
@@ -297,8 +297,8 @@ func (g *Granter) deleteAllUnused(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// awaitRight repeats do while it lacks a right, for at most propagationTimeout.
-func awaitRight(ctx context.Context, do func() error) error {
+// awaitPermission repeats do while it lacks a permission, for at most propagationTimeout.
+func awaitPermission(ctx context.Context, do func() error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, propagationPoll, propagationTimeout, true, func(context.Context) (bool, error) {
 		last = do()

@@ -39,7 +39,7 @@ func newGranter(t *testing.T) *Granter {
 	}).Build())
 }
 
-// rights returns the names of the roles that are granted and bound.
+// permissions returns the names of the roles that are granted and bound.
 func (g *Granter) rights(t *testing.T) []string {
 	t.Helper()
 	roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}

@@ -96,16 +96,16 @@ func TestGrantHoldsNoMore(t *testing.T) {
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "shop", Name: "supervisor"}
 	user := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "admin"}
 	for name, tt := range map[string]struct {
-		right   Right
-		user    string
-		verbs   []string
-		subject rbacv1.Subject
+		permission Permission
+		user       string
+		verbs      []string
+		subject    rbacv1.Subject
 	}{
 		"to check, an account": {Check, "system:serviceaccount:shop:supervisor", []string{"list"}, account},
 		"to clean up, a user":  {Cleanup, "admin", []string{"list", "delete"}, user},
 	} {
-		role, binding := rolesFor(crd, tt.right, tt.user)
-		meta := metav1.ObjectMeta{Name: "chandlery-" + string(tt.right) + "-lamps.example", Labels: map[string]string{api.LabelGrant: "true"}}
+		role, binding := rolesFor(crd, tt.permission, tt.user)
+		meta := metav1.ObjectMeta{Name: "chandlery-" + string(tt.permission) + "-lamps.example", Labels: map[string]string{api.LabelGrant: "true"}}
 		wantRole := &rbacv1.ClusterRole{
 			ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"example"}, Resources: []string{"lamps"}, Verbs: tt.verbs}},
 		}

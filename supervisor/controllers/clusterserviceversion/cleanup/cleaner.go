@@ -66,7 +66,7 @@ type Options struct {
 	HasGroup func(context.Context, string) (bool, error)
 	// Accounts act for the service accounts of OperatorGroups.
 	Accounts *impersonate.Accounts
-	// Grants gives temporary rights to custom resources. Without one, resources that the supervisor
+	// Grants gives temporary permissions to custom resources. Without one, resources that the supervisor
 	// may not delete stay.
 	Grants *grant.Granter
 	// Clock is the source of time.

@@ -169,7 +169,7 @@ type resourcePass struct {
 
 	policy  deletionPolicy
 	deleter resourceDeleter
-	// forbiddenIn are the namespaces in which the deleter lacks the right to delete objects of a kind.
+	// forbiddenIn are the namespaces in which the deleter lacks permission to delete objects of a kind.
 	forbiddenIn sets.Set[string]
 	// terminating is the number of resources that are terminating.
 	terminating int
@@ -265,7 +265,7 @@ func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1
 			t.undecided.Namespace, t.undecided.Name, crd.Name)
 		return nil
 	}
-	err := p.cleaner.grants.With(ctx, crd, p.deleter.right(), func() error {
+	err := p.cleaner.grants.With(ctx, crd, p.deleter.permission(), func() error {
 		p.left, p.refused, p.forbiddenIn = before, "", sets.New[string]() // nothing is counted twice
 		return p.cleanKind(ctx, crd, gvk, t)
 	})

@@ -136,11 +136,11 @@ func (t scope) within(namespaces []string) scope {
 	return t
 }
 
-// resourceDeleter deletes custom resources. It has the rights of the account that the OperatorGroup
+// resourceDeleter deletes custom resources. It has the permissions of the account that the OperatorGroup
 // names, if it names one.
 type resourceDeleter struct {
 	client client.Client
-	// actingAs states whose rights it uses; empty for the supervisor's own.
+	// actingAs states whose permissions it uses; empty for the supervisor's own.
 	actingAs string
 }
 
@@ -157,9 +157,9 @@ func (r resourceCleaner) deleter(p deletionPolicy) (resourceDeleter, error) {
 	return resourceDeleter{client: c, actingAs: fmt.Sprintf("as ServiceAccount %s of OperatorGroup %s", account.Name, p.group.Name)}, nil
 }
 
-// right returns the right that the supervisor itself needs: to list, and to delete where it uses no
+// permission returns the permission that the supervisor itself needs: to list, and to delete where it uses no
 // account.
-func (d resourceDeleter) right() grant.Right {
+func (d resourceDeleter) permission() grant.Permission {
 	if d.actingAs != "" {
 		return grant.Check
 	}
@@ -175,7 +175,7 @@ func (d resourceDeleter) delete(ctx context.Context, o *metav1.PartialObjectMeta
 	return err
 }
 
-// isForbidden reports whether the account has no right to delete the objects of a definition in a
+// isForbidden reports whether the account has no permission to delete the objects of a definition in a
 // namespace. It asks the API server, since admission forbids requests too.
 func (d resourceDeleter) isForbidden(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, namespace string) bool {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{

@@ -233,15 +233,15 @@ func TestBoundsArePendingUntilTheGroupHasTargets(t *testing.T) {
 // TestCleanUpActsForTheGroupsAccount checks that the supervisor gets no right to delete where an
 // account deletes.
 func TestCleanUpActsForTheGroupsAccount(t *testing.T) {
-	if got := (resourceDeleter{}).right(); got != "cleanup" {
+	if got := (resourceDeleter{}).permission(); got != "cleanup" {
 		t.Errorf("without an account the right is %q", got)
 	}
-	if got := (resourceDeleter{actingAs: "as an account"}).right(); got != "check" {
+	if got := (resourceDeleter{actingAs: "as an account"}).permission(); got != "check" {
 		t.Errorf("with an account the right is %q", got)
 	}
 }
 
-// TestDeletesWithTheRightsOf deletes with the account of the group, or with the supervisor's rights
+// TestDeletesWithTheRightsOf deletes with the account of the group, or with the supervisor's permissions
 // where the group names none.
 func TestDeletesWithTheRightsOf(t *testing.T) {
 	own, accounts := memory(t), memory(t)

@@ -81,7 +81,7 @@ func TestServedKinds(t *testing.T) {
 }
 
 // TestWhatPlansMakeIsCleanedUp checks that each kind that only labels connect to a version has a
-// stage, and that the supervisor has the rights for it.
+// stage, and that the supervisor has the permissions for it.
 func TestWhatPlansMakeIsCleanedUp(t *testing.T) {
 	text, err := os.ReadFile("../../../../deploy/rbac/supervisor.yaml")
 	if err != nil {

@@ -94,7 +94,7 @@ func remedyOf(err error) string {
 		return "raise the quota, or delete objects that count against it"
 	case refusal.AdmissionDenied:
 		return "change the policy that refuses it, or ask for an exception"
-	default: // other refusals of this kind are about rights
+	default: // other refusals of this kind are about permissions
 	}
 	if _, limited := errors.AsType[*AccountError](err); limited {
 		return "grant the ServiceAccount this permission, or name another ServiceAccount in the OperatorGroup"

@@ -28,7 +28,7 @@ type Input struct {
 	Requirements Requirements
 	// Components is the state of its Deployments.
 	Components Components
-	// Access compares its present rights with those that were refused.
+	// Access compares its present permissions with those that were refused.
 	Access Access
 	// ClusterRBAC is the state of its cluster-scoped copies of RBAC.
 	ClusterRBAC ClusterRBAC
@@ -97,7 +97,7 @@ type Webhooks struct {
 	Refused string
 	// Conflict names an API service of another owner.
 	Conflict string
-	// Broken names a certificate, Service or right behind an API service that is not as it was
+	// Broken names a certificate, Service or permission behind an API service that is not as it was
 	// applied. A new installation repairs it.
 	Broken string
 	// Missing names a webhook configuration that was deleted. A new installation recreates it.
@@ -155,7 +155,7 @@ type ClusterRBAC struct {
 	OwnerConflict string
 }
 
-// Access compares the account of the OperatorGroup, and its rights, with those with which the API
+// Access compares the account of the OperatorGroup, and its permissions, with those with which the API
 // refused to install a version.
 type Access struct {
 	// Changed is true when they differ now.

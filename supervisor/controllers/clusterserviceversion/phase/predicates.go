@@ -126,7 +126,7 @@ func timeLeft(o Input, d time.Duration) time.Duration {
 }
 
 // accessChanged reports whether a version that the API refused to install would now be installed
-// with other rights.
+// with other permissions.
 func accessChanged(o Input) bool { return RefusedToInstall(o.CSV) && o.Access.Changed }
 
 func reinstallDue(o Input) bool { return timeLeft(o, reinstallWait(o)) <= 0 }

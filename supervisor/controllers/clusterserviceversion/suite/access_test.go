@@ -22,7 +22,7 @@ import (
 	"github.com/chandlery/chandlery/test/latewatch"
 )
 
-// soon bounds the time until a version is retried after a change of its rights. Without a change it
+// soon bounds the time until a version is retried after a change of its permissions. Without a change it
 // is retried after a minute.
 const soon = 20 * time.Second
 

@@ -157,7 +157,7 @@ func TestForeignClusterRoleStays(t *testing.T) {
 	w.Expect(w.asTheyAre(theirs)).To(gomega.Equal(before), "what belongs to nobody was touched")
 }
 
-// TestSaysWhichRightItLacks runs with the rights of the supervisor, without those to grant rights
+// TestSaysWhichRightItLacks runs with the permissions of the supervisor, without those to grant permissions
 // that it lacks itself.
 func TestSaysWhichRightItLacks(t *testing.T) {
 	w := newWorld(t)

@@ -29,7 +29,7 @@ func TestCopiesRolesAndCleansThemUpAfterAnAbsence(t *testing.T) {
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(bound), bound)).To(gomega.Succeed())
 	w.Expect(copied.Rules).To(gomega.HaveLen(2))
 
-	// An edited role, or a binding with copied labels, grants no more rights.
+	// An edited role, or a binding with copied labels, grants no more permissions.
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	w.Expect(w.Update(t.Context(), role)).To(gomega.Succeed())
 	mine := binding.DeepCopy()

@@ -23,7 +23,7 @@ func clusterScoped(crd *apiextensionsv1.CustomResourceDefinition) *apiextensions
 	return crd
 }
 
-// weakGroup returns an OperatorGroup for the test's namespace that names an account without rights.
+// weakGroup returns an OperatorGroup for the test's namespace that names an account without permissions.
 func (w *world) weakGroup() (*operatorsv1.OperatorGroup, *corev1.ServiceAccount) {
 	group := w.group("own", w.namespace)
 	group.Spec.ServiceAccountName = "weak"
@@ -54,7 +54,7 @@ func (w *world) left() string {
 }
 
 // TestCleanUpSparesResourcesOfOthers has a version in a bounded group, with an account without
-// rights. It claims kinds that others brought or use, fails, and is deleted.
+// permissions. It claims kinds that others brought or use, fails, and is deleted.
 func TestCleanUpSparesResourcesOfOthers(t *testing.T) {
 	w := newWorld(t)
 	w.employ()

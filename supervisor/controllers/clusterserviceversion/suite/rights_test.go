@@ -36,7 +36,7 @@ func (w *world) noGrantIsLeft() {
 	}
 }
 
-// TestCleansUpResourcesThatItMayNotList runs with the rights of the supervisor in a cluster, which
+// TestCleansUpResourcesThatItMayNotList runs with the permissions of the supervisor in a cluster, which
 // exclude custom resources.
 func TestCleansUpResourcesThatItMayNotList(t *testing.T) {
 	w := newWorld(t)

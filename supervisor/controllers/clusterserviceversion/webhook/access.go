@@ -28,7 +28,7 @@ func (o *Observer) refusal(ctx context.Context, s *State, found []object) (strin
 }
 
 // admissionRefusal returns why the account of the OperatorGroup may not have the admission webhooks
-// of a version; empty when it may. A webhook reads and changes objects with rights that the account
+// of a version; empty when it may. A webhook reads and changes objects with permissions that the account
 // may lack. The account must therefore be allowed to create one itself.
 func (o *Observer) admissionRefusal(ctx context.Context, v Version) (string, error) {
 	name := v.Group.Spec.ServiceAccountName

@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
-// grant grants the ServiceAccount installer rights in the namespace.
+// grant grants the ServiceAccount installer permissions in the namespace.
 func (w *world) grant(name string, rules ...rbacv1.PolicyRule) {
 	w.t.Helper()
 	w.create(
@@ -31,7 +31,7 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// TestPlanHasTheRightsOfTheGroupsAccount executes a plan whose account lacks rights, and grants
+// TestPlanHasTheRightsOfTheGroupsAccount executes a plan whose account lacks permissions, and grants
 // them one by one.
 func TestPlanHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	w := newWorld(t)
@@ -62,10 +62,10 @@ func TestPlanHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	w.grant("versions", rule(operatorsv1alpha1.GroupName, "clusterserviceversions", "create"))
 	lacks(`cannot create resource "serviceaccounts"`, refusal.PermissionDenied)
 	w.grant("accounts", rule("", "serviceaccounts", "create", "update"), rule(rbacv1.GroupName, "roles", "create", "update"), rule(rbacv1.GroupName, "rolebindings", "create", "update"))
-	// An account cannot grant rights that it lacks.
+	// An account cannot grant permissions that it lacks.
 	lacks("is attempting to grant RBAC permissions not currently held", refusal.EscalationDenied)
 	w.grant("pods", rule("", "pods", "get"))
-	// The retry window is over: the plan waits for rights without limit.
+	// The retry window is over: the plan waits for permissions without limit.
 	lacks(`cannot create resource "configmaps"`, refusal.PermissionDenied)
 	w.grant("settings", rule("", "configmaps", "create", "update"))
 	p = w.reaches(complete)

@@ -260,7 +260,7 @@ func TestOldDefinitionIsRefused(t *testing.T) {
 	w.expectNothingCreated()
 }
 
-// useDeployedRights runs the controller with the rights of the supervisor in deploy/.
+// useDeployedRights runs the controller with the permissions of the supervisor in deploy/.
 func (w *world) useDeployedRights() {
 	w.t.Helper()
 	text, err := os.ReadFile("../../../../deploy/rbac/supervisor.yaml")

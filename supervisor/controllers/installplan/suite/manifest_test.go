@@ -32,7 +32,7 @@ func (w *world) planOf(steps ...*operatorsv1alpha1.Step) {
 }
 
 // TestStepHoldsWhatItNames has a step that names a CustomResourceDefinition, which the supervisor
-// writes with its own rights. Its manifest is a ClusterRoleBinding.
+// writes with its own permissions. Its manifest is a ClusterRoleBinding.
 func TestStepHoldsWhatItNames(t *testing.T) {
 	w := newWorld(t)
 	group := w.group("group")

@@ -57,7 +57,7 @@ func ofTray(w *world) *apiextensionsv1.CustomResourceDefinition {
 }
 
 // TestBoundedBundleCannotRewriteCRDs has bundles in a group for one namespace that bring foreign
-// definitions. Their plans fail at once, and nothing changes. The controller has the rights of
+// definitions. Their plans fail at once, and nothing changes. The controller has the permissions of
 // deploy/rbac, with which it could change them.
 func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 	attacker := "https://attacker.example/convert"
