@@ -34,7 +34,7 @@ func writeRecord(dir string, found *Extracted) error {
 	if err != nil {
 		return fail(ReasonLocal, "encoding what is known of the image: %w", err)
 	}
-	//nolint:gosec // others may read what anybody may pull
+	//nolint:gosec // other users may read pulled images
 	if err := os.WriteFile(filepath.Join(dir, recordName), text, 0o644); err != nil {
 		return fail(ReasonLocal, "writing what is known of the image: %w", err)
 	}

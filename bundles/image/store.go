@@ -172,7 +172,7 @@ func count(dir string) (files int, size int64, err error) {
 
 // add pulls an image from the registry.
 func (s Store) add(ctx context.Context, c *Client, pinned string, what Tree, entry string) (*Kept, error) {
-	if err := os.MkdirAll(s.Dir, 0o755); err != nil { //nolint:gosec // others may read what anybody may pull
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil { //nolint:gosec // other users may read pulled images
 		return nil, fail(ReasonLocal, "making the directory for images: %w", err)
 	}
 	next, err := os.MkdirTemp(s.Dir, newPrefix)
@@ -205,7 +205,7 @@ func fill(ctx context.Context, c *Client, pinned string, what Tree, dir string) 
 	}
 	content, scratch := filepath.Join(dir, contentName), filepath.Join(dir, scratchName)
 	for _, sub := range []string{content, scratch} {
-		if err := os.Mkdir(sub, 0o755); err != nil { //nolint:gosec // others may read what anybody may pull
+		if err := os.Mkdir(sub, 0o755); err != nil { //nolint:gosec // other users may read pulled images
 			return kept, fail(ReasonLocal, "making a directory for the image: %w", err)
 		}
 	}
@@ -226,7 +226,7 @@ func (k *Kept) settle(from, entry string) (*Kept, error) {
 	err := os.RemoveAll(filepath.Join(from, scratchName))
 	if err == nil {
 		// The temporary directory was only accessible to its creator.
-		err = os.Chmod(from, 0o755) //nolint:gosec // others may read what anybody may pull
+		err = os.Chmod(from, 0o755) //nolint:gosec // other users may read pulled images
 	}
 	if err != nil {
 		return k, fail(ReasonLocal, "storing the image: %w", err)

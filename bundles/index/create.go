@@ -22,7 +22,7 @@ import (
 )
 
 // Source is a catalog that can be read package by package.
-type Source interface { //nolint:interfacebloat // whoever makes an index asks all four, of the same catalog
+type Source interface { //nolint:interfacebloat // an index needs all four, of the same catalog
 	// Packages returns the names of all packages, in byte order. An empty name stands for objects
 	// without a package.
 	Packages() []string

@@ -88,7 +88,7 @@ func (r *reader) name(id sectionID, row uint32, field int) string {
 	if at.count == 0 {
 		return ""
 	}
-	//nolint:gosec // opening made sure that it lies inside, and nobody writes to an index
+	//nolint:gosec // opening made sure that it lies inside, and an index is read-only
 	return unsafe.String(&r.tables[sectionStrings].rows[at.first], at.count)
 }
 

@@ -89,7 +89,7 @@ func copyTree(from, to string, linked bool) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(to, 0o755); err != nil { //nolint:gosec // whoever serves the catalog may be another user
+	if err := os.MkdirAll(to, 0o755); err != nil { //nolint:gosec // another user may serve the catalog
 		return err
 	}
 	for _, entry := range entries {

@@ -279,7 +279,7 @@ func (o *serveOptions) writeTerminationMessage(logs io.Writer, failure error) {
 	if failure == nil || o.terminationLog == "" {
 		return
 	}
-	//nolint:gosec // whoever looks for the reason may be another user
+	//nolint:gosec // another user may read the reason
 	file, err := os.OpenFile(o.terminationLog, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err == nil {
 		printError(file, failure)

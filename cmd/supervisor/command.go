@@ -55,7 +55,7 @@ caches, and one of them takes over when the leader stops or fails.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := options.Validate(); err != nil {
-				return err //nolint:wrapcheck // names the flags by itself
+				return err //nolint:wrapcheck // the error names the flags
 			}
 			handler, err := logging.Handler(cmd.ErrOrStderr())
 			if err != nil {

@@ -36,7 +36,7 @@ const (
 
 // Verdict ends a command with a code after the output has stated the reason. It is an error because
 // commands return it. [Report] prints nothing for it.
-type Verdict Code //nolint:errname // it is no error to whoever reads the output
+type Verdict Code //nolint:errname // the output shows it as a result, not as an error
 
 // Error returns a text with the code.
 func (v Verdict) Error() string { return fmt.Sprintf("the command ends with exit code %d", int(v)) }

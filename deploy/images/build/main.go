@@ -61,7 +61,7 @@ func (f *flags) parse(args []string, out io.Writer) error {
 		fmt.Fprintf(out, "Make the OCI images of the programs.\n\n%s\n$SOURCE_DATE_EPOCH is the time that everything in them carries, in seconds since 1970;\ndefault: that of the last commit.\n", set.FlagUsages())
 	}
 	if err := set.Parse(args); err != nil {
-		return err //nolint:wrapcheck // names the flag by itself
+		return err //nolint:wrapcheck // the error names the flag
 	}
 	if set.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q; see --help", set.Arg(0))

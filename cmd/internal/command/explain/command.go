@@ -79,11 +79,11 @@ func New(name, agent string) *cobra.Command {
 
 func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err := o.output.Validate(); err != nil {
-		return err //nolint:wrapcheck // names the flag by itself
+		return err //nolint:wrapcheck // the error names the flag
 	}
 	namespace, err := o.connection.Namespace()
 	if err != nil {
-		return err //nolint:wrapcheck // says what to do by itself
+		return err //nolint:wrapcheck // the error states the remedy
 	}
 	subjects, err := o.subjects(namespace, args)
 	if err != nil {
@@ -143,7 +143,7 @@ func (o *options) subjects(namespace string, args []string) ([]explain.Ref, erro
 func (o *options) read(ctx context.Context, namespace string, subjects []explain.Ref) (*explain.ClusterState, copiedVersions, error) {
 	config, err := o.connection.RESTConfig()
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // says what to do by itself
+		return nil, nil, err //nolint:wrapcheck // the error states the remedy
 	}
 	reader, err := snapshot.NewClient(config)
 	if err != nil {

@@ -25,7 +25,7 @@ const generic = "kubectl chandlery "
 func (o *options) print(cmd *cobra.Command, a *answer) error {
 	out := cmd.OutOrStdout()
 	if o.output.ForMachines() {
-		return o.output.Document(out, a) //nolint:wrapcheck // says by itself what failed
+		return o.output.Document(out, a) //nolint:wrapcheck // the error states what failed
 	}
 	p := printer{paint: o.output.Paint(out), wide: o.output.Form == console.Wide, narrow: terminal.IsTerminal(out), program: o.program}
 	p.answer(a)

@@ -202,7 +202,7 @@ func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*explain.
 	if !g.noLogs {
 		g.logs(ctx, observed)
 	}
-	return observed, ctx.Err() //nolint:wrapcheck // somebody has interrupted it
+	return observed, ctx.Err() //nolint:wrapcheck // the user has interrupted it
 }
 
 func (g *gatherer) progressf(format string, args ...any) { fmt.Fprintf(g.log, format+"\n", args...) }

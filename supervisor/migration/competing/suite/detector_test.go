@@ -75,7 +75,7 @@ func TestLeases(t *testing.T) {
 	}
 	// The recent time in the Lease does not matter: its holder may be dead.
 	if found, took := look(); found.State != competing.None || took < seconds*time.Second {
-		t.Errorf("a Lease that nobody renews: %+v after %s", found, took)
+		t.Errorf("a Lease that is not renewed: %+v after %s", found, took)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
