@@ -124,8 +124,8 @@ func (g *gaps) add(head header) {
 var errTooMany = errors.New("the catalog is too large")
 
 // file finds the objects of a file.
-func (l *loader) file(skim *skimmer, name string) foundFile {
-	out, err := l.plain(skim, name)
+func (l *loader) file(scanner *jsonScanner, name string) foundFile {
+	out, err := l.plain(scanner, name)
 	if errors.Is(err, errPeculiar) {
 		out, err = l.peculiar(name)
 	}
@@ -153,7 +153,7 @@ func describe(name string, err error) bundles.Problem {
 }
 
 // plain finds the objects of a file that is a stream of plain JSON objects.
-func (l *loader) plain(skim *skimmer, name string) (foundFile, error) {
+func (l *loader) plain(scanner *jsonScanner, name string) (foundFile, error) {
 	file, info, err := openFile(l.root, name, l.options.MaxFileBytes)
 	if err != nil {
 		return foundFile{}, err
@@ -165,12 +165,12 @@ func (l *loader) plain(skim *skimmer, name string) (foundFile, error) {
 	}
 	// If the file has grown since its size was read, it is not plain.
 	var added int64
-	err = skim.skim(io.LimitReader(file, info.Size()+1), info.Size(), func(r record) error {
+	err = scanner.scan(io.LimitReader(file, info.Size()+1), info.Size(), func(r record) error {
 		if r.offset+r.size > info.Size() {
 			return errPeculiar
 		}
 		added++
-		return l.add(&out, r, skim.current)
+		return l.add(&out, r, scanner.current)
 	})
 	if errors.Is(err, errPeculiar) {
 		l.bytes.Add(-info.Size())
@@ -234,7 +234,7 @@ func (l *loader) peculiar(name string) (foundFile, error) {
 			r.form = formYAML
 		}
 		if d.json != nil {
-			quick := skimmer{options: l.options, buffer: d.json}
+			quick := jsonScanner{options: l.options, buffer: d.json}
 			if found, end := quick.header(0); end == len(d.json) && found.form == formPlain {
 				r.header, r.identified = found.header, true
 			}

@@ -68,7 +68,7 @@ func Open(ctx context.Context, root fs.FS, options Options) (*Reader, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	for range min(r.options.Concurrency, len(files)) {
 		group.Go(func() error {
-			skim := &skimmer{options: r.options}
+			scanner := &jsonScanner{options: r.options}
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= len(files) {
@@ -77,7 +77,7 @@ func Open(ctx context.Context, root fs.FS, options Options) (*Reader, error) {
 				if err := context.Cause(groupCtx); err != nil {
 					return fmt.Errorf("loading catalog: %w", err)
 				}
-				found[i] = l.file(skim, files[i])
+				found[i] = l.file(scanner, files[i])
 			}
 		})
 	}

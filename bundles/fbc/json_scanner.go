@@ -39,8 +39,8 @@ type record struct {
 }
 
 const (
-	// skimBytes is the size of the part of a file that is scanned in one go, unless one object is larger.
-	skimBytes = 512 << 10
+	// scanBytes is the size of the part of a file that is scanned in one go, unless one object is larger.
+	scanBytes = 512 << 10
 	// maxObjectBytes is the size of the largest object.
 	maxObjectBytes = 64 << 20
 )
@@ -48,8 +48,8 @@ const (
 // errPeculiar means that only the general decoders can read a file.
 var errPeculiar = errors.New("not a plain stream of JSON objects")
 
-// skimmer finds the objects of files that are streams of plain JSON objects.
-type skimmer struct {
+// jsonScanner finds the objects of files that are streams of plain JSON objects.
+type jsonScanner struct {
 	options Options
 	// buffer holds a part of the file that begins at the offset base.
 	buffer []byte
@@ -64,7 +64,7 @@ type skimmer struct {
 }
 
 // current decodes the last object in full.
-func (s *skimmer) current() (map[string]any, error) {
+func (s *jsonScanner) current() (map[string]any, error) {
 	fields, err := decodeText(s.text, false)
 	if err != nil {
 		return nil, errPeculiar
@@ -72,12 +72,12 @@ func (s *skimmer) current() (map[string]any, error) {
 	return fields, nil
 }
 
-// skim calls visit for each object of a file of about that size. It returns errPeculiar unless
+// scan calls visit for each object of a file of about that size. It returns errPeculiar unless
 // [documents] would read the whole file as a stream of JSON objects. Other errors come from visit
 // and from reads.
-func (s *skimmer) skim(file io.Reader, size int64, visit func(record) error) error {
+func (s *jsonScanner) scan(file io.Reader, size int64, visit func(record) error) error {
 	s.buffer, s.base, s.ended, s.file, s.at, s.line = s.buffer[:0], 0, false, file, 0, 1
-	if want := int(min(size+1, skimBytes)); cap(s.buffer) < want {
+	if want := int(min(size+1, scanBytes)); cap(s.buffer) < want {
 		// One more byte detects the end of the file.
 		s.buffer = make([]byte, 0, want)
 	}
@@ -105,7 +105,7 @@ func (s *skimmer) skim(file io.Reader, size int64, visit func(record) error) err
 }
 
 // next returns the next object, or io.EOF.
-func (s *skimmer) next() (record, error) {
+func (s *jsonScanner) next() (record, error) {
 	for {
 		begin := jsontext.SkipSpace(s.buffer, s.at)
 		s.line += bytes.Count(s.buffer[s.at:begin], []byte("\n"))
@@ -132,7 +132,7 @@ func (s *skimmer) next() (record, error) {
 }
 
 // take returns the record of the object that ends at end.
-func (s *skimmer) take(r record, end int) (record, error) {
+func (s *jsonScanner) take(r record, end int) (record, error) {
 	text := s.buffer[s.at:end]
 	if len(text) > maxObjectBytes || !utf8.Valid(text) {
 		return record{}, errPeculiar
@@ -145,7 +145,7 @@ func (s *skimmer) take(r record, end int) (record, error) {
 }
 
 // fill discards the scanned part of the buffer and reads more.
-func (s *skimmer) fill() error {
+func (s *jsonScanner) fill() error {
 	kept := copy(s.buffer, s.buffer[s.at:])
 	s.base += int64(s.at)
 	s.buffer, s.at = s.buffer[:kept], 0
@@ -189,7 +189,7 @@ func (p *plainKeys) add(key []byte) bool {
 }
 
 // header scans the object at i and reads its header.
-func (s *skimmer) header(i int) (record, int) {
+func (s *jsonScanner) header(i int) (record, int) {
 	var (
 		out  record
 		keys plainKeys
@@ -227,7 +227,7 @@ func (s *skimmer) header(i int) (record, int) {
 }
 
 // note stores the value of a field if it belongs to the header. It reports whether the value is certain.
-func (s *skimmer) note(head *header, key, value []byte) bool {
+func (s *jsonScanner) note(head *header, key, value []byte) bool {
 	var to *string
 	switch field := jsontext.Find(customFields, key); field {
 	case jsontext.Unknown:
@@ -246,7 +246,7 @@ func (s *skimmer) note(head *header, key, value []byte) bool {
 }
 
 // intern returns a text that is stored once, however often it occurs.
-func (s *skimmer) intern(text []byte) string {
+func (s *jsonScanner) intern(text []byte) string {
 	if known, ok := s.names[string(text)]; ok {
 		return known
 	}
