@@ -265,6 +265,48 @@ func TestHostTakesOver(t *testing.T) {
 	_, digest := registry.push("shop:1", nil)
 	source := catalog("shop", registry.host+"/shop:1")
 	w.create(source)
+	service := w.createOLMObjects(source)
+	w.Eventually(func(g gomega.Gomega) {
+		p := &corev1.Pod{}
+		w.get(g, "shop-abcde", p)
+		g.Expect(p.Status.Phase).To(gomega.Equal(corev1.PodRunning))
+	}).Should(gomega.Succeed())
+
+	// A ready pod must be behind the Service at all times.
+	stop := w.watchReadyPods(service.Spec.Selector)
+	w.supervise()
+	w.rolledOut("shop", 2, runs(registry.host+"/shop@"+digest))
+	w.Eventually(func(g gomega.Gomega) {
+		var pods corev1.PodList
+		g.Expect(w.List(t.Context(), &pods, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(pods.Items).To(gomega.HaveLen(2))
+	}).Should(gomega.Succeed())
+	if gaps := stop(); len(gaps) > 0 {
+		t.Errorf("gaps in service: %d, first %s", len(gaps), gaps[0])
+	}
+	now := &corev1.Service{}
+	w.get(w, "shop", now)
+	if now.UID != service.UID || now.Spec.ClusterIP != service.Spec.ClusterIP {
+		t.Error("the Service is another one")
+	}
+	if s := w.source(w, "shop"); s.Status.Message != "" {
+		t.Errorf("status: %s", s.Status.Message)
+	}
+	policies := &networkingv1.NetworkPolicyList{}
+	if err := w.List(t.Context(), policies, client.InNamespace(w.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	if len(policies.Items) != 1 || !metav1.IsControlledBy(&policies.Items[0], source) || !metav1.IsControlledBy(now, source) {
+		t.Errorf("NetworkPolicies %v, owners of the Service %v", policies.Items, now.OwnerReferences)
+	}
+	if now.Labels["olm.catalogSource"] != "shop" || now.Labels["olm.service-spec-hash"] == "old" {
+		t.Errorf("labels of the Service %v", now.Labels)
+	}
+}
+
+// createOLMObjects creates the objects that OLM creates for a catalog, and returns the Service.
+func (w *world) createOLMObjects(source *operatorsv1alpha1.CatalogSource) *corev1.Service {
+	w.t.Helper()
 	owner := metav1.OwnerReference{
 		APIVersion: "operators.coreos.com/v1alpha1", Kind: "CatalogSource", Name: "shop", UID: source.UID,
 		Controller: new(true), BlockOwnerDeletion: new(false),
@@ -302,26 +344,25 @@ func TestHostTakesOver(t *testing.T) {
 		},
 		pod("shop-update", map[string]string{"olm.catalogSource": "", "olm.managed": "true", "catalogsource.operators.coreos.com/update": "shop"}),
 	)
-	w.Eventually(func(g gomega.Gomega) {
-		p := &corev1.Pod{}
-		w.get(g, "shop-abcde", p)
-		g.Expect(p.Status.Phase).To(gomega.Equal(corev1.PodRunning))
-	}).Should(gomega.Succeed())
+	return service
+}
 
-	// A ready pod must be behind the Service at all times.
-	stopLooking := make(chan struct{})
-	looked := make(chan []string)
+// watchReadyPods lists the pods that a Service selects until stop is called. stop returns the
+// failures, one for each time at which no pod was ready.
+func (w *world) watchReadyPods(selector map[string]string) (stop func() []string) {
+	done := make(chan struct{})
+	result := make(chan []string)
 	go func() {
 		var gaps []string
 		for {
 			select {
-			case <-stopLooking:
-				looked <- gaps
+			case <-done:
+				result <- gaps
 				return
 			case <-time.After(20 * time.Millisecond):
 			}
 			var pods corev1.PodList
-			if err := w.List(t.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels(service.Spec.Selector)); err != nil {
+			if err := w.List(w.t.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels(selector)); err != nil {
 				gaps = append(gaps, err.Error())
 				continue
 			}
@@ -335,34 +376,9 @@ func TestHostTakesOver(t *testing.T) {
 			}
 		}
 	}()
-	w.supervise()
-	w.rolledOut("shop", 2, runs(registry.host+"/shop@"+digest))
-	w.Eventually(func(g gomega.Gomega) {
-		var pods corev1.PodList
-		g.Expect(w.List(t.Context(), &pods, client.InNamespace(w.namespace))).To(gomega.Succeed())
-		g.Expect(pods.Items).To(gomega.HaveLen(2))
-	}).Should(gomega.Succeed())
-	close(stopLooking)
-	if gaps := <-looked; len(gaps) > 0 {
-		t.Errorf("gaps in service: %d, first %s", len(gaps), gaps[0])
-	}
-	now := &corev1.Service{}
-	w.get(w, "shop", now)
-	if now.UID != service.UID || now.Spec.ClusterIP != service.Spec.ClusterIP {
-		t.Error("the Service is another one")
-	}
-	if s := w.source(w, "shop"); s.Status.Message != "" {
-		t.Errorf("status: %s", s.Status.Message)
-	}
-	policies := &networkingv1.NetworkPolicyList{}
-	if err := w.List(t.Context(), policies, client.InNamespace(w.namespace)); err != nil {
-		t.Fatal(err)
-	}
-	if len(policies.Items) != 1 || !metav1.IsControlledBy(&policies.Items[0], source) || !metav1.IsControlledBy(now, source) {
-		t.Errorf("NetworkPolicies %v, owners of the Service %v", policies.Items, now.OwnerReferences)
-	}
-	if now.Labels["olm.catalogSource"] != "shop" || now.Labels["olm.service-spec-hash"] == "old" {
-		t.Errorf("labels of the Service %v", now.Labels)
+	return func() []string {
+		close(done)
+		return <-result
 	}
 }
 
@@ -512,7 +528,13 @@ func TestConfigMap(t *testing.T) {
 		g.Expect(string(s.Status.Reason)).To(gomega.Equal("ConfigMapError"))
 		g.Expect(s.Status.Message).To(gomega.ContainSubstring("ConfigMap " + w.namespace + "/gone of spec.configMap does not exist"))
 	})
+	w.changeConfigMap(held, first)
+}
 
+// changeConfigMap changes the content of a ConfigMap that replicas serve.
+func (w *world) changeConfigMap(held *corev1.ConfigMap, first *appsv1.Deployment) {
+	t := w.t
+	t.Helper()
 	// Invalid content does not change the running replicas.
 	good := held.Data["packages"]
 	held.Data["packages"] = "- {packageName: lamp, channels: [{name: stable, currentCSV: lamp.v9}]}"
