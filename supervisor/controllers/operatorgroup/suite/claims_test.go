@@ -13,11 +13,11 @@ import (
 func TestClaimsWhatOperatorsProvide(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	og, csv := group(w.namespace, w.namespace), w.operator(w.namespace, "Lamp", "Tray")
-	w.create(og, csv)
+	og, csv := group(w.Namespace, w.Namespace), w.operator(w.Namespace, "Lamp", "Tray")
+	w.Create(og, csv)
 	w.claims(og, "Lamp", "Tray")
 
-	w.change(csv, func() { csv.Spec.CustomResourceDefinitions.Owned = csv.Spec.CustomResourceDefinitions.Owned[:1] })
+	w.Modify(csv, func() { csv.Spec.CustomResourceDefinitions.Owned = csv.Spec.CustomResourceDefinitions.Owned[:1] })
 	w.claims(og, "Lamp")
 	w.remove(csv)
 	w.claims(og)
@@ -25,13 +25,13 @@ func TestClaimsWhatOperatorsProvide(t *testing.T) {
 
 func TestFixedClaimsStay(t *testing.T) {
 	w := newWorld(t)
-	s := w.supervise()
-	og, csv := group(w.namespace, w.namespace), w.operator(w.namespace, "Lamp")
+	w.supervise()
+	og, csv := group(w.Namespace, w.Namespace), w.operator(w.Namespace, "Lamp")
 	og.Spec.StaticProvidedAPIs = true
 	og.Annotations = map[string]string{"olm.providedAPIs": w.api("Tray")}
-	w.create(og, csv)
-	w.becomes(func(g gomega.Gomega) { g.Expect(w.rolesOf(g, w.namespace)).To(gomega.HaveLen(3)) })
-	w.staysQuiet(s)
+	w.Create(og, csv)
+	w.EventuallySucceeds(func(g gomega.Gomega) { g.Expect(w.rolesOf(g, w.Namespace)).To(gomega.HaveLen(3)) })
+	w.staysQuiet()
 	w.claims(og, "Tray")
 }
 
@@ -39,14 +39,14 @@ func TestFixedClaimsStay(t *testing.T) {
 // operator that provides the same API.
 func TestOneOfTwoGroupsHasAnAPI(t *testing.T) {
 	w := newWorld(t)
-	s := w.supervise()
+	w.supervise()
 	other := controlplane.Namespace(t)
-	groups := map[string]*operatorsv1.OperatorGroup{w.namespace: group(w.namespace), other: group(other)}
+	groups := map[string]*operatorsv1.OperatorGroup{w.Namespace: group(w.Namespace), other: group(other)}
 	for namespace, og := range groups {
-		w.create(og, w.operator(namespace, "Lamp"))
+		w.Create(og, w.operator(namespace, "Lamp"))
 	}
 	winner := ""
-	w.becomes(func(g gomega.Gomega) {
+	w.EventuallySucceeds(func(g gomega.Gomega) {
 		winner = ""
 		for namespace, og := range groups {
 			g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(og), og)).To(gomega.Succeed())
@@ -57,10 +57,10 @@ func TestOneOfTwoGroupsHasAnAPI(t *testing.T) {
 		}
 		g.Expect(winner).NotTo(gomega.BeEmpty(), "no group has the API")
 	})
-	w.staysQuiet(s)
+	w.staysQuiet()
 	loser := other
 	if winner == other {
-		loser = w.namespace
+		loser = w.Namespace
 	}
 	g := groups[loser]
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(g), g)).To(gomega.Succeed())
@@ -77,15 +77,15 @@ func TestGroupsThatComeApartHaveTheirAPIs(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	other := controlplane.Namespace(t)
-	wide, narrow := group(w.namespace), group(other, other)
-	w.create(wide, w.operator(w.namespace, "Lamp"))
+	wide, narrow := group(w.Namespace), group(other, other)
+	w.Create(wide, w.operator(w.Namespace, "Lamp"))
 	w.claims(wide, "Lamp")
-	w.create(narrow, w.operator(other, "Lamp"))
+	w.Create(narrow, w.operator(other, "Lamp"))
 	w.status(narrow, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) {
 		g.Expect(s.Namespaces).NotTo(gomega.BeEmpty())
 	})
 
-	w.change(wide, func() { wide.Spec.TargetNamespaces = []string{w.namespace} })
+	w.Modify(wide, func() { wide.Spec.TargetNamespaces = []string{w.Namespace} })
 	w.claims(narrow, "Lamp")
 	w.claims(wide, "Lamp")
 }

@@ -1,7 +1,6 @@
 package suite_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -10,20 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// cleanup returns a context for cleanups, which run after the test's own context has ended.
-func cleanup(t *testing.T) (context.Context, context.CancelFunc) {
-	t.Helper()
-	return context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-}
-
 func TestRolesGoWithTheGroup(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	og := group(w.namespace, w.namespace)
-	w.create(og)
-	w.becomes(func(g gomega.Gomega) { g.Expect(w.rolesOf(g, w.namespace)).To(gomega.HaveLen(3)) })
+	og := group(w.Namespace, w.Namespace)
+	w.Create(og)
+	w.EventuallySucceeds(func(g gomega.Gomega) { g.Expect(w.rolesOf(g, w.Namespace)).To(gomega.HaveLen(3)) })
 	w.remove(og)
-	w.becomes(func(g gomega.Gomega) { g.Expect(w.rolesOf(g, w.namespace)).To(gomega.BeEmpty()) })
+	w.EventuallySucceeds(func(g gomega.Gomega) { g.Expect(w.rolesOf(g, w.Namespace)).To(gomega.BeEmpty()) })
 }
 
 // TestGroupGoneWhileNoSupervisorRan disconnects a supervisor after a number of writes. The next
@@ -32,34 +25,28 @@ func TestGroupGoneWhileNoSupervisorRan(t *testing.T) {
 	for limit := range int64(5) {
 		t.Run(fmt.Sprintf("CutOffAfter%d", limit), func(t *testing.T) {
 			w := newWorld(t)
-			first := w.supervise()
-			og := group(w.namespace, w.namespace)
-			w.create(og)
-			w.becomes(func(g gomega.Gomega) { g.Expect(w.rolesOf(g, w.namespace)).To(gomega.HaveLen(3)) })
-			first.stop()
+			stop := w.supervise()
+			og := group(w.Namespace, w.Namespace)
+			w.Create(og)
+			w.EventuallySucceeds(func(g gomega.Gomega) { g.Expect(w.rolesOf(g, w.Namespace)).To(gomega.HaveLen(3)) })
+			stop()
 			bystander := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{
-				Name:   "bystander-" + w.namespace,
-				Labels: map[string]string{"olm.owner": "group", "olm.owner.kind": "OperatorGroup", "olm.owner.namespace": w.namespace},
+				Name:   "bystander-" + w.Namespace,
+				Labels: map[string]string{"olm.owner": "group", "olm.owner.kind": "OperatorGroup", "olm.owner.namespace": w.Namespace},
 			}}
-			w.create(bystander)
-			t.Cleanup(func() {
-				ctx, cancel := cleanup(t)
-				defer cancel()
-				if err := w.Delete(ctx, bystander); err != nil {
-					t.Errorf("the role of another owner: %v", err)
-				}
-			})
+			w.Create(bystander)
+			t.Cleanup(func() { w.stillExists(bystander) })
 			w.remove(og)
 
-			crashed := w.superviseFor(limit)
-			w.becomes(func(g gomega.Gomega) {
-				if crashed.writes.Load() <= limit {
-					g.Expect(w.rolesOf(g, w.namespace)).To(gomega.BeEmpty())
+			cut, crash := w.superviseFor(limit)
+			w.EventuallySucceeds(func(g gomega.Gomega) {
+				if !cut() {
+					g.Expect(w.rolesOf(g, w.Namespace)).To(gomega.BeEmpty())
 				}
 			})
-			crashed.stop()
+			crash()
 			w.supervise()
-			w.becomes(func(g gomega.Gomega) { g.Expect(w.rolesOf(g, w.namespace)).To(gomega.BeEmpty()) })
+			w.EventuallySucceeds(func(g gomega.Gomega) { g.Expect(w.rolesOf(g, w.Namespace)).To(gomega.BeEmpty()) })
 		})
 	}
 }

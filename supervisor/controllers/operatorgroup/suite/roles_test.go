@@ -18,28 +18,28 @@ func apiRoles() []string { return []string{"-v1-admin", "-v1-edit", "-v1-view", 
 // aggregates in the roles of its group, and removes the operator.
 func TestRolesOfAGroupGatherThoseOfItsAPIs(t *testing.T) {
 	w := newWorld(t)
-	s := w.supervise()
-	crd, og, csv := w.lamps(), group(w.namespace, w.namespace), w.operator(w.namespace, "Lamp")
-	w.create(og, csv)
+	w.supervise()
+	crd, og, csv := w.lamps(), group(w.Namespace, w.Namespace), w.operator(w.Namespace, "Lamp")
+	w.Create(og, csv)
 	w.succeed(csv)
-	w.becomes(func(g gomega.Gomega) {
+	w.EventuallySucceeds(func(g gomega.Gomega) {
 		for _, suffix := range apiRoles() {
 			role := w.role(crd.Name + suffix)
 			g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(role), role)).To(gomega.Succeed())
 			g.Expect(role.OwnerReferences).To(gomega.HaveLen(1))
 			g.Expect(role.OwnerReferences[0].UID).To(gomega.Equal(crd.UID))
 		}
-		roles := w.rolesOf(g, w.namespace)
+		roles := w.rolesOf(g, w.Namespace)
 		g.Expect(roles).To(gomega.HaveLen(3))
 		g.Expect(roles["admin"].Rules).To(gomega.HaveLen(1))
 		g.Expect(roles["admin"].Rules[0].Verbs).To(gomega.Equal([]string{"*"}))
 		g.Expect(roles["view"].Rules).To(gomega.HaveLen(2))
 	})
-	w.staysQuiet(s)
+	w.staysQuiet()
 
 	w.remove(csv)
-	w.becomes(func(g gomega.Gomega) {
-		for level, role := range w.rolesOf(g, w.namespace) {
+	w.EventuallySucceeds(func(g gomega.Gomega) {
+		for level, role := range w.rolesOf(g, w.Namespace) {
 			g.Expect(role.Rules).To(gomega.BeEmpty(), "the role %s still allows something", level)
 		}
 	})
@@ -47,70 +47,64 @@ func TestRolesOfAGroupGatherThoseOfItsAPIs(t *testing.T) {
 	admin := w.role(crd.Name + "-v1-admin")
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(admin), admin)).To(gomega.Succeed())
 	w.remove(crd)
-	w.gone(admin)
-	w.staysQuiet(s)
+	w.EventuallyGone(admin)
+	w.staysQuiet()
 }
 
 func TestRolesAreKeptAsTheyShouldBe(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	crd, og, csv := w.lamps(), group(w.namespace, w.namespace), w.operator(w.namespace, "Lamp")
-	w.create(og, csv)
+	crd, og, csv := w.lamps(), group(w.Namespace, w.Namespace), w.operator(w.Namespace, "Lamp")
+	w.Create(og, csv)
 	w.succeed(csv)
 	admin, edit := w.role(crd.Name+"-v1-admin"), w.role(crd.Name+"-v1-edit")
-	w.becomes(func(g gomega.Gomega) {
+	w.EventuallySucceeds(func(g gomega.Gomega) {
 		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(admin), admin)).To(gomega.Succeed())
-		g.Expect(w.rolesOf(g, w.namespace)).To(gomega.HaveLen(3))
+		g.Expect(w.rolesOf(g, w.Namespace)).To(gomega.HaveLen(3))
 	})
 
-	w.change(admin, func() { admin.Rules, admin.Labels["team"] = nil, "kitchen" })
+	w.Modify(admin, func() { admin.Rules, admin.Labels["team"] = nil, "kitchen" })
 	w.remove(edit)
-	for _, role := range w.rolesOf(w.WithT, w.namespace) {
+	for _, role := range w.rolesOf(w.WithT, w.Namespace) {
 		w.remove(role)
 	}
-	w.becomes(func(g gomega.Gomega) {
+	w.EventuallySucceeds(func(g gomega.Gomega) {
 		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(admin), admin)).To(gomega.Succeed())
 		g.Expect(admin.Rules).To(gomega.HaveLen(1))
 		g.Expect(admin.Labels).To(gomega.HaveKeyWithValue("team", "kitchen"))
 		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(edit), edit)).To(gomega.Succeed())
-		g.Expect(w.rolesOf(g, w.namespace)).To(gomega.HaveLen(3))
+		g.Expect(w.rolesOf(g, w.Namespace)).To(gomega.HaveLen(3))
 	})
 }
 
 func TestNoRolesBeforeTheAPIIsThere(t *testing.T) {
 	w := newWorld(t)
-	s := w.supervise()
-	w.create(group(w.namespace, w.namespace))
-	lying := w.operator(w.namespace, "Lamp")
+	w.supervise()
+	w.Create(group(w.Namespace, w.Namespace))
+	lying := w.operator(w.Namespace, "Lamp")
 	lying.Spec.CustomResourceDefinitions.Owned[0].Kind = "Secret"
-	w.create(lying)
+	w.Create(lying)
 	crd := w.lamps()
 	w.succeed(lying)
-	w.staysQuiet(s)
+	w.staysQuiet()
 	for _, suffix := range apiRoles() {
-		w.gone(w.role(crd.Name + suffix))
+		w.EventuallyGone(w.role(crd.Name + suffix))
 	}
 }
 
 func TestForeignRoleIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	crd, og, csv := w.lamps(), group(w.namespace, w.namespace), w.operator(w.namespace, "Lamp")
+	crd, og, csv := w.lamps(), group(w.Namespace, w.Namespace), w.operator(w.Namespace, "Lamp")
 	foreign := w.role(crd.Name + "-v1-admin")
 	foreign.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}
-	w.create(foreign, og, csv)
-	t.Cleanup(func() {
-		ctx, cancel := cleanup(t)
-		defer cancel()
-		if err := w.Delete(ctx, foreign); err != nil {
-			t.Errorf("the role of another owner: %v", err)
-		}
-	})
+	w.Create(foreign, og, csv)
+	t.Cleanup(func() { w.stillExists(foreign) })
 	version := foreign.ResourceVersion
 	w.succeed(csv)
-	w.becomes(func(g gomega.Gomega) {
+	w.EventuallySucceeds(func(g gomega.Gomega) {
 		var list eventsv1.EventList
-		g.Expect(w.List(t.Context(), &list, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(w.List(t.Context(), &list, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 		var reasons []string
 		for i := range list.Items {
 			reasons = append(reasons, list.Items[i].Reason)
@@ -127,15 +121,15 @@ func TestForeignRoleIsLeftAlone(t *testing.T) {
 // operator, and an owner reference that the garbage collector does not resolve.
 func TestTakesOverWhatOLMMade(t *testing.T) {
 	w := newWorld(t)
-	first := w.supervise()
-	crd, og, csv := w.lamps(), group(w.namespace, w.namespace), w.operator(w.namespace, "Lamp")
-	w.create(og)
+	stop := w.supervise()
+	crd, og, csv := w.lamps(), group(w.Namespace, w.Namespace), w.operator(w.Namespace, "Lamp")
+	w.Create(og)
 	var made map[string]*rbacv1.ClusterRole
-	w.becomes(func(g gomega.Gomega) {
-		made = w.rolesOf(g, w.namespace)
+	w.EventuallySucceeds(func(g gomega.Gomega) {
+		made = w.rolesOf(g, w.Namespace)
 		g.Expect(made).To(gomega.HaveLen(3))
 	})
-	first.stop()
+	stop()
 	old := map[string]*rbacv1.ClusterRole{}
 	asOLM := client.FieldOwner("olm")
 	for level, role := range made {
@@ -144,21 +138,21 @@ func TestTakesOverWhatOLMMade(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: role.Name, Labels: role.Labels},
 			Rules:      []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"gone.example.com"}, Resources: []string{"stale"}}},
 		}
-		w.Expect(w.Create(t.Context(), old[level], asOLM)).To(gomega.Succeed())
+		w.Expect(w.Client.Create(t.Context(), old[level], asOLM)).To(gomega.Succeed())
 	}
 	admin := w.role(crd.Name + "-v1-admin")
 	admin.Labels = map[string]string{"olm.managed": "true", "rbac.authorization.k8s.io/aggregate-to-admin": "true"}
 	admin.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "apiextensions.k8s.io/v1", Kind: "customresourcedefinition", Name: crd.Name, UID: crd.UID,
 	}}
-	w.Expect(w.Create(t.Context(), admin, asOLM)).To(gomega.Succeed())
+	w.Expect(w.Client.Create(t.Context(), admin, asOLM)).To(gomega.Succeed())
 	uid := admin.UID
-	w.create(csv)
+	w.Create(csv)
 	w.succeed(csv)
 
-	s := w.supervise()
-	w.becomes(func(g gomega.Gomega) {
-		for level, role := range w.rolesOf(g, w.namespace) {
+	w.supervise()
+	w.EventuallySucceeds(func(g gomega.Gomega) {
+		for level, role := range w.rolesOf(g, w.Namespace) {
 			g.Expect(role.UID).To(gomega.Equal(old[level].UID))
 			g.Expect(role.AggregationRule).NotTo(gomega.BeNil())
 			for _, rule := range role.Rules {
@@ -171,5 +165,5 @@ func TestTakesOverWhatOLMMade(t *testing.T) {
 		g.Expect(admin.OwnerReferences).To(gomega.HaveLen(1))
 		g.Expect(admin.OwnerReferences[0].Kind).To(gomega.Equal("CustomResourceDefinition"))
 	})
-	w.staysQuiet(s)
+	w.staysQuiet()
 }

@@ -15,9 +15,9 @@ import (
 
 // status waits until the status of a group passes check.
 func (w *world) status(group *operatorsv1.OperatorGroup, check func(g gomega.Gomega, status operatorsv1.OperatorGroupStatus)) {
-	w.t.Helper()
-	w.becomes(func(g gomega.Gomega) {
-		g.Expect(w.Get(w.t.Context(), client.ObjectKeyFromObject(group), group)).To(gomega.Succeed())
+	w.T.Helper()
+	w.EventuallySucceeds(func(g gomega.Gomega) {
+		g.Expect(w.Get(w.T.Context(), client.ObjectKeyFromObject(group), group)).To(gomega.Succeed())
 		check(g, group.Status)
 	})
 }
@@ -26,27 +26,27 @@ func TestTargetsFollowTheSelector(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	room := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controlplane.Namespace(t)}}
-	og := group(w.namespace)
-	og.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"room-of": w.namespace}}
-	w.create(og)
+	og := group(w.Namespace)
+	og.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"room-of": w.Namespace}}
+	w.Create(og)
 	w.status(og, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) {
 		g.Expect(s.LastUpdated).NotTo(gomega.BeNil())
 		g.Expect(s.Namespaces).To(gomega.BeEmpty())
 	})
 
 	label := "olm.operatorgroup.uid/" + string(og.UID)
-	w.change(room, func() { room.Labels["room-of"] = w.namespace })
+	w.Modify(room, func() { room.Labels["room-of"] = w.Namespace })
 	w.status(og, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) {
 		g.Expect(s.Namespaces).To(gomega.Equal([]string{room.Name}))
 	})
-	w.becomes(func(g gomega.Gomega) {
+	w.EventuallySucceeds(func(g gomega.Gomega) {
 		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(room), room)).To(gomega.Succeed())
 		g.Expect(room.Labels).To(gomega.HaveKeyWithValue(label, ""))
 	})
 
-	w.change(room, func() { delete(room.Labels, "room-of") })
+	w.Modify(room, func() { delete(room.Labels, "room-of") })
 	w.status(og, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) { g.Expect(s.Namespaces).To(gomega.BeEmpty()) })
-	w.becomes(func(g gomega.Gomega) {
+	w.EventuallySucceeds(func(g gomega.Gomega) {
 		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(room), room)).To(gomega.Succeed())
 		g.Expect(room.Labels).NotTo(gomega.HaveKey(label))
 	})
@@ -55,9 +55,9 @@ func TestTargetsFollowTheSelector(t *testing.T) {
 func TestSeveralGroupsAreSaidPlainly(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	one, two := group(w.namespace, w.namespace), group(w.namespace, w.namespace)
+	one, two := group(w.Namespace, w.Namespace), group(w.Namespace, w.Namespace)
 	two.Name = "second"
-	w.create(one, two)
+	w.Create(one, two)
 	for _, og := range []*operatorsv1.OperatorGroup{one, two} {
 		w.status(og, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) {
 			g.Expect(apimeta.IsStatusConditionTrue(s.Conditions, "MultipleOperatorGroup")).To(gomega.BeTrue())
@@ -70,9 +70,9 @@ func TestSeveralGroupsAreSaidPlainly(t *testing.T) {
 func TestSaysWhichServiceAccount(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	og := group(w.namespace, w.namespace)
+	og := group(w.Namespace, w.Namespace)
 	og.Spec.ServiceAccountName = "installer"
-	w.create(og)
+	w.Create(og)
 	missing := func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) {
 		g.Expect(s.ServiceAccountRef).To(gomega.BeNil())
 		condition := apimeta.FindStatusCondition(s.Conditions, "OperatorGroupServiceAccount")
@@ -81,8 +81,8 @@ func TestSaysWhichServiceAccount(t *testing.T) {
 	}
 	w.status(og, missing)
 
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}}
-	w.create(account)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "installer"}}
+	w.Create(account)
 	w.status(og, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) {
 		g.Expect(s.Conditions).To(gomega.BeEmpty())
 		g.Expect(s.ServiceAccountRef).NotTo(gomega.BeNil())
@@ -91,6 +91,6 @@ func TestSaysWhichServiceAccount(t *testing.T) {
 
 	w.remove(account)
 	w.status(og, missing)
-	w.change(og, func() { og.Spec.ServiceAccountName = "" })
+	w.Modify(og, func() { og.Spec.ServiceAccountName = "" })
 	w.status(og, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) { g.Expect(s.Conditions).To(gomega.BeEmpty()) })
 }
