@@ -1,7 +1,6 @@
 package suite_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/onsi/gomega"
@@ -21,9 +20,8 @@ func TestCopiesCanBeTurnedOff(t *testing.T) {
 	w := newWorld(t)
 	pantry, cellar := controlplane.Namespace(t), controlplane.Namespace(t)
 	config := &operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
-	w.create(config)
-	t.Cleanup(func() { _ = w.Delete(context.WithoutCancel(t.Context()), config) })
-	w.supervise(func(o *copiedcsv.Options) { o.ProtectedNamespaces = []string{cellar, w.home} })
+	w.Create(config)
+	w.supervise(func(o *copiedcsv.Options) { o.ProtectedNamespaces = []string{cellar, w.Namespace} })
 	_, csv := w.installs("")
 	w.copied(csv, pantry)
 	w.copied(csv, cellar)
@@ -35,13 +33,13 @@ func TestCopiesCanBeTurnedOff(t *testing.T) {
 		change(w, config, func(c *operatorsv1.OLMConfig) { c.Spec.Features = &operatorsv1.Features{DisableCopiedCSVs: &off} })
 	}
 	turn(true)
-	w.gone(bare(pantry))
-	w.gone(bare("default"))
+	w.EventuallyGone(bare(pantry))
+	w.EventuallyGone(bare("default"))
 	w.copied(csv, cellar)
 	w.condition(metav1.ConditionTrue, api.ReasonCopiedCSVsDisabled,
 		"Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode")
-	w.eventually(func(g gomega.Gomega) {
-		g.Expect(w.notes("DisabledCopiedCSVs")).To(gomega.Equal([]string{"CSV copying disabled for " + w.home + "/" + name}))
+	w.EventuallySucceeds(func(g gomega.Gomega) {
+		g.Expect(w.notes("DisabledCopiedCSVs")).To(gomega.Equal([]string{"CSV copying disabled for " + w.Namespace + "/" + name}))
 	})
 	garden := controlplane.Namespace(t)
 	w.quiet()
@@ -60,26 +58,26 @@ func TestNamespacesComeAndGo(t *testing.T) {
 	_, csv := w.installs("")
 	w.copied(csv, "default")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-comes-and-goes-"}}
-	w.create(namespace)
+	w.Create(namespace)
 	w.copied(csv, namespace.Name)
 
 	w.Expect(w.Delete(t.Context(), namespace)).To(gomega.Succeed())
-	w.gone(bare(namespace.Name))
-	w.gone(namespace)
+	w.EventuallyGone(bare(namespace.Name))
+	w.EventuallyGone(namespace)
 	w.quiet()
 	again := controlplane.Namespace(t)
 	w.copied(csv, again)
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.gone(bare(again))
-	w.gone(bare("default"))
+	w.EventuallyGone(bare(again))
+	w.EventuallyGone(bare("default"))
 }
 
 // condition waits for the condition of the OLMConfig.
 func (w *world) condition(status metav1.ConditionStatus, reason, message string) {
-	w.t.Helper()
+	w.T.Helper()
 	config := &operatorsv1.OLMConfig{}
-	w.eventually(func(g gomega.Gomega) {
-		g.Expect(w.Get(w.t.Context(), client.ObjectKey{Name: "cluster"}, config)).To(gomega.Succeed())
+	w.EventuallySucceeds(func(g gomega.Gomega) {
+		g.Expect(w.Get(w.T.Context(), client.ObjectKey{Name: "cluster"}, config)).To(gomega.Succeed())
 		got := apimeta.FindStatusCondition(config.Status.Conditions, "DisabledCopiedCSVs")
 		g.Expect(got).NotTo(gomega.BeNil())
 		g.Expect(got.Status).To(gomega.Equal(status))
@@ -90,9 +88,9 @@ func (w *world) condition(status metav1.ConditionStatus, reason, message string)
 
 // notes returns the notes of the Events on the test's version with a reason.
 func (w *world) notes(reason string) []string {
-	w.t.Helper()
+	w.T.Helper()
 	var list eventsv1.EventList
-	w.Expect(w.List(w.t.Context(), &list, client.InNamespace(w.home))).To(gomega.Succeed())
+	w.Expect(w.List(w.T.Context(), &list, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 	var notes []string
 	for i := range list.Items {
 		if list.Items[i].Reason == reason && list.Items[i].Regarding.Name == name {

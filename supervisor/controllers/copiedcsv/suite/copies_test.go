@@ -20,17 +20,17 @@ func TestCopiesFollowTheTargets(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	pantry, cellar, garden := controlplane.Namespace(t), controlplane.Namespace(t), controlplane.Namespace(t)
-	group, csv := w.installs(w.home, pantry, cellar)
+	group, csv := w.installs(w.Namespace, pantry, cellar)
 	for _, namespace := range []string{pantry, cellar} {
 		w.granted(namespace, w.copied(csv, namespace), rules("get", "list"))
 	}
 	w.Expect(w.absent(bare(garden))).To(gomega.BeTrue(), "there is a copy where none is wanted")
 
-	w.targets(group, csv, w.home, pantry, garden)
+	w.targets(group, csv, w.Namespace, pantry, garden)
 	w.granted(garden, w.copied(csv, garden), rules("get", "list"))
-	w.gone(bindingIn(cellar))
-	w.gone(roleIn(cellar))
-	w.gone(bare(cellar))
+	w.EventuallyGone(bindingIn(cellar))
+	w.EventuallyGone(roleIn(cellar))
+	w.EventuallyGone(bare(cellar))
 }
 
 func TestCopiesFollowTheVersion(t *testing.T) {
@@ -48,7 +48,7 @@ func TestCopiesFollowTheVersion(t *testing.T) {
 		c.Annotations["alm-examples"] = "[{}]"
 		c.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = rules("get", "list", "watch")
 	})
-	change(w, roleIn(w.home), func(r *rbacv1.Role) { r.Rules = rules("get", "list", "watch") })
+	change(w, roleIn(w.Namespace), func(r *rbacv1.Role) { r.Rules = rules("get", "list", "watch") })
 	found := w.copied(csv, pantry)
 	w.Expect(found.Annotations).To(gomega.HaveKeyWithValue("alm-examples", "[{}]"))
 	w.granted(pantry, found, rules("get", "list", "watch"))
@@ -76,7 +76,7 @@ func TestCopiesAreRepaired(t *testing.T) {
 
 	before := found.UID
 	w.Expect(w.Delete(t.Context(), found)).To(gomega.Succeed())
-	w.eventually(func(g gomega.Gomega) {
+	w.EventuallySucceeds(func(g gomega.Gomega) {
 		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(found), found)).To(gomega.Succeed())
 		g.Expect(found.UID).NotTo(gomega.Equal(before))
 	})
@@ -93,12 +93,12 @@ func TestDanglingCopiesGo(t *testing.T) {
 
 	stop()
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.gone(csv)
+	w.EventuallyGone(csv)
 	w.supervise()
 	for _, namespace := range []string{pantry, cellar} {
-		w.gone(bindingIn(namespace))
-		w.gone(roleIn(namespace))
-		w.gone(bare(namespace))
+		w.EventuallyGone(bindingIn(namespace))
+		w.EventuallyGone(roleIn(namespace))
+		w.EventuallyGone(bare(namespace))
 	}
 }
 
@@ -111,11 +111,10 @@ func TestCopiesStayWhileTheirVersionIsCleanedUpAfter(t *testing.T) {
 	w.granted(pantry, w.copied(csv, pantry), rules("get", "list"))
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.Consistently(func() bool { return w.absent(bare(pantry)) || w.absent(bindingIn(pantry)) }).
-		WithTimeout(rest).WithPolling(polling).Should(gomega.BeFalse(), "the operator lost its rights before its work was done")
+	w.Consistently(func() bool { return w.absent(bare(pantry)) || w.absent(bindingIn(pantry)) }).Should(gomega.BeFalse(), "the operator lost its rights before its work was done")
 	change(w, csv, func(c *operatorsv1alpha1.ClusterServiceVersion) { c.Finalizers = nil })
-	w.gone(bindingIn(pantry))
-	w.gone(bare(pantry))
+	w.EventuallyGone(bindingIn(pantry))
+	w.EventuallyGone(bare(pantry))
 }
 
 func TestNothingOfOthersIsTouched(t *testing.T) {
@@ -126,11 +125,11 @@ func TestNothingOfOthersIsTouched(t *testing.T) {
 	installed.Namespace, installed.Spec.DisplayName = pantry, "Theirs"
 	theirs := roleIn(cellar)
 	theirs.Rules = rules("delete")
-	w.create(installed, theirs)
+	w.Create(installed, theirs)
 
 	_, csv := w.installs(pantry, cellar)
 	w.copied(csv, cellar)
-	w.eventually(func(g gomega.Gomega) {
+	w.EventuallySucceeds(func(g gomega.Gomega) {
 		g.Expect(w.notes("CopyBlocked")).To(gomega.And(
 			gomega.ContainElement(gomega.ContainSubstring("namespace "+pantry+": a ClusterServiceVersion with this name is installed there")),
 			gomega.ContainElement(gomega.ContainSubstring("Role "+cellar+"/"+right+": it has another owner"))))
@@ -156,18 +155,18 @@ func TestForeignRolesBlockNothing(t *testing.T) {
 		role := roleIn(elsewhere)
 		role.Name, role.Rules = fmt.Sprintf("foreign-%02d", i), large("pods")
 		role.Labels = map[string]string{
-			"olm.owner": name, "olm.owner.namespace": elsewhere, "olm.owner.kind": "ClusterServiceVersion", "olm.copiedFrom": w.home,
+			"olm.owner": name, "olm.owner.namespace": elsewhere, "olm.owner.kind": "ClusterServiceVersion", "olm.copiedFrom": w.Namespace,
 		}
-		w.create(role)
+		w.Create(role)
 		foreign = append(foreign, role)
 	}
 	group, csv := w.installs(pantry)
 	w.granted(pantry, w.copied(csv, pantry), rules("get", "list"))
 	change(w, csv, func(c *operatorsv1alpha1.ClusterServiceVersion) { c.Spec.Description = "Boils more water." })
 	w.copied(csv, pantry)
-	w.targets(group, csv, w.home)
-	w.gone(roleIn(pantry))
-	w.gone(bare(pantry))
+	w.targets(group, csv, w.Namespace)
+	w.EventuallyGone(roleIn(pantry))
+	w.EventuallyGone(bare(pantry))
 	w.quiet()
 	for _, role := range foreign {
 		version := role.ResourceVersion
@@ -185,15 +184,13 @@ func TestLargeRolesAreCopied(t *testing.T) {
 	change(w, csv, func(c *operatorsv1alpha1.ClusterServiceVersion) {
 		c.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = large("configmaps")
 	})
-	change(w, roleIn(w.home), func(r *rbacv1.Role) { r.Rules = large("configmaps") })
+	change(w, roleIn(w.Namespace), func(r *rbacv1.Role) { r.Rules = large("configmaps") })
 	found := w.copied(csv, pantry)
 	w.granted(pantry, found, large("configmaps"))
-	w.quiet()
-	before := w.writes.Load()
+	before := w.quiet()
 	stop()
 	w.supervise()
-	w.quiet()
-	if got := w.writes.Load(); got != before {
+	if got := w.quiet(); got != before {
 		t.Errorf("%d writes after a start that changed nothing", got-before)
 	}
 	change(w, roleIn(pantry), func(r *rbacv1.Role) { r.Rules = large("pods") })
@@ -218,11 +215,11 @@ func TestRolesThatAreNotDeclaredStayAtHome(t *testing.T) {
 	_, role, binding := w.permissions()
 	role.Name, role.Rules = "mallory", []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 	binding.Name, binding.RoleRef.Name = "mallory", "mallory"
-	w.create(role, binding)
+	w.Create(role, binding)
 	stranger := binding.DeepCopy()
-	stranger.ObjectMeta = metav1.ObjectMeta{Namespace: w.home, Name: "stranger", Labels: binding.Labels}
+	stranger.ObjectMeta = metav1.ObjectMeta{Namespace: w.Namespace, Name: "stranger", Labels: binding.Labels}
 	stranger.RoleRef.Name, stranger.Subjects = right, []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "mallory"}}
-	w.create(stranger)
+	w.Create(stranger)
 
 	w.Consistently(func() []string {
 		var roles rbacv1.RoleList
@@ -237,7 +234,7 @@ func TestRolesThatAreNotDeclaredStayAtHome(t *testing.T) {
 			names = append(names, bindings.Items[i].Name)
 		}
 		return names
-	}).WithTimeout(rest).WithPolling(polling).Should(gomega.Equal([]string{right, right}))
+	}).Should(gomega.Equal([]string{right, right}))
 }
 
 func TestWritesArePaced(t *testing.T) {

@@ -7,12 +7,13 @@ import (
 	"github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 const (
@@ -24,11 +25,11 @@ const (
 // installs creates an OperatorGroup and a version in the state in which the other controllers leave
 // them. The group's status lists its targets, and the version has succeeded.
 func (w *world) installs(targets ...string) (*operatorsv1.OperatorGroup, *operatorsv1alpha1.ClusterServiceVersion) {
-	w.t.Helper()
-	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.home, Name: "group"}}
+	w.T.Helper()
+	group := fixtures.OperatorGroup(w.Namespace, "group")
 	csv := w.kettle()
 	sa, role, binding := w.permissions()
-	w.create(group, csv, sa, role, binding)
+	w.Create(group, csv, sa, role, binding)
 	w.targets(group, csv, targets...)
 	w.phase(csv, operatorsv1alpha1.CSVPhaseSucceeded)
 	return group, csv
@@ -37,7 +38,7 @@ func (w *world) installs(targets ...string) (*operatorsv1.OperatorGroup, *operat
 // targets changes the target namespaces in the status of a group and in the annotations of a
 // version.
 func (w *world) targets(group *operatorsv1.OperatorGroup, csv *operatorsv1alpha1.ClusterServiceVersion, targets ...string) {
-	w.t.Helper()
+	w.T.Helper()
 	slices.Sort(targets)
 	changeStatus(w, group, func(g *operatorsv1.OperatorGroup) {
 		g.Status.Namespaces, g.Status.LastUpdated = targets, new(metav1.Now())
@@ -50,50 +51,23 @@ func (w *world) targets(group *operatorsv1.OperatorGroup, csv *operatorsv1alpha1
 }
 
 func (w *world) phase(csv *operatorsv1alpha1.ClusterServiceVersion, phase operatorsv1alpha1.ClusterServiceVersionPhase) {
-	w.t.Helper()
+	w.T.Helper()
 	changeStatus(w, csv, func(c *operatorsv1alpha1.ClusterServiceVersion) {
 		c.SetPhase(phase, operatorsv1alpha1.CSVReasonInstallSuccessful, "as the test says", new(metav1.Now()))
 	})
 }
 
 func (w *world) kettle() *operatorsv1alpha1.ClusterServiceVersion {
-	labels := map[string]string{"app": "kettle"}
-	return &operatorsv1alpha1.ClusterServiceVersion{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.home, Name: name,
-			Labels:      map[string]string{"olm.api.abc": "provided", "operators.coreos.com/kettle.kitchen": ""},
-			Annotations: map[string]string{"alm-examples": "[]"},
-		},
-		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
-			DisplayName: "Kettle", Description: "Boils water.",
-			Icon: []operatorsv1alpha1.Icon{{Data: "aGVsbG8=", MediaType: "image/png"}},
-			InstallModes: []operatorsv1alpha1.InstallMode{
-				{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace, Supported: true},
-				{Type: operatorsv1alpha1.InstallModeTypeSingleNamespace, Supported: true},
-				{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true},
-				{Type: operatorsv1alpha1.InstallModeTypeMultiNamespace, Supported: true},
-			},
-			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
-				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
-				StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{
-					DeploymentSpecs: []operatorsv1alpha1.StrategyDeploymentSpec{{
-						Name: "kettle",
-						Spec: appsv1.DeploymentSpec{
-							Selector: &metav1.LabelSelector{MatchLabels: labels},
-							Template: corev1.PodTemplateSpec{
-								ObjectMeta: metav1.ObjectMeta{Labels: labels},
-								Spec: corev1.PodSpec{
-									ServiceAccountName: account,
-									Containers:         []corev1.Container{{Name: "manager", Image: "registry.example/kettle:1"}},
-								},
-							},
-						},
-					}},
-					Permissions: []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: rules("get", "list")}},
-				},
-			},
-		},
+	csv := fixtures.Kettle(w.Namespace, name)
+	csv.Labels = map[string]string{"olm.api.abc": "provided", "operators.coreos.com/kettle.kitchen": ""}
+	csv.Annotations = map[string]string{"alm-examples": "[]"}
+	csv.Spec.Description = "Boils water."
+	csv.Spec.Icon = []operatorsv1alpha1.Icon{{Data: "aGVsbG8=", MediaType: "image/png"}}
+	fixtures.PodSpec(csv).ServiceAccountName = account
+	csv.Spec.InstallStrategy.StrategySpec.Permissions = []operatorsv1alpha1.StrategyDeploymentPermissions{
+		{ServiceAccountName: account, Rules: rules("get", "list")},
 	}
+	return csv
 }
 
 func rules(verbs ...string) []rbacv1.PolicyRule {
@@ -103,33 +77,33 @@ func rules(verbs ...string) []rbacv1.PolicyRule {
 // permissions returns the objects that an InstallPlan creates for the version.
 func (w *world) permissions() (*corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding) {
 	meta := func() metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: w.home, Name: right, Labels: map[string]string{
-			"olm.managed": "true", "olm.owner": name, "olm.owner.namespace": w.home, "olm.owner.kind": "ClusterServiceVersion",
+		return metav1.ObjectMeta{Namespace: w.Namespace, Name: right, Labels: map[string]string{
+			"olm.managed": "true", "olm.owner": name, "olm.owner.namespace": w.Namespace, "olm.owner.kind": "ClusterServiceVersion",
 		}}
 	}
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.home, Name: account}},
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: account}},
 		&rbacv1.Role{ObjectMeta: meta(), Rules: rules("get", "list")},
 		&rbacv1.RoleBinding{
 			ObjectMeta: meta(),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: right},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: w.home}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: w.Namespace}},
 		}
 }
 
 // copied waits until a namespace has a current copy of a version.
 func (w *world) copied(csv *operatorsv1alpha1.ClusterServiceVersion, namespace string) *operatorsv1alpha1.ClusterServiceVersion {
-	w.t.Helper()
+	w.T.Helper()
 	found := &operatorsv1alpha1.ClusterServiceVersion{}
-	w.eventually(func(g gomega.Gomega) {
+	w.EventuallySucceeds(func(g gomega.Gomega) {
 		*found = operatorsv1alpha1.ClusterServiceVersion{}
-		g.Expect(w.Get(w.t.Context(), client.ObjectKeyFromObject(csv), csv)).To(gomega.Succeed())
-		g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: csv.Name}, found)).To(gomega.Succeed())
-		g.Expect(found.Labels).To(gomega.Equal(map[string]string{"olm.api.abc": "provided", "olm.copiedFrom": w.home}))
-		g.Expect(found.Annotations).To(gomega.HaveKeyWithValue("olm.operatorNamespace", w.home))
+		g.Expect(w.Get(w.T.Context(), client.ObjectKeyFromObject(csv), csv)).To(gomega.Succeed())
+		g.Expect(w.Get(w.T.Context(), client.ObjectKey{Namespace: namespace, Name: csv.Name}, found)).To(gomega.Succeed())
+		g.Expect(found.Labels).To(gomega.Equal(map[string]string{"olm.api.abc": "provided", "olm.copiedFrom": w.Namespace}))
+		g.Expect(found.Annotations).To(gomega.HaveKeyWithValue("olm.operatorNamespace", w.Namespace))
 		g.Expect(found.Annotations).NotTo(gomega.HaveKey("olm.targetNamespaces"))
 		g.Expect(found.Spec).To(gomega.BeComparableTo(csv.Spec))
 		status := csv.Status.DeepCopy()
-		status.Reason, status.Message = "Copied", "The operator is running in "+w.home+" but is managing this namespace"
+		status.Reason, status.Message = "Copied", "The operator is running in "+w.Namespace+" but is managing this namespace"
 		g.Expect(&found.Status).To(gomega.BeComparableTo(status))
 	})
 	return found
@@ -137,18 +111,18 @@ func (w *world) copied(csv *operatorsv1alpha1.ClusterServiceVersion, namespace s
 
 // granted waits until a namespace has the version's role and binding, with the given rules.
 func (w *world) granted(namespace string, copied *operatorsv1alpha1.ClusterServiceVersion, want []rbacv1.PolicyRule) {
-	w.t.Helper()
+	w.T.Helper()
 	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
 	key := client.ObjectKey{Namespace: namespace, Name: right}
-	w.eventually(func(g gomega.Gomega) {
-		g.Expect(w.Get(w.t.Context(), key, role)).To(gomega.Succeed())
-		g.Expect(w.Get(w.t.Context(), key, binding)).To(gomega.Succeed())
+	w.EventuallySucceeds(func(g gomega.Gomega) {
+		g.Expect(w.Get(w.T.Context(), key, role)).To(gomega.Succeed())
+		g.Expect(w.Get(w.T.Context(), key, binding)).To(gomega.Succeed())
 		g.Expect(role.Rules).To(gomega.Equal(want))
 		g.Expect(binding.RoleRef.Name).To(gomega.Equal(right))
-		g.Expect(binding.Subjects).To(gomega.Equal([]rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: w.home}}))
+		g.Expect(binding.Subjects).To(gomega.Equal([]rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: w.Namespace}}))
 		for _, obj := range []client.Object{role, binding} {
 			g.Expect(obj.GetLabels()).To(gomega.And(
-				gomega.HaveKeyWithValue("olm.copiedFrom", w.home), gomega.HaveKeyWithValue("olm.owner", name),
+				gomega.HaveKeyWithValue("olm.copiedFrom", w.Namespace), gomega.HaveKeyWithValue("olm.owner", name),
 				gomega.HaveKeyWithValue("olm.owner.namespace", namespace), gomega.HaveKeyWithValue("olm.managed", "true")))
 			g.Expect(obj.GetOwnerReferences()).To(gomega.ContainElement(gomega.HaveField("UID", copied.UID)))
 		}
@@ -169,5 +143,5 @@ func bindingIn(namespace string) *rbacv1.RoleBinding {
 }
 
 func (w *world) absent(obj client.Object) bool {
-	return apierrors.IsNotFound(w.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj))
+	return apierrors.IsNotFound(w.Get(w.T.Context(), client.ObjectKeyFromObject(obj), obj))
 }

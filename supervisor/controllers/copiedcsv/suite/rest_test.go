@@ -20,20 +20,17 @@ func TestRestWritesNothing(t *testing.T) {
 	for _, namespace := range []string{pantry, cellar} {
 		w.granted(namespace, w.copied(csv, namespace), rules("get", "list"))
 	}
-	w.quiet()
-	before, versions := w.writes.Load(), w.versions()
+	before, versions := w.quiet(), w.versions()
 	// Events elsewhere must not cause writes here.
 	controlplane.Namespace(t)
 	change(w, csv, func(c *operatorsv1alpha1.ClusterServiceVersion) { c.Labels["operators.coreos.com/other.kitchen"] = "" })
-	w.quiet()
-	if got := w.writes.Load(); got != before {
+	if got := w.quiet(); got != before {
 		t.Errorf("%d writes at rest", got-before)
 	}
 
 	stop()
 	w.supervise()
-	w.quiet()
-	if got := w.writes.Load(); got != before {
+	if got := w.quiet(); got != before {
 		t.Errorf("%d writes after a start that changed nothing", got-before)
 	}
 	if diff := cmp.Diff(versions, w.versions()); diff != "" {
@@ -45,30 +42,29 @@ func TestCopiesOfAnotherManagerAreTakenOverAsTheyAre(t *testing.T) {
 	w := newWorld(t)
 	pantry := controlplane.Namespace(t)
 	_, csv := w.installs(pantry)
-	w.Expect(w.Delete(t.Context(), roleIn(w.home))).To(gomega.Succeed())
-	w.Expect(w.Delete(t.Context(), bindingIn(w.home))).To(gomega.Succeed())
+	w.Expect(w.Delete(t.Context(), roleIn(w.Namespace))).To(gomega.Succeed())
+	w.Expect(w.Delete(t.Context(), bindingIn(w.Namespace))).To(gomega.Succeed())
 
 	// OLM's copy has everything except the targets and the component label.
 	theirs := &operatorsv1alpha1.ClusterServiceVersion{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pantry, Name: name,
-			Labels: map[string]string{"olm.api.abc": "provided", "olm.copiedFrom": w.home},
+			Labels: map[string]string{"olm.api.abc": "provided", "olm.copiedFrom": w.Namespace},
 			Annotations: map[string]string{
-				"alm-examples": "[]", "olm.operatorGroup": "group", "olm.operatorNamespace": w.home,
+				"alm-examples": "[]", "olm.operatorGroup": "group", "olm.operatorNamespace": w.Namespace,
 			},
 		},
 		Spec: csv.Spec,
 	}
-	w.create(theirs)
+	w.Create(theirs)
 	changeStatus(w, theirs, func(c *operatorsv1alpha1.ClusterServiceVersion) {
 		c.Status = csv.Status
 		c.Status.Reason = "Copied"
-		c.Status.Message = "The operator is running in " + w.home + " but is managing this namespace"
+		c.Status.Message = "The operator is running in " + w.Namespace + " but is managing this namespace"
 	})
 	before := w.versions()
 	w.supervise()
-	w.quiet()
-	if got := w.writes.Load(); got != 0 {
+	if got := w.quiet(); got != 0 {
 		t.Errorf("%d writes to take over a copy that is as it should be", got)
 	}
 	if diff := cmp.Diff(before, w.versions()); diff != "" {
@@ -81,9 +77,9 @@ func TestCopiesOfAnotherManagerAreTakenOverAsTheyAre(t *testing.T) {
 
 // versions returns the resource versions of all copies of the test's version by namespace.
 func (w *world) versions() map[string]string {
-	w.t.Helper()
+	w.T.Helper()
 	var list operatorsv1alpha1.ClusterServiceVersionList
-	w.Expect(w.List(w.t.Context(), &list, client.MatchingLabels{"olm.copiedFrom": w.home})).To(gomega.Succeed())
+	w.Expect(w.List(w.T.Context(), &list, client.MatchingLabels{"olm.copiedFrom": w.Namespace})).To(gomega.Succeed())
 	found := map[string]string{}
 	for i := range list.Items {
 		found[list.Items[i].Namespace] = list.Items[i].ResourceVersion
