@@ -19,7 +19,7 @@ import (
 func TestOperatorReports(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	w.create(version(own), version("lid.v1"))
+	w.Create(version(own), version("lid.v1"))
 	condition := &operatorsv2.OperatorCondition{}
 	w.appears(condition, func(g gomega.Gomega) {
 		g.Expect(condition.Spec.Deployments).To(gomega.Equal([]string{"kettle"}))
@@ -55,8 +55,8 @@ func TestOperatorReports(t *testing.T) {
 	w.appears(condition, func(g gomega.Gomega) { g.Expect(condition.Status.Conditions).To(gomega.BeEmpty()) })
 
 	// The operator has no permissions on other OperatorConditions in its namespace.
-	other := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "spout.v1"}}
-	w.create(other)
+	other := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "spout.v1"}}
+	w.Create(other)
 	condition = other
 	if err := change(operator, reports); !apierrors.IsForbidden(err) {
 		t.Errorf("an operator wrote to the OperatorCondition of another one: %v", err)
@@ -68,7 +68,7 @@ func TestGoesWithItsVersion(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	csv := version(own)
-	w.create(csv)
+	w.Create(csv)
 	w.appears(&rbacv1.RoleBinding{})
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 	w.absent(&operatorsv2.OperatorCondition{})
@@ -83,7 +83,7 @@ func TestSpecStaysWhileAnUpgradeWaits(t *testing.T) {
 	w.supervise()
 	running, next := version(own), version("kettle.v2")
 	next.Spec.Replaces = own
-	w.create(running, next)
+	w.Create(running, next)
 	condition, binding := &operatorsv2.OperatorCondition{}, &rbacv1.RoleBinding{}
 	w.appears(binding)
 	w.appears(condition)
@@ -108,8 +108,8 @@ func TestSpecStaysWhileAnUpgradeWaits(t *testing.T) {
 func TestRepairs(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	w.create(version(own))
-	meta := metav1.ObjectMeta{Namespace: w.namespace, Name: own}
+	w.Create(version(own))
+	meta := metav1.ObjectMeta{Namespace: w.Namespace, Name: own}
 	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
 	for name, damage := range map[string]func() error{
 		"no condition": func() error { return w.Delete(t.Context(), &operatorsv2.OperatorCondition{ObjectMeta: meta}) },
@@ -129,7 +129,7 @@ func TestRepairs(t *testing.T) {
 			if err := w.Delete(t.Context(), binding); err != nil {
 				return err
 			}
-			return client.IgnoreAlreadyExists(w.Create(t.Context(), other))
+			return client.IgnoreAlreadyExists(w.Client.Create(t.Context(), other))
 		},
 	} {
 		whole := func() {
@@ -161,13 +161,13 @@ func TestRepairs(t *testing.T) {
 func TestForeignRoleIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	foreign := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: own}}
-	w.create(foreign)
+	w.Create(foreign)
 	w.supervise()
-	w.create(version(own))
+	w.Create(version(own))
 	w.appears(&rbacv1.RoleBinding{})
 	told := &eventsv1.EventList{}
 	w.Eventually(func(g gomega.Gomega) {
-		g.Expect(w.List(t.Context(), told, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(w.List(t.Context(), told, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 		g.Expect(told.Items).To(gomega.ContainElement(gomega.HaveField("Reason", "OperatorConditionRoleTaken")))
 	}).Should(gomega.Succeed())
 	now := &rbacv1.Role{}
@@ -184,7 +184,7 @@ func TestRest(t *testing.T) {
 	w.supervise()
 	copied := version("copied.v1")
 	copied.Labels = map[string]string{"olm.copiedFrom": "elsewhere"}
-	w.create(copied, version(own))
+	w.Create(copied, version(own))
 	w.appears(&rbacv1.RoleBinding{})
 	condition := &operatorsv2.OperatorCondition{}
 	w.appears(condition)
@@ -193,7 +193,7 @@ func TestRest(t *testing.T) {
 	w.Expect(w.Patch(t.Context(), changed, client.MergeFrom(condition))).To(gomega.Succeed())
 	w.appears(condition, func(g gomega.Gomega) { g.Expect(condition.Status.Conditions).To(gomega.HaveLen(1)) })
 
-	before := w.settled()
+	before := w.EventuallyIdle(w.written)
 	w.Consistently(func() []string { return w.written()[before:] }).Should(gomega.BeEmpty())
 	w.supervise()
 	w.Consistently(func() []string { return w.written()[before:] }).Should(gomega.BeEmpty())
