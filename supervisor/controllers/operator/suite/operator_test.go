@@ -13,18 +13,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // install creates the objects of an operator. Only its Subscription names the package.
 func (w *world) install(name string) *operatorsv1alpha1.ClusterServiceVersion {
-	w.t.Helper()
+	w.T.Helper()
 	csv := w.version(name)
-	w.create(csv, w.cups())
+	w.Create(csv, fixtures.CRD(w.group(), "Cup"))
 	csv.Status.Phase, csv.Status.Reason, csv.Status.LastTransitionTime = operatorsv1alpha1.CSVPhaseSucceeded, "InstallSucceeded", new(metav1.Now())
 	w.status(csv)
 	named := metav1.ObjectMeta{Name: "kettle"}
-	cluster := metav1.ObjectMeta{Name: "kettle-" + w.namespace}
-	mounting := deployment()
+	cluster := metav1.ObjectMeta{Name: "kettle-" + w.Namespace}
+	mounting := fixtures.Deployment(w.Namespace, "kettle", "manager")
 	mounting.Spec.Template.Spec.Volumes = []corev1.Volume{
 		{Name: "key", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "kettle"}}},
 	}
@@ -36,7 +38,7 @@ func (w *world) install(name string) *operatorsv1alpha1.ClusterServiceVersion {
 		&rbacv1.ClusterRoleBinding{ObjectMeta: cluster, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: cluster.Name}},
 		&operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Name: name}},
 	} {
-		w.create(w.owned(csv, obj))
+		w.Create(w.owned(csv, obj))
 	}
 	w.subscription(name)
 	return csv
@@ -44,7 +46,7 @@ func (w *world) install(name string) *operatorsv1alpha1.ClusterServiceVersion {
 
 // components returns the objects of install in the order of an Operator's status.
 func (w *world) components(name string) []string {
-	n := w.namespace
+	n := w.Namespace
 	return []string{
 		"rbac.authorization.k8s.io/v1 ClusterRole /kettle-" + n,
 		"rbac.authorization.k8s.io/v1 ClusterRoleBinding /kettle-" + n,
@@ -63,7 +65,7 @@ func (w *world) components(name string) []string {
 
 // lists waits until the Operator lists all components.
 func (w *world) lists(name string) *operatorsv1.Operator {
-	w.t.Helper()
+	w.T.Helper()
 	return w.shows(func(g gomega.Gomega, o *operatorsv1.Operator) {
 		g.Expect(cmp.Diff(w.components(name), listed(o))).To(gomega.BeEmpty())
 	})
@@ -75,7 +77,7 @@ func TestAdoptsAndGathers(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	bystander := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "bystander", Labels: map[string]string{"olm.managed": "true"}}}
-	w.create(bystander)
+	w.Create(bystander)
 	csv := w.install("kettle.v1")
 	o := w.lists("kettle.v1")
 	w.Expect(o.Status.Components.LabelSelector.MatchExpressions).To(gomega.Equal([]metav1.LabelSelectorRequirement{
@@ -101,14 +103,14 @@ func TestNamespaceAndLabelByHand(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "helper", Labels: map[string]string{w.label(): ""}}}
-	w.create(account)
+	w.Create(account)
 	namespace := &corev1.Namespace{}
-	w.Expect(w.Get(t.Context(), client.ObjectKey{Name: w.namespace}, namespace)).To(gomega.Succeed())
+	w.Expect(w.Get(t.Context(), client.ObjectKey{Name: w.Namespace}, namespace)).To(gomega.Succeed())
 	before := namespace.DeepCopy()
 	namespace.Labels[w.label()] = ""
 	w.Expect(w.Patch(t.Context(), namespace, client.MergeFrom(before))).To(gomega.Succeed())
 	w.shows(func(g gomega.Gomega, o *operatorsv1.Operator) {
-		g.Expect(listed(o)).To(gomega.Equal([]string{"v1 Namespace /" + w.namespace, "v1 ServiceAccount " + w.namespace + "/helper"}))
+		g.Expect(listed(o)).To(gomega.Equal([]string{"v1 Namespace /" + w.Namespace, "v1 ServiceAccount " + w.Namespace + "/helper"}))
 	})
 }
 
@@ -117,7 +119,7 @@ func TestOperatorComesBackWhileComponentsRemain(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	settings := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "helper", Labels: map[string]string{w.label(): ""}}}
-	w.create(settings)
+	w.Create(settings)
 	first := w.shows(func(g gomega.Gomega, o *operatorsv1.Operator) { g.Expect(listed(o)).To(gomega.HaveLen(1)) })
 	w.Expect(w.Delete(t.Context(), first)).To(gomega.Succeed())
 	w.shows(func(g gomega.Gomega, o *operatorsv1.Operator) {
@@ -134,7 +136,7 @@ func TestOperatorComesBackWhileComponentsRemain(t *testing.T) {
 
 	// An Operator that a user creates stays.
 	own := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: w.operator()}}
-	w.create(own)
+	w.Create(own)
 	w.shows(func(g gomega.Gomega, o *operatorsv1.Operator) { g.Expect(listed(o)).To(gomega.BeEmpty()) })
 	w.Consistently(gone).Should(gomega.BeFalse())
 }
@@ -150,7 +152,7 @@ func TestReleasesOlderPlans(t *testing.T) {
 				Approval: operatorsv1alpha1.ApprovalAutomatic, Approved: true, Generation: generation, ClusterServiceVersionNames: []string{name},
 			},
 		}
-		w.create(p)
+		w.Create(p)
 		p.Status = operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhaseComplete, CatalogSources: []string{}}
 		w.status(p)
 		return p
@@ -158,13 +160,9 @@ func TestReleasesOlderPlans(t *testing.T) {
 	older, latest := install("kettle.v1", 1), install("kettle.v2", 2)
 	sub := w.subscription("kettle.v1")
 	refer := func(p *operatorsv1alpha1.InstallPlan) {
-		w.Eventually(func() error {
-			if err := w.Get(t.Context(), client.ObjectKeyFromObject(sub), sub); err != nil {
-				return err
-			}
+		w.ModifyStatus(sub, func() {
 			sub.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: p.Namespace, Name: p.Name, UID: p.UID}
-			return w.Status().Update(t.Context(), sub)
-		}).Should(gomega.Succeed())
+		})
 	}
 	refer(older)
 	w.Consistently(func() map[string]string {
@@ -192,7 +190,7 @@ func TestCopiesAreNoComponents(t *testing.T) {
 	w.supervise()
 	copied := w.version("kettle.v1")
 	copied.Labels = map[string]string{"olm.copiedFrom": "elsewhere", w.label(): "", "colour": "red"}
-	w.create(copied)
+	w.Create(copied)
 	w.bears(copied, w.label(), false)
 	w.Expect(copied.Labels).To(gomega.HaveKey("colour"))
 	w.Consistently(func() error {
@@ -207,7 +205,7 @@ func TestRest(t *testing.T) {
 	w.supervise()
 	w.install("kettle.v1")
 	w.lists("kettle.v1")
-	before := w.settled()
+	before := w.EventuallyIdle(w.written)
 	w.Consistently(func() []string { return w.written()[before:] }).Should(gomega.BeEmpty())
 	w.supervise()
 	w.Consistently(func() []string { return w.written()[before:] }).Should(gomega.BeEmpty())
