@@ -28,20 +28,19 @@ func TestSilentReplicaIsMarkedAndTheLastIsNot(t *testing.T) {
 		pod, err := w.pod(first)
 		w.Expect(err).NotTo(gomega.HaveOccurred())
 		return ready(pod).Reason
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(string(failover.ReplicaUnreachable)))
+	}).Should(gomega.Equal(string(failover.ReplicaUnreachable)))
 	t.Logf("marked %s after its process ended", time.Since(begin).Round(10*time.Millisecond))
 	if pod, err := w.pod(first); err != nil || isReady(pod) || ready(pod).Message == "" {
 		t.Errorf("condition %+v (%v)", ready(pod), err)
 	}
 	for kind, object := range map[string]string{operatorsv1alpha1.CatalogSourceKind: name, "Pod": first.Name} {
-		w.Eventually(func() []string { return w.events(kind, object) }).WithTimeout(patience).WithPolling(polling).
-			Should(gomega.ContainElement(string(failover.ReplicaUnreachable)), kind)
+		w.Eventually(func() []string { return w.events(kind, object) }).Should(gomega.ContainElement(string(failover.ReplicaUnreachable)), kind)
 	}
 
 	// The remaining replica stops too. It must stay ready until the first one answers and its pod
 	// is ready again.
 	w.server(last.UID).stop()
-	w.Eventually(w.serving).WithTimeout(patience).WithPolling(polling).Should(gomega.BeZero())
+	w.Eventually(w.serving).Should(gomega.BeZero())
 	w.revive(first.UID)
 	w.Eventually(func() bool {
 		pod, err := w.pod(last)
@@ -50,31 +49,31 @@ func TestSilentReplicaIsMarkedAndTheLastIsNot(t *testing.T) {
 		w.Expect(err).NotTo(gomega.HaveOccurred())
 		w.Expect(isReady(pod) || isReady(back)).To(gomega.BeTrue(), "no replica is ready")
 		return isReady(back)
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
+	}).Should(gomega.BeTrue())
 	// Now another replica answers.
 	w.Eventually(func() bool {
 		pod, err := w.pod(last)
 		w.Expect(err).NotTo(gomega.HaveOccurred())
 		return isReady(pod)
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeFalse())
+	}).Should(gomega.BeFalse())
 }
 
 // lose stops a node and the processes of its pods. It returns when the node became not ready.
 func (w *world) lose(node string) time.Time {
-	w.t.Helper()
+	w.T.Helper()
 	for _, pod := range w.pods() {
 		if pod.Spec.NodeName == node {
 			w.server(pod.UID).stop()
 		}
 	}
-	cp := controlplane.Get(w.t)
-	if err := cp.StopNode(w.t.Context(), node); err != nil {
-		w.t.Fatal(err)
+	cp := controlplane.Get(w.T)
+	if err := cp.StopNode(w.T.Context(), node); err != nil {
+		w.T.Fatal(err)
 	}
 	var since time.Time
 	w.Eventually(func() bool {
 		var found corev1.Node
-		w.Expect(w.Get(w.t.Context(), client.ObjectKey{Name: node}, &found)).To(gomega.Succeed())
+		w.Expect(w.Get(w.T.Context(), client.ObjectKey{Name: node}, &found)).To(gomega.Succeed())
 		for _, c := range found.Status.Conditions {
 			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
 				since = time.Now()
@@ -82,15 +81,15 @@ func (w *world) lose(node string) time.Time {
 			}
 		}
 		return false
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
+	}).Should(gomega.BeTrue())
 	return since
 }
 
 // restore starts a node again.
 func (w *world) restore(node string) {
-	w.t.Helper()
-	if err := controlplane.Get(w.t).StartNode(w.t.Context(), node); err != nil {
-		w.t.Error(err)
+	w.T.Helper()
+	if err := controlplane.Get(w.T).StartNode(w.T.Context(), node); err != nil {
+		w.T.Error(err)
 	}
 }
 
@@ -107,19 +106,19 @@ func TestPodsOfALostNodeAreReplaced(t *testing.T) {
 	lost, kept := pods[0], pods[1]
 	// Pods on the unreachable node that no catalog owns must stay.
 	stranger := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "stranger", Labels: map[string]string{"app": "other"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "stranger", Labels: map[string]string{"app": "other"}},
 		Spec:       spec(),
 	}
 	stranger.Spec.NodeName = lost.Spec.NodeName
-	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "bare", Labels: podLabels()}, Spec: stranger.Spec}
-	w.create(stranger, bare)
+	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "bare", Labels: podLabels()}, Spec: stranger.Spec}
+	w.Create(stranger, bare)
 
 	defer w.restore(lost.Spec.NodeName)
 	since := w.lose(lost.Spec.NodeName)
-	w.Eventually(w.gone(lost)).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
+	w.Eventually(w.gone(lost)).Should(gomega.BeTrue())
 	t.Logf("deleted %s after the node was not ready", time.Since(since).Round(10*time.Millisecond))
-	w.Eventually(func() int { return len(w.owned()) }).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(2))
-	w.Eventually(w.readyOwned).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(2))
+	w.Eventually(func() int { return len(w.owned()) }).Should(gomega.Equal(2))
+	w.Eventually(w.readyOwned).Should(gomega.Equal(2))
 	t.Logf("full strength %s after the node was not ready", time.Since(since).Round(10*time.Millisecond))
 	if _, err := w.pod(kept); err != nil {
 		t.Errorf("the replica that answered: %v", err)
@@ -129,11 +128,10 @@ func TestPodsOfALostNodeAreReplaced(t *testing.T) {
 			t.Errorf("pod %s is none of ours: %v", other.Name, err)
 		}
 	}
-	w.Eventually(func() []string { return w.events(operatorsv1alpha1.CatalogSourceKind, name) }).WithTimeout(patience).WithPolling(polling).
-		Should(gomega.ContainElement(string(failover.NodeNotReady)))
+	w.Eventually(func() []string { return w.events(operatorsv1alpha1.CatalogSourceKind, name) }).Should(gomega.ContainElement(string(failover.NodeNotReady)))
 
 	w.restore(lost.Spec.NodeName)
-	w.Consistently(func() int { return len(w.owned()) }).WithTimeout(2 * time.Second).WithPolling(polling).Should(gomega.Equal(2))
+	w.Consistently(func() int { return len(w.owned()) }).WithTimeout(2 * time.Second).Should(gomega.Equal(2))
 }
 
 // owned returns the pods of the Deployment.
@@ -162,8 +160,8 @@ func TestTheOnlyReplicaOfALostNodeIsReplaced(t *testing.T) {
 	lost := w.deploy(1)[0]
 	defer w.restore(lost.Spec.NodeName)
 	since := w.lose(lost.Spec.NodeName)
-	w.Eventually(w.serving).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(1))
-	w.Eventually(w.readyOwned).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(1))
+	w.Eventually(w.serving).Should(gomega.Equal(1))
+	w.Eventually(w.readyOwned).Should(gomega.Equal(1))
 	t.Logf("serving %s after the node was not ready", time.Since(since).Round(10*time.Millisecond))
 	if !w.gone(lost)() {
 		t.Error("the old pod is still there")
@@ -185,8 +183,8 @@ func TestPodsThatHangInTerminatingAreDeleted(t *testing.T) {
 		t.Fatalf("the pod does not hang: %v", err)
 	}
 	w.lose(lost.Spec.NodeName)
-	w.Eventually(w.gone(lost)).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
-	w.Eventually(w.readyOwned).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(2))
+	w.Eventually(w.gone(lost)).Should(gomega.BeTrue())
+	w.Eventually(w.readyOwned).Should(gomega.Equal(2))
 }
 
 func TestPodsThatOLMLeftAreDeletedToo(t *testing.T) {
@@ -194,7 +192,7 @@ func TestPodsThatOLMLeftAreDeletedToo(t *testing.T) {
 	source := catalogs.NewObject()
 	w.Expect(w.Get(t.Context(), w.key(), source)).To(gomega.Succeed())
 	left := func(name string) *corev1.Pod {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: podLabels()}, Spec: spec()}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: podLabels()}, Spec: spec()}
 		pod.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: source.GetAPIVersion(), Kind: source.GetKind(), Name: source.GetName(), UID: source.GetUID(), Controller: new(true),
 		}}
@@ -203,14 +201,13 @@ func TestPodsThatOLMLeftAreDeletedToo(t *testing.T) {
 	failed, ghost := left("failed"), left("ghost")
 	ghost.Spec.NodeName = "no-such-node"
 	failed.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/never"}}
-	w.create(failed, ghost)
+	w.Create(failed, ghost)
 	failed.Status.Phase = corev1.PodFailed
 	w.Expect(w.Status().Update(t.Context(), failed)).To(gomega.Succeed())
 	for _, pod := range []*corev1.Pod{failed, ghost} {
 		w.Eventually(func() bool {
-			return apierrors.IsNotFound(w.Get(t.Context(), types.NamespacedName{Namespace: w.namespace, Name: pod.Name}, &corev1.Pod{}))
-		}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue(), pod.Name)
+			return apierrors.IsNotFound(w.Get(t.Context(), types.NamespacedName{Namespace: w.Namespace, Name: pod.Name}, &corev1.Pod{}))
+		}).Should(gomega.BeTrue(), pod.Name)
 	}
-	w.Eventually(func() []string { return w.events(operatorsv1alpha1.CatalogSourceKind, name) }).WithTimeout(patience).WithPolling(polling).
-		Should(gomega.ContainElements(string(failover.Failed), string(failover.NodeGone)))
+	w.Eventually(func() []string { return w.events(operatorsv1alpha1.CatalogSourceKind, name) }).Should(gomega.ContainElements(string(failover.Failed), string(failover.NodeGone)))
 }

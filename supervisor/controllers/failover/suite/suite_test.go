@@ -2,17 +2,14 @@ package suite_test
 
 import (
 	"context"
-	"io"
-	"log/slog"
+	"errors"
 	"net"
 	"os"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -25,48 +22,30 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 	"github.com/chandlery/chandlery/supervisor/controllers/failover"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
-const (
-	// patience is how long an expected state may take.
-	patience = controlplane.Timeout
-	polling  = 20 * time.Millisecond
-	// gracePeriod is how long the node lifecycle controller tolerates a silent node.
-	gracePeriod = 5 * time.Second
+// gracePeriod is how long the node lifecycle controller tolerates a silent node.
+const gracePeriod = 5 * time.Second
 
-	name = "shop"
-)
+const name = "shop"
 
 func TestMain(m *testing.M) {
-	handler := slog.DiscardHandler
-	if os.Getenv("CHANDLERY_TEST_LOGS") != "" {
-		handler = slog.NewTextHandler(os.Stderr, nil)
-	}
-	logf.SetLogger(logr.FromSlogHandler(handler))
-	o := controlplane.Options{NodeMonitorGracePeriod: gracePeriod}
-	os.Exit(controlplane.Main(m, o, func(ctx context.Context, cp *controlplane.ControlPlane) error {
-		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
-	}))
+	os.Exit(testenv.Main(m, controlplane.Options{NodeMonitorGracePeriod: gracePeriod}, testenv.InstallCRDs))
 }
 
 // world gives a test access to a cluster with one catalog.
 type world struct {
-	client.Client
-	*gomega.WithT
+	*testenv.World
 
-	t         *testing.T
-	namespace string
-	store     *catalogs.Store
+	store *catalogs.Store
 
 	mu      sync.Mutex
 	servers map[types.UID]*server // by pod UID
@@ -80,52 +59,18 @@ type server struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{Client: controlplane.Client(t), WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t), servers: map[types.UID]*server{}}
-	w.create(&operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
-		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: "example/catalog:1"},
+	w := &world{World: testenv.New(t), servers: map[types.UID]*server{}}
+	w.Create(fixtures.ImageCatalog(w.Namespace, name, "example/catalog:1"))
+	w.StartManager(ctrl.Options{
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{w.Namespace: {}}},
+	}, func(ctx context.Context, mgr ctrl.Manager) error {
+		w.store = catalogs.NewStore(ctx, time.Hour, clock.RealClock{})
+		return errors.Join(
+			failover.Setup(mgr, failover.Options{Store: w.store, Limits: failover.Limits{Rate: 10, Burst: 50}}),
+			mgr.Add(w.store),
+		)
 	})
-	w.supervise()
 	return w
-}
-
-// supervise runs the controller until the test ends.
-func (w *world) supervise() {
-	w.t.Helper()
-	ctx, cancel := context.WithCancel(w.t.Context())
-	mgr, err := ctrl.NewManager(controlplane.Get(w.t).Config(), ctrl.Options{
-		Scheme:     w.Scheme(),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.store = catalogs.NewStore(ctx, time.Hour, clock.RealClock{})
-	if err := failover.Setup(mgr, failover.Options{Store: w.store, Limits: failover.Limits{Rate: 10, Burst: 50}}); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := mgr.Add(w.store); err != nil {
-		w.t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	w.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.t.Error(err)
-		}
-	})
-}
-
-func (w *world) create(objects ...client.Object) {
-	w.t.Helper()
-	for _, o := range objects {
-		if err := w.Create(w.t.Context(), o); err != nil {
-			w.t.Fatal(err)
-		}
-	}
 }
 
 func podLabels() map[string]string {
@@ -140,26 +85,26 @@ func spec() corev1.PodSpec {
 // deploy runs the catalog in n replicas on different nodes, each with a serving process, and
 // returns the pods.
 func (w *world) deploy(n int32) []corev1.Pod {
-	w.t.Helper()
+	w.T.Helper()
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: podLabels()}, Spec: spec()}
 	template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: podLabels()},
 	}}
-	w.create(&appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+	w.Create(&appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name},
 		Spec:       appsv1.DeploymentSpec{Replicas: &n, Selector: &metav1.LabelSelector{MatchLabels: podLabels()}, Template: template},
 	})
-	w.Eventually(func() int { return len(w.readyPods()) }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeEquivalentTo(n))
-	w.Eventually(w.serving).WithTimeout(patience).WithPolling(polling).Should(gomega.BeEquivalentTo(n))
+	w.Eventually(func() int { return len(w.readyPods()) }).Should(gomega.BeEquivalentTo(n))
+	w.Eventually(w.serving).Should(gomega.BeEquivalentTo(n))
 	return w.readyPods()
 }
 
 // pods returns the pods of the catalog and starts a serving process for each new one.
 func (w *world) pods() []corev1.Pod {
-	w.t.Helper()
+	w.T.Helper()
 	var pods corev1.PodList
-	if err := w.List(w.t.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels(podLabels())); err != nil {
-		w.t.Fatal(err)
+	if err := w.List(w.T.Context(), &pods, client.InNamespace(w.Namespace), client.MatchingLabels(podLabels())); err != nil {
+		w.T.Fatal(err)
 	}
 	var endpoints []replicas.Endpoint
 	for _, pod := range pods.Items {
@@ -167,14 +112,14 @@ func (w *world) pods() []corev1.Pod {
 			Address: w.server(pod.UID).address, Pod: client.ObjectKeyFromObject(&pod), UID: pod.UID, Node: pod.Spec.NodeName, Ready: isReady(pod),
 		})
 	}
-	if err := w.store.FollowReplicas(w.key(), name+"."+w.namespace+".svc:50051", endpoints); err != nil {
-		w.t.Fatal(err)
+	if err := w.store.FollowReplicas(w.key(), name+"."+w.Namespace+".svc:50051", endpoints); err != nil {
+		w.T.Fatal(err)
 	}
 	return pods.Items
 }
 
 func (w *world) key() types.NamespacedName {
-	return types.NamespacedName{Namespace: w.namespace, Name: name}
+	return types.NamespacedName{Namespace: w.Namespace, Name: name}
 }
 
 func (w *world) readyPods() []corev1.Pod {
@@ -211,23 +156,23 @@ func isReady(pod corev1.Pod) bool { return ready(pod).Status == corev1.Condition
 
 // server returns the process of a pod and starts it at the first call.
 func (w *world) server(pod types.UID) *server {
-	w.t.Helper()
+	w.T.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if found := w.servers[pod]; found != nil {
 		return found
 	}
-	started := serve(w.t, "127.0.0.1:0")
+	started := serve(w.T, "127.0.0.1:0")
 	w.servers[pod] = started
 	return started
 }
 
 // revive restarts the process of a pod.
 func (w *world) revive(pod types.UID) {
-	w.t.Helper()
+	w.T.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.servers[pod] = serve(w.t, w.servers[pod].address)
+	w.servers[pod] = serve(w.T, w.servers[pod].address)
 }
 
 func serve(t *testing.T, address string) *server {
@@ -255,7 +200,7 @@ func serve(t *testing.T, address string) *server {
 // pod reads a pod again.
 func (w *world) pod(of corev1.Pod) (corev1.Pod, error) {
 	var found corev1.Pod
-	err := w.Get(w.t.Context(), client.ObjectKeyFromObject(&of), &found)
+	err := w.Get(w.T.Context(), client.ObjectKeyFromObject(&of), &found)
 	if err == nil && found.UID != of.UID {
 		return found, os.ErrNotExist
 	}
@@ -264,10 +209,10 @@ func (w *world) pod(of corev1.Pod) (corev1.Pod, error) {
 
 // events returns the reasons of the Events on an object.
 func (w *world) events(kind, object string) []string {
-	w.t.Helper()
+	w.T.Helper()
 	var list eventsv1.EventList
-	if err := w.List(w.t.Context(), &list, client.InNamespace(w.namespace)); err != nil {
-		w.t.Fatal(err)
+	if err := w.List(w.T.Context(), &list, client.InNamespace(w.Namespace)); err != nil {
+		w.T.Fatal(err)
 	}
 	var reasons []string
 	for _, e := range list.Items {
