@@ -38,16 +38,16 @@ type refusedInstall struct {
 func newRefusedInstall(t *testing.T) *refusedInstall {
 	t.Helper()
 	r := &refusedInstall{world: newWorld(t)}
-	r.group = r.world.group("own", r.namespace)
+	r.group = r.world.group("own", r.Namespace)
 	r.group.Spec.ServiceAccountName = "weak"
-	r.create(r.group, r.serviceAccount("weak"), r.kettle("kettle.v1"))
+	r.Create(r.group, r.serviceAccount("weak"), r.kettle("kettle.v1"))
 	r.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
 	// A moment later, no more writes of the version follow.
 	r.Eventually(func() bool {
 		last := r.before
 		r.before = r.csv("kettle.v1")
 		return last != nil && last.ResourceVersion == r.before.ResourceVersion
-	}).WithTimeout(patience).WithPolling(2 * time.Second).Should(gomega.BeTrue())
+	}).WithPolling(2 * time.Second).Should(gomega.BeTrue())
 	if got := phases(r.before); got[len(got)-1] != operatorsv1alpha1.CSVPhaseFailed || slices.Index(got, operatorsv1alpha1.CSVPhaseFailed) != len(got)-1 {
 		t.Fatalf("phases %v, want one failure at the end", got)
 	}
@@ -56,13 +56,13 @@ func newRefusedInstall(t *testing.T) *refusedInstall {
 }
 
 func (r *refusedInstall) serviceAccount(name string) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: name}}
 }
 
 // role returns a role that allows its holders to create Deployments.
 func (r *refusedInstall) role() *rbacv1.Role {
 	return &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "deploys"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "deploys"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create", "patch", "update", "get"}}},
 	}
 }
@@ -73,9 +73,9 @@ func (r *refusedInstall) binding(kind, account string) *rbacv1.RoleBinding {
 		name = "edit"
 	}
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: account},
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: account},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.namespace, Name: account}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.Namespace, Name: account}},
 	}
 }
 
@@ -86,19 +86,19 @@ func (r *refusedInstall) names(account string) {
 
 // goesOn waits until the version has left Failed because of a change in the cluster.
 func (r *refusedInstall) goesOn() {
-	r.t.Helper()
+	r.T.Helper()
 	r.Eventually(func(g gomega.Gomega) {
 		csv := r.csv("kettle.v1")
 		g.Expect(csv.Status.Conditions).To(gomega.ContainElement(gomega.And(
 			gomega.HaveField("Phase", operatorsv1alpha1.CSVPhasePending),
 			gomega.HaveField("Reason", operatorsv1alpha1.CSVReasonDetectedClusterChange),
 			gomega.HaveField("Message", "Cluster resources changed state"))))
-	}).WithTimeout(soon).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+	}).WithTimeout(soon).Should(gomega.Succeed())
 }
 
 // stays checks that the status of the version is not written.
 func (r *refusedInstall) stays() {
-	r.t.Helper()
+	r.T.Helper()
 	r.Consistently(func() operatorsv1alpha1.ClusterServiceVersionStatus { return r.csv("kettle.v1").Status }).
 		WithTimeout(3 * time.Second).Should(gomega.BeComparableTo(r.before.Status))
 }
@@ -114,7 +114,7 @@ func TestAccessOfTheGroup(t *testing.T) {
 			r.uncaused()
 		},
 		"R2 another account is named": func(r *refusedInstall) {
-			r.create(r.serviceAccount("strong"), r.role(), r.binding("Role", "strong"))
+			r.Create(r.serviceAccount("strong"), r.role(), r.binding("Role", "strong"))
 			r.stays()
 			r.names("strong")
 			r.goesOn()
@@ -122,22 +122,22 @@ func TestAccessOfTheGroup(t *testing.T) {
 			r.uncaused()
 		},
 		"R3 the right is given by a Role": func(r *refusedInstall) {
-			r.create(r.binding("Role", "weak"))
+			r.Create(r.binding("Role", "weak"))
 			r.stays()
-			r.create(r.role())
+			r.Create(r.role())
 			r.goesOn()
 			r.succeeds("kettle.v1")
 			r.uncaused()
 		},
 		"R3 the right is given by a binding of a ClusterRole": func(r *refusedInstall) {
-			r.create(r.binding("ClusterRole", "weak"))
+			r.Create(r.binding("ClusterRole", "weak"))
 			r.goesOn()
 			r.succeeds("kettle.v1")
 			r.uncaused()
 		},
 		"R4 the account is deleted and made again": func(r *refusedInstall) {
-			r.Expect(r.Delete(r.t.Context(), r.serviceAccount("weak"))).To(gomega.Succeed())
-			r.create(r.serviceAccount("weak"))
+			r.Expect(r.Delete(r.T.Context(), r.serviceAccount("weak"))).To(gomega.Succeed())
+			r.Create(r.serviceAccount("weak"))
 			r.goesOn()
 		},
 		"R8 an unrelated field of the group changes": func(r *refusedInstall) {
@@ -157,14 +157,14 @@ func TestAccessOfTheGroup(t *testing.T) {
 		names := []string{"failed.v1"}
 		invalid := r.kettle("failed.v1")
 		invalid.Spec.InstallStrategy.StrategyName = "helm"
-		r.create(invalid)
+		r.Create(invalid)
 		for i := range many - 2 {
 			names = append(names, fmt.Sprintf("waits%d.v1", i))
-			r.create(r.kettle(names[i+1], owns(fmt.Sprintf("gone.w%d.%s.example.com", i, r.namespace)), deploys(i)))
+			r.Create(r.kettle(names[i+1], owns(fmt.Sprintf("gone.w%d.%s.example.com", i, r.Namespace)), deploys(i)))
 		}
 		versions := func() map[string]string {
 			list := &operatorsv1alpha1.ClusterServiceVersionList{}
-			r.Expect(r.List(t.Context(), list, client.InNamespace(r.namespace))).To(gomega.Succeed())
+			r.Expect(r.List(t.Context(), list, client.InNamespace(r.Namespace))).To(gomega.Succeed())
 			out := map[string]string{}
 			for i := range list.Items {
 				if csv := &list.Items[i]; csv.Name != "kettle.v1" {
@@ -178,7 +178,7 @@ func TestAccessOfTheGroup(t *testing.T) {
 			last := before
 			before = versions()
 			return len(before) == many-1 && fmt.Sprint(last) == fmt.Sprint(before)
-		}).WithTimeout(patience).WithPolling(3 * time.Second).Should(gomega.BeTrue())
+		}).WithPolling(3 * time.Second).Should(gomega.BeTrue())
 		r.names("")
 		r.goesOn()
 		r.succeeds("kettle.v1")
@@ -222,14 +222,14 @@ func (n *asNamed) seen() (reads int, accounts []string) {
 func TestNothingIsDoneWithAFormerAccount(t *testing.T) {
 	r := &refusedInstall{world: newWorld(t)}
 	noted, gate := &asNamed{}, latewatch.New("operatorgroups")
-	r.config.Wrap(noted.wrap)
-	r.config.Wrap(gate.Wrap)
+	r.Config.Wrap(noted.wrap)
+	r.Config.Wrap(gate.Wrap)
 	r.superviseWith(nil)
-	r.group = r.world.group("own", r.namespace)
+	r.group = r.world.group("own", r.Namespace)
 	r.group.Spec.ServiceAccountName = "strong"
-	r.create(r.serviceAccount("strong"), r.serviceAccount("weak"), r.role(), r.binding("Role", "strong"), r.group)
+	r.Create(r.serviceAccount("strong"), r.serviceAccount("weak"), r.role(), r.binding("Role", "strong"), r.group)
 	r.targets("strong")
-	r.create(r.kettle("kettle.v1", asks))
+	r.Create(r.kettle("kettle.v1", asks))
 	r.reaches("kettle.v1", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsNotMet)
 
 	release := gate.Hold()
@@ -238,18 +238,18 @@ func TestNothingIsDoneWithAFormerAccount(t *testing.T) {
 	r.names("weak")
 	r.targets("weak")
 	sa, role, binding := r.permissions("kettle.v1-role")
-	r.create(sa, role, binding)
+	r.Create(sa, role, binding)
 	// The controller starts to install, and reads that the group names another account.
 	r.Eventually(func() bool {
 		reads, accounts := noted.seen()
 		return reads > before || len(accounts) > 0
-	}).WithTimeout(patience).Should(gomega.BeTrue())
+	}).Should(gomega.BeTrue())
 	release()
 	csv := r.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
 	r.says(csv, "as ServiceAccount weak of OperatorGroup own")
 	_, accounts := noted.seen()
 	// Versions of other tests may still exist.
-	own := "system:serviceaccount:" + r.namespace + ":"
+	own := "system:serviceaccount:" + r.Namespace + ":"
 	accounts = slices.DeleteFunc(accounts, func(account string) bool { return !strings.HasPrefix(account, own) })
 	r.Expect(accounts).NotTo(gomega.BeEmpty())
 	r.Expect(accounts).To(gomega.HaveEach(own + "weak"))
@@ -257,15 +257,15 @@ func TestNothingIsDoneWithAFormerAccount(t *testing.T) {
 
 // targets writes the status of the group, in place of its controller.
 func (r *refusedInstall) targets(account string) {
-	r.t.Helper()
+	r.T.Helper()
 	r.Eventually(func() error {
-		if err := r.Get(r.t.Context(), client.ObjectKeyFromObject(r.group), r.group); err != nil {
+		if err := r.Get(r.T.Context(), client.ObjectKeyFromObject(r.group), r.group); err != nil {
 			return err
 		}
-		r.group.Status.Namespaces, r.group.Status.LastUpdated = []string{r.namespace}, new(metav1.Now())
-		r.group.Status.ServiceAccountRef = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: r.namespace, Name: account}
-		return r.Status().Update(r.t.Context(), r.group)
-	}).WithTimeout(patience).Should(gomega.Succeed())
+		r.group.Status.Namespaces, r.group.Status.LastUpdated = []string{r.Namespace}, new(metav1.Now())
+		r.group.Status.ServiceAccountRef = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: r.Namespace, Name: account}
+		return r.Status().Update(r.T.Context(), r.group)
+	}).Should(gomega.Succeed())
 }
 
 // deploys returns a change that renames the Deployment.

@@ -16,25 +16,25 @@ import (
 func TestDeploymentsHaveTheRightsOfTheGroupsAccount(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	group := w.group("own", w.namespace)
+	group := w.group("own", w.Namespace)
 	group.Spec.ServiceAccountName = "weak"
-	in := metav1.ObjectMeta{Namespace: w.namespace, Name: "weak"}
-	w.create(group, &corev1.ServiceAccount{ObjectMeta: in})
+	in := metav1.ObjectMeta{Namespace: w.Namespace, Name: "weak"}
+	w.Create(group, &corev1.ServiceAccount{ObjectMeta: in})
 	csv := w.kettle("kettle.v1")
-	w.create(csv)
+	w.Create(csv)
 	failed := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
 	w.says(failed, "as ServiceAccount weak of OperatorGroup own", `cannot create resource "deployments"`)
 	w.caused(failed, "PermissionDenied", "grant the ServiceAccount this permission, or name another ServiceAccount in the OperatorGroup")
-	w.absent(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}})
+	w.absent(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "kettle"}})
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.gone(csv)
+	w.EventuallyGone(csv)
 
-	w.create(
+	w.Create(
 		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create", "update"}}}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "weak"},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "weak"}},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: "weak"}},
 		})
-	w.create(w.kettle("kettle.v1"))
+	w.Create(w.kettle("kettle.v1"))
 	w.succeeds("kettle.v1")
 }

@@ -51,29 +51,29 @@ func idle(csv *operatorsv1alpha1.ClusterServiceVersion) {
 
 // pod answers for the kettle with the certificate in its Secret.
 func (w *world) pod(answer http.HandlerFunc) {
-	w.t.Helper()
+	w.T.Helper()
 	var pair tls.Certificate
 	w.Eventually(func(g gomega.Gomega) {
 		secret := &corev1.Secret{}
-		g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: certName}, secret)).To(gomega.Succeed())
+		g.Expect(w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: certName}, secret)).To(gomega.Succeed())
 		var err error
 		pair, err = tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	server := httptest.NewUnstartedServer(answer)
-	listener, err := (&net.ListenConfig{}).Listen(w.t.Context(), "tcp", net.JoinHostPort(address(w.t), "0"))
+	listener, err := (&net.ListenConfig{}).Listen(w.T.Context(), "tcp", net.JoinHostPort(address(w.T), "0"))
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	_ = server.Listener.Close()
 	server.Listener = listener
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
-	w.t.Cleanup(server.Close)
+	w.T.Cleanup(server.Close)
 	at, _ := listener.Addr().(*net.TCPAddr)
-	w.create(&discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle-pod", Labels: map[string]string{discoveryv1.LabelServiceName: "kettle-service"}},
+	w.Create(&discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: w.Namespace, Name: "kettle-pod", Labels: map[string]string{discoveryv1.LabelServiceName: "kettle-service"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{at.IP.String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
 		Ports:       []discoveryv1.EndpointPort{{Name: new("443"), Port: new(int32(at.Port)), Protocol: new(corev1.ProtocolTCP)}},
@@ -128,12 +128,12 @@ func TestServesAnAPIAndTakesItAway(t *testing.T) {
 	w.supervise()
 	const group = "api.kettle.example.com"
 	csv := w.kettle("kettle.v1", servesAPI(group))
-	w.create(w.group("own", w.namespace), csv)
+	w.Create(w.group("own", w.Namespace), csv)
 	w.Eventually(func(g gomega.Gomega) {
 		live := w.csv("kettle.v1")
 		g.Expect(live.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseInstalling))
 		g.Expect(live.Status.Message).To(gomega.ContainSubstring("apiServices not installed"))
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 
 	w.pod(discovers(group))
 	w.succeeds("kettle.v1")
@@ -149,10 +149,10 @@ func TestServesAnAPIAndTakesItAway(t *testing.T) {
 	w.Expect(w.Delete(t.Context(), registered)).To(gomega.Succeed())
 	w.Eventually(func() error {
 		return w.Get(t.Context(), client.ObjectKeyFromObject(registered), registered)
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	w.succeeds("kettle.v1")
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.gone(csv)
-	w.gone(registered)
+	w.EventuallyGone(csv)
+	w.EventuallyGone(registered)
 }

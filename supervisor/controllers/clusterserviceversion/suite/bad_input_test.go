@@ -31,10 +31,10 @@ func (w *world) tea(change ...func(*operatorsv1alpha1.ClusterServiceVersion)) *o
 
 // asTheyAre returns the resource versions of objects.
 func (w *world) asTheyAre(objects ...client.Object) []string {
-	w.t.Helper()
+	w.T.Helper()
 	var versions []string
 	for _, o := range objects {
-		w.Expect(w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o)).To(gomega.Succeed(), "%T %s", o, o.GetName())
+		w.Expect(w.Get(w.T.Context(), client.ObjectKeyFromObject(o), o)).To(gomega.Succeed(), "%T %s", o, o.GetName())
 		versions = append(versions, o.GetName()+" "+o.GetResourceVersion())
 	}
 	return versions
@@ -42,13 +42,13 @@ func (w *world) asTheyAre(objects ...client.Object) []string {
 
 // absent checks that an object does not exist.
 func (w *world) absent(o client.Object) {
-	w.t.Helper()
-	w.Expect(apierrors.IsNotFound(w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o))).To(gomega.BeTrue(), "%T %s is there", o, o.GetName())
+	w.T.Helper()
+	w.Expect(apierrors.IsNotFound(w.Get(w.T.Context(), client.ObjectKeyFromObject(o), o))).To(gomega.BeTrue(), "%T %s is there", o, o.GetName())
 }
 
 // says checks the message of a version.
 func (w *world) says(csv *operatorsv1alpha1.ClusterServiceVersion, texts ...string) {
-	w.t.Helper()
+	w.T.Helper()
 	for _, text := range texts {
 		w.Expect(csv.Status.Message).To(gomega.ContainSubstring(text))
 	}
@@ -60,11 +60,11 @@ func TestBadVersionsLeaveOthersAlone(t *testing.T) {
 	const group = "bad.example.com"
 	crd := w.tableware(group)
 	pot := w.kettle("kettle.v1", owns(crd.Name), checks)
-	w.create(w.group("own", w.namespace), pot)
+	w.Create(w.group("own", w.Namespace), pot)
 	w.succeeds("kettle.v1")
 	w.believed()
-	here := metav1.ObjectMeta{Namespace: w.namespace, Name: "tea"}
-	w.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: account}})
+	here := metav1.ObjectMeta{Namespace: w.Namespace, Name: "tea"}
+	w.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: account}})
 	hook := w.hooks(w)[0]
 	others := []client.Object{pot, crd, &hook, w.secret(w)}
 	cases := map[string]struct {
@@ -87,22 +87,22 @@ func TestBadVersionsLeaveOthersAlone(t *testing.T) {
 			"spec.customresourcedefinitions.owned names " + crd.Name, "csv kettle.v1", "uninstall one of the two operators",
 		}, false},
 		"SameWebhook": {checks, "Failed", "InstallComponentFailed", []string{
-			`WebhookConfiguration "check.example.com-`, "belongs to csv " + w.namespace + "/kettle.v1", "delete or rename one of the two",
+			`WebhookConfiguration "check.example.com-`, "belongs to csv " + w.Namespace + "/kettle.v1", "delete or rename one of the two",
 		}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := w.asTheyAre(others...)
 			bad := w.tea(tc.change)
-			w.create(bad)
+			w.Create(bad)
 			w.says(w.reaches("tea.v1", tc.phase, tc.reason), tc.says...)
 			if !tc.runs {
 				w.absent(&appsv1.Deployment{ObjectMeta: here})
 			}
 			w.Expect(w.Delete(t.Context(), bad)).To(gomega.Succeed())
 			// The garbage collector follows later, and the next case must not find its objects.
-			w.gone(bad)
-			w.gone(&appsv1.Deployment{ObjectMeta: here})
+			w.EventuallyGone(bad)
+			w.EventuallyGone(&appsv1.Deployment{ObjectMeta: here})
 			w.Expect(w.asTheyAre(others...)).To(gomega.Equal(before), "others were touched")
 		})
 	}
@@ -112,7 +112,7 @@ func TestBadVersionsLeaveOthersAlone(t *testing.T) {
 func TestForeignObjectsStay(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	w.create(w.group("own", w.namespace))
+	w.Create(w.group("own", w.Namespace))
 	for _, theirs := range w.served() {
 		switch o := theirs.(type) {
 		case *corev1.Service:
@@ -122,17 +122,16 @@ func TestForeignObjectsStay(t *testing.T) {
 		case *rbacv1.ClusterRoleBinding:
 			o.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "nobody"}
 		}
-		w.create(theirs)
-		w.finally(theirs)
+		w.Create(theirs)
 		before := w.asTheyAre(theirs)
 		csv := w.kettle("kettle.v1", checks)
-		w.create(csv)
+		w.Create(csv)
 		w.says(w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed),
 			`"`+theirs.GetName()+`" exists and belongs to no ClusterServiceVersion; delete or rename one of the two`)
-		w.absent(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}})
+		w.absent(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "kettle"}})
 		w.Expect(w.hooks(w)).To(gomega.BeEmpty())
 		w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-		w.gone(csv)
+		w.EventuallyGone(csv)
 		w.Expect(w.asTheyAre(theirs)).To(gomega.Equal(before), "what belongs to nobody was touched")
 		w.Expect(w.Delete(t.Context(), theirs)).To(gomega.Succeed())
 	}
@@ -141,19 +140,18 @@ func TestForeignObjectsStay(t *testing.T) {
 func TestForeignClusterRoleStays(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	name := "kettle.v1-kettle-" + w.namespace
+	name := "kettle.v1-kettle-" + w.Namespace
 	theirs := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	w.create(theirs)
-	w.finally(theirs)
+	w.Create(theirs)
 	before := w.asTheyAre(theirs)
 	sa, role, binding := w.permissions(name)
 	csv := w.kettle("kettle.v1", asks)
-	w.create(w.group("all"), csv, sa, role, binding)
+	w.Create(w.group("all"), csv, sa, role, binding)
 	w.says(w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed),
 		`ClusterRole "`+name+`" exists and belongs to no ClusterServiceVersion; delete or rename one of the two`)
 	w.absent(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.gone(csv)
+	w.EventuallyGone(csv)
 	w.Expect(w.asTheyAre(theirs)).To(gomega.Equal(before), "what belongs to nobody was touched")
 }
 
@@ -161,19 +159,19 @@ func TestForeignClusterRoleStays(t *testing.T) {
 // that it lacks itself.
 func TestSaysWhichRightItLacks(t *testing.T) {
 	w := newWorld(t)
-	w.employ("bind", "escalate")
+	w.UseDeployedRole("bind", "escalate")
 	w.supervise()
-	name := "kettle.v1-kettle-" + w.namespace
+	name := "kettle.v1-kettle-" + w.Namespace
 	sa, role, binding := w.permissions(name)
 	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"tea.example.com"}, Resources: []string{"cups"}, Verbs: []string{"get"}}}
-	w.create(w.group("all"), sa, role, binding, w.kettle("kettle.v1", asks, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	w.Create(w.group("all"), sa, role, binding, w.kettle("kettle.v1", asks, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = role.Rules
 	}))
 	failed := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
 	w.says(failed, "ClusterRole "+name, `APIGroups:["tea.example.com"]`)
 	w.caused(failed, "EscalationDenied", "grant the supervisor this permission")
 	w.absent(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	w.absent(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}})
+	w.absent(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "kettle"}})
 }
 
 func TestACircleComesToRest(t *testing.T) {
@@ -181,12 +179,12 @@ func TestACircleComesToRest(t *testing.T) {
 	w.supervise()
 	one, two := w.kettle("kettle.v1", replaces("kettle.v2")), w.kettle("kettle.v2", replaces("kettle.v1"))
 	bystander := w.tea()
-	w.create(w.group("own", w.namespace), bystander)
+	w.Create(w.group("own", w.Namespace), bystander)
 	w.succeeds("tea.v1")
 	before := w.asTheyAre(bystander)
-	w.create(one, two)
+	w.Create(one, two)
 	csv := w.succeeds("kettle.v2")
-	w.gone(one)
+	w.EventuallyGone(one)
 	w.Expect(slices.ContainsFunc(csv.Status.Conditions, func(c operatorsv1alpha1.ClusterServiceVersionCondition) bool {
 		return c.Message == "all requirements found, attempting install; spec.replaces forms a cycle (kettle.v2, kettle.v1), "+
 			"in which the youngest version replaces the others"
@@ -206,7 +204,7 @@ func TestWithdrawnVersionKeepsItsConversion(t *testing.T) {
 		crd.Spec.Versions = append(crd.Spec.Versions[:1], second)
 	})
 	group := w.group("all")
-	w.create(group, w.kettle("kettle.v1", converts(crd.Name, "/convert")))
+	w.Create(group, w.kettle("kettle.v1", converts(crd.Name, "/convert")))
 	w.succeeds("kettle.v1")
 
 	w.change(group, func() {
@@ -215,7 +213,7 @@ func TestWithdrawnVersionKeepsItsConversion(t *testing.T) {
 	})
 	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)
 	w.says(csv, "objects of "+crd.Name+" can be used only in their stored version")
-	w.gone(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}})
+	w.EventuallyGone(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "kettle"}})
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
 	w.Expect(crd.Spec.Conversion.Strategy).To(gomega.Equal(apiextensionsv1.WebhookConverter))
 	w.Expect(w.csv("kettle.v1").ResourceVersion).To(gomega.Equal(csv.ResourceVersion), "it writes though nothing changes")
@@ -223,7 +221,7 @@ func TestWithdrawnVersionKeepsItsConversion(t *testing.T) {
 	w.change(group, func() { group.Spec.StaticProvidedAPIs = false })
 	w.succeeds("kettle.v1")
 	w.Expect(w.Delete(t.Context(), w.csv("kettle.v1"))).To(gomega.Succeed())
-	w.gone(w.kettle("kettle.v1"))
+	w.EventuallyGone(w.kettle("kettle.v1"))
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
 	w.Expect(crd.Spec.Conversion.Strategy).To(gomega.Equal(apiextensionsv1.NoneConverter))
 }

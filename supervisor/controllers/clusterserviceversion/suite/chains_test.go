@@ -28,16 +28,16 @@ func impatient(csv *operatorsv1alpha1.ClusterServiceVersion) {
 func TestWaitsUntilTheOperatorMayBeUpgraded(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v1"))
+	w.Create(w.group("own", w.Namespace), w.kettle("kettle.v1"))
 	w.succeeds("kettle.v1")
 	condition := &operatorsv2.OperatorCondition{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle.v1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "kettle.v1"},
 		Spec: operatorsv2.OperatorConditionSpec{Conditions: []metav1.Condition{{
 			Type: operatorsv2.Upgradeable, Status: metav1.ConditionFalse, Reason: "Brewing", Message: "the water is hot",
 			LastTransitionTime: metav1.Now(),
 		}}},
 	}
-	w.create(condition, w.kettle("kettle.v2", replaces("kettle.v1")))
+	w.Create(condition, w.kettle("kettle.v2", replaces("kettle.v1")))
 
 	csv := w.reaches("kettle.v2", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable)
 	w.Expect(csv.Status.Message).To(gomega.And(gomega.HavePrefix("operator is not upgradeable: "), gomega.ContainSubstring("the water is hot")))
@@ -52,18 +52,18 @@ func TestWaitsUntilTheOperatorMayBeUpgraded(t *testing.T) {
 			Type: operatorsv2.Upgradeable, Status: metav1.ConditionTrue, Reason: "Admin", Message: "go on", LastTransitionTime: metav1.Now(),
 		}}
 		return w.Update(t.Context(), condition)
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	w.succeeds("kettle.v2")
-	w.gone(w.kettle("kettle.v1"))
+	w.EventuallyGone(w.kettle("kettle.v1"))
 }
 
 func TestFailedVersionIsReplacedWhereThatIsAllowed(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	group := w.group("own", w.namespace)
-	w.create(group, w.kettle("kettle.v1", homeless, impatient))
+	group := w.group("own", w.Namespace)
+	w.Create(group, w.kettle("kettle.v1", homeless, impatient))
 	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonInstallCheckFailed)
-	w.create(w.kettle("kettle.v2", replaces("kettle.v1")))
+	w.Create(w.kettle("kettle.v2", replaces("kettle.v1")))
 	waiting := w.reaches("kettle.v2", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsMet)
 	w.Expect(waiting.Status.Message).To(gomega.ContainSubstring("spec.upgradeStrategy: TechPreviewUnsafeFailForward on OperatorGroup own"))
 
@@ -73,19 +73,19 @@ func TestFailedVersionIsReplacedWhereThatIsAllowed(t *testing.T) {
 		}
 		group.Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
 		return w.Update(t.Context(), group)
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	w.succeeds("kettle.v2")
-	w.gone(w.kettle("kettle.v1"))
+	w.EventuallyGone(w.kettle("kettle.v1"))
 }
 
 func TestAVersionThatCannotRunGivesWayToOneThatCan(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", owns("gone.outlived.example.com")))
+	w.Create(w.group("own", w.Namespace), w.kettle("kettle.v1", owns("gone.outlived.example.com")))
 	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsNotMet)
-	w.create(w.kettle("kettle.v2", replaces("kettle.v1")))
+	w.Create(w.kettle("kettle.v2", replaces("kettle.v1")))
 	w.succeeds("kettle.v2")
-	w.gone(w.kettle("kettle.v1"))
+	w.EventuallyGone(w.kettle("kettle.v1"))
 }
 
 // TestReturnsToAnOlderVersion installs an older version again to replace the newer one, which
@@ -93,21 +93,21 @@ func TestAVersionThatCannotRunGivesWayToOneThatCan(t *testing.T) {
 func TestReturnsToAnOlderVersion(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2")))
+	w.Create(w.group("own", w.Namespace), w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2")))
 	first := w.succeeds("kettle.v2")
 	// The API stores creation times in whole seconds, by which the younger object is determined.
-	w.Eventually(func() bool { return time.Since(first.CreationTimestamp.Time) > 2*time.Second }).WithTimeout(patience).Should(gomega.BeTrue())
+	w.Eventually(func() bool { return time.Since(first.CreationTimestamp.Time) > 2*time.Second }).Should(gomega.BeTrue())
 
-	w.create(w.kettle("kettle.v1", replaces("kettle.v2"), image("example.com/kettle:1")))
+	w.Create(w.kettle("kettle.v1", replaces("kettle.v2"), image("example.com/kettle:1")))
 
 	w.succeeds("kettle.v1")
-	w.gone(w.kettle("kettle.v2"))
+	w.EventuallyGone(w.kettle("kettle.v2"))
 }
 
 func TestSaysThatTheReplacedVersionIsNotThere(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v2", replaces("kettle.v1")))
+	w.Create(w.group("own", w.Namespace), w.kettle("kettle.v2", replaces("kettle.v1")))
 	csv := w.succeeds("kettle.v2")
 	var said []string
 	for _, c := range csv.Status.Conditions {

@@ -35,7 +35,7 @@ type kettleCondition struct{ *world }
 
 func (k kettleCondition) get(g gomega.Gomega) *operatorsv2.OperatorCondition {
 	condition := &operatorsv2.OperatorCondition{}
-	g.Expect(k.Get(k.t.Context(), client.ObjectKey{Namespace: k.namespace, Name: "kettle.v1"}, condition)).To(gomega.Succeed())
+	g.Expect(k.Get(k.T.Context(), client.ObjectKey{Namespace: k.Namespace, Name: "kettle.v1"}, condition)).To(gomega.Succeed())
 	return condition
 }
 
@@ -48,25 +48,25 @@ func upgradeable(status metav1.ConditionStatus, observed int64) metav1.Condition
 
 // patch writes a field of the spec or the status.
 func (k kettleCondition) patch(part, field string, conditions ...metav1.Condition) {
-	k.t.Helper()
+	k.T.Helper()
 	text, err := json.Marshal(map[string]any{part: map[string]any{field: conditions}})
 	if err != nil {
-		k.t.Fatal(err)
+		k.T.Fatal(err)
 	}
 	patch := client.RawPatch(types.MergePatchType, text)
 	condition := k.get(k.WithT)
 	if part == "status" {
-		k.Expect(k.Status().Patch(k.t.Context(), condition, patch)).To(gomega.Succeed())
+		k.Expect(k.Status().Patch(k.T.Context(), condition, patch)).To(gomega.Succeed())
 		return
 	}
-	k.Expect(k.Patch(k.t.Context(), condition, patch)).To(gomega.Succeed())
+	k.Expect(k.Patch(k.T.Context(), condition, patch)).To(gomega.Succeed())
 }
 
 // ready waits for the OperatorCondition, and raises its generation to 3 by overrides of another
 // type.
 func (k kettleCondition) ready() {
-	k.t.Helper()
-	k.Eventually(func(g gomega.Gomega) { k.get(g) }).WithTimeout(patience).Should(gomega.Succeed())
+	k.T.Helper()
+	k.Eventually(func(g gomega.Gomega) { k.get(g) }).Should(gomega.Succeed())
 	for i := range 2 {
 		other := upgradeable(reportTrue, 0)
 		other.Type, other.Message = "Hot", fmt.Sprint("override ", i)
@@ -85,19 +85,19 @@ func (k kettleCondition) declares(field string, status metav1.ConditionStatus) f
 }
 
 func (k kettleCondition) shows(status metav1.ConditionStatus) {
-	k.t.Helper()
+	k.T.Helper()
 	k.Eventually(func(g gomega.Gomega) {
 		condition := k.get(g)
 		shown := apimeta.FindStatusCondition(condition.Status.Conditions, operatorsv2.Upgradeable)
 		g.Expect(shown).NotTo(gomega.BeNil())
 		g.Expect(shown.Status).To(gomega.Equal(status))
 		g.Expect(shown.ObservedGeneration).To(gomega.Equal(condition.Generation))
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }
 
 // isHeld waits until the upgrade is held with a message. The running version stays.
 func (k kettleCondition) isHeld(message string) {
-	k.t.Helper()
+	k.T.Helper()
 	csv := k.reaches("kettle.v2", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable)
 	k.Expect(csv.Status.Message).To(gomega.Equal(message))
 	k.Expect(k.csv("kettle.v1").Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseSucceeded))
@@ -105,7 +105,7 @@ func (k kettleCondition) isHeld(message string) {
 
 // isAtRest checks that the upgrade and the OperatorCondition are not written.
 func (k kettleCondition) isAtRest() {
-	k.t.Helper()
+	k.T.Helper()
 	versions := func() [3]string {
 		return [3]string{k.csv("kettle.v1").ResourceVersion, k.csv("kettle.v2").ResourceVersion, k.get(k.WithT).ResourceVersion}
 	}
@@ -115,7 +115,7 @@ func (k kettleCondition) isAtRest() {
 		last := before
 		before = versions()
 		return last == before
-	}).WithTimeout(patience).WithPolling(2 * time.Second).Should(gomega.BeTrue())
+	}).WithPolling(2 * time.Second).Should(gomega.BeTrue())
 	k.Consistently(versions).WithTimeout(3 * time.Second).Should(gomega.Equal(before))
 }
 
@@ -180,13 +180,13 @@ func TestOperatorConditionHoldsTheUpgrade(t *testing.T) {
 			t.Parallel()
 			k := kettleCondition{newWorld(t)}
 			before, held, after := scenario(k)
-			k.create(k.group("own", k.namespace), k.kettle("kettle.v1"))
+			k.Create(k.group("own", k.Namespace), k.kettle("kettle.v1"))
 			k.succeeds("kettle.v1")
 			k.ready()
 			for _, step := range before {
 				step()
 			}
-			k.create(k.kettle("kettle.v2", replaces("kettle.v1")))
+			k.Create(k.kettle("kettle.v2", replaces("kettle.v1")))
 			if held != "" {
 				k.isHeld(held)
 			}
@@ -199,31 +199,31 @@ func TestOperatorConditionHoldsTheUpgrade(t *testing.T) {
 					t.Errorf("the upgrade was held: %s", c.Message)
 				}
 			}
-			k.gone(k.kettle("kettle.v1"))
+			k.EventuallyGone(k.kettle("kettle.v1"))
 		})
 	}
 }
 
 // annotate makes a change that does not raise the generation.
 func (k kettleCondition) annotate() {
-	k.t.Helper()
+	k.T.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/seen":"yes"}}}`))
-	k.Expect(k.Patch(k.t.Context(), k.get(k.WithT), patch)).To(gomega.Succeed())
+	k.Expect(k.Patch(k.T.Context(), k.get(k.WithT), patch)).To(gomega.Succeed())
 }
 
 // runsAs edits the running version, and waits until its new account may report conditions.
 func (k kettleCondition) runsAs(account string) func() {
 	return func() {
-		k.t.Helper()
-		k.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: account}})
+		k.T.Helper()
+		k.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: account}})
 		csv := k.kettle("kettle.v1")
 		k.change(csv, func() {
 			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = account
 		})
 		binding := &rbacv1.RoleBinding{}
 		k.Eventually(func(g gomega.Gomega) {
-			g.Expect(k.Get(k.t.Context(), client.ObjectKeyFromObject(csv), binding)).To(gomega.Succeed())
+			g.Expect(k.Get(k.T.Context(), client.ObjectKeyFromObject(csv), binding)).To(gomega.Succeed())
 			g.Expect(binding.Subjects).To(gomega.ConsistOf(gomega.HaveField("Name", account)))
-		}).WithTimeout(patience).Should(gomega.Succeed())
+		}).Should(gomega.Succeed())
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/copiedcsv"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 const (
@@ -49,13 +50,12 @@ func newGroupConflict(t *testing.T) *groupConflict {
 	c := &groupConflict{world: newWorld(t), m: controlplane.Namespace(t)}
 	// Of groups that are created in the same second, the one whose namespace comes first in the
 	// alphabet keeps the APIs: left.
-	c.l, c.r = c.namespace, controlplane.Namespace(t)
+	c.l, c.r = c.Namespace, controlplane.Namespace(t)
 	c.l, c.r = min(c.l, c.r), max(c.l, c.r)
-	c.namespace = c.l
-	crd := cups("field" + c.l + ".example.com")
+	c.Namespace = c.l
+	crd := fixtures.CRD("field"+c.l+".example.com", "Cup")
 	c.crd = crd.Name
-	c.create(crd)
-	c.finally(crd)
+	c.Create(crd)
 	c.left = c.groupIn(c.l, "left", c.l, c.m)
 	c.seen = watchVersions(t, c.m, c.r)
 	return c
@@ -78,67 +78,67 @@ func (c *groupConflict) provider(namespace, name string) *operatorsv1alpha1.Clus
 
 // install creates the older operator, and waits until it works and has a copy in m.
 func (c *groupConflict) install() {
-	c.t.Helper()
-	c.create(c.left, c.provider(c.l, winner))
+	c.T.Helper()
+	c.Create(c.left, c.provider(c.l, winner))
 	c.succeeds(winner)
 	c.copied(winner, c.m)
 }
 
 // processed waits until a group has a status.
 func (c *groupConflict) processed(group *operatorsv1.OperatorGroup) {
-	c.t.Helper()
+	c.T.Helper()
 	c.Eventually(func(g gomega.Gomega) {
-		g.Expect(c.Get(c.t.Context(), client.ObjectKeyFromObject(group), group)).To(gomega.Succeed())
+		g.Expect(c.Get(c.T.Context(), client.ObjectKeyFromObject(group), group)).To(gomega.Succeed())
 		g.Expect(group.Status.LastUpdated).NotTo(gomega.BeNil())
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }
 
 func (c *groupConflict) inR() *groupConflict {
-	there := *c.world
-	there.namespace = c.r
+	there, world := *c.World, *c.world
+	there.Namespace, world.World = c.r, &there
 	other := *c
-	other.world = &there
+	other.world = &world
 	return &other
 }
 
 // copied waits for a copy, and returns it.
 func (c *groupConflict) copied(name, namespace string) *operatorsv1alpha1.ClusterServiceVersion {
-	c.t.Helper()
+	c.T.Helper()
 	found := &operatorsv1alpha1.ClusterServiceVersion{}
 	c.Eventually(func(g gomega.Gomega) {
-		g.Expect(c.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, found)).To(gomega.Succeed())
+		g.Expect(c.Get(c.T.Context(), client.ObjectKey{Namespace: namespace, Name: name}, found)).To(gomega.Succeed())
 		g.Expect(found.Labels).To(gomega.HaveKey(api.LabelCopiedFrom))
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	return found
 }
 
 // fails waits until the version in r has failed, and checks that it failed at once and was never
 // copied.
 func (c *groupConflict) fails(reason operatorsv1alpha1.ConditionReason) {
-	c.t.Helper()
+	c.T.Helper()
 	csv := c.inR().reaches(loser, operatorsv1alpha1.CSVPhaseFailed, reason)
 	if got, want := phases(csv), []operatorsv1alpha1.ClusterServiceVersionPhase{operatorsv1alpha1.CSVPhaseFailed}; !slices.Equal(got, want) {
-		c.t.Errorf("phases in the conditions of %s: %v, want %v", loser, got, want)
+		c.T.Errorf("phases in the conditions of %s: %v, want %v", loser, got, want)
 	}
-	c.seen.upTo(c.t, c.world)
+	c.seen.upTo(c.T, c.world)
 	want := []operatorsv1alpha1.ClusterServiceVersionPhase{operatorsv1alpha1.CSVPhaseNone, operatorsv1alpha1.CSVPhaseFailed}
 	if got := c.seen.phases(c.r, loser); !slices.Equal(got, want) {
-		c.t.Errorf("phases of %s that were seen: %q, want %q", loser, got, want)
+		c.T.Errorf("phases of %s that were seen: %q, want %q", loser, got, want)
 	}
 	c.neverCopied()
 	events := &eventsv1.EventList{}
-	c.Expect(c.List(c.t.Context(), events, client.InNamespace(c.r))).To(gomega.Succeed())
+	c.Expect(c.List(c.T.Context(), events, client.InNamespace(c.r))).To(gomega.Succeed())
 	for _, e := range events.Items {
 		if e.Regarding.Name == loser && e.Regarding.Kind == operatorsv1alpha1.ClusterServiceVersionKind && e.Reason != string(reason) {
-			c.t.Errorf("Event %s: %s", e.Reason, e.Note)
+			c.T.Errorf("Event %s: %s", e.Reason, e.Note)
 		}
 	}
 }
 
 func (c *groupConflict) neverCopied() {
-	c.t.Helper()
+	c.T.Helper()
 	if got := c.seen.phases(c.m, loser); len(got) > 0 {
-		c.t.Errorf("there was a copy of %s in phases %q", loser, got)
+		c.T.Errorf("there was a copy of %s in phases %q", loser, got)
 	}
 }
 
@@ -152,10 +152,7 @@ type sightings struct {
 // watchVersions records every change of ClusterServiceVersions in namespaces until the test ends.
 func watchVersions(t *testing.T, namespaces ...string) *sightings {
 	t.Helper()
-	c, err := client.NewWithWatch(controlplane.Get(t).Config(), client.Options{Scheme: newScheme()})
-	if err != nil {
-		t.Fatalf("making a client: %v", err)
-	}
+	c := controlplane.Client(t)
 	s := &sightings{in: namespaces}
 	for _, namespace := range namespaces {
 		w, err := c.Watch(t.Context(), &operatorsv1alpha1.ClusterServiceVersionList{}, client.InNamespace(namespace))
@@ -198,17 +195,17 @@ func (s *sightings) upTo(t *testing.T, w *world) {
 		marker := w.kettle(fmt.Sprint("marker.v", time.Now().UnixNano()))
 		marker.Namespace = namespace
 		marker.Labels = map[string]string{api.LabelCopiedFrom: "kube-system"}
-		w.create(marker)
+		w.Create(marker)
 		w.Eventually(func() bool {
 			return len(s.phases(namespace, marker.Name)) > 0
-		}).WithTimeout(patience).Should(gomega.BeTrue())
+		}).Should(gomega.BeTrue())
 		w.Expect(client.IgnoreNotFound(w.Delete(t.Context(), marker))).To(gomega.Succeed())
 	}
 }
 
 // superviseCopies runs the controllers of versions, groups and copies.
 func (w *world) superviseCopies(change ...func(*copiedcsv.Options)) (stop func()) {
-	w.t.Helper()
+	w.T.Helper()
 	o := copiedcsv.Options{}
 	for _, c := range change {
 		c(&o)
@@ -223,23 +220,23 @@ func TestGroupConflict(t *testing.T) {
 		"K1 K10 the loser is never Pending and never copied": func(c *groupConflict) {
 			c.install()
 			right := c.groupIn(c.r, "right", c.m, c.r)
-			c.create(right)
+			c.Create(right)
 			c.processed(right)
 			pot := c.provider(c.r, loser)
-			c.create(pot)
+			c.Create(pot)
 			c.fails(conflicts)
-			c.Expect(c.Delete(c.t.Context(), pot)).To(gomega.Succeed())
-			c.gone(pot)
-			c.seen.upTo(c.t, c.world)
+			c.Expect(c.Delete(c.T.Context(), pot)).To(gomega.Succeed())
+			c.EventuallyGone(pot)
+			c.seen.upTo(c.T, c.world)
 			c.neverCopied()
 			c.copied(winner, c.m)
 		},
 		"K2 the loser is installed and copied when it may": func(c *groupConflict) {
 			c.install()
 			right := c.groupIn(c.r, "right", c.m, c.r)
-			c.create(right)
+			c.Create(right)
 			c.processed(right)
-			c.create(c.provider(c.r, loser))
+			c.Create(c.provider(c.r, loser))
 			c.fails(conflicts)
 			c.change(c.left, func() { c.left.Spec.TargetNamespaces = []string{c.l} })
 			csv := c.inR().succeeds(loser)
@@ -251,81 +248,81 @@ func TestGroupConflict(t *testing.T) {
 			c.copied(loser, c.m)
 		},
 		"K3 the younger one loses its copies and copied roles": func(c *groupConflict) {
-			n := controlplane.Namespace(c.t)
+			n := controlplane.Namespace(c.T)
 			c.install()
 			right := c.groupIn(c.r, "right", n, c.r)
 			pot := c.provider(c.r, loser)
 			asks(pot)
 			sa, role, binding := c.inR().permissions("pot.v1-role")
 			role.Labels, binding.Labels = c.inR().owner(loser), c.inR().owner(loser)
-			c.create(right, sa, role, binding, pot)
+			c.Create(right, sa, role, binding, pot)
 			c.inR().succeeds(loser)
 			c.copied(loser, n)
 			copiedRole := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: n, Name: role.Name}}
 			copiedBinding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: n, Name: role.Name}}
 			c.Eventually(func() error {
-				return c.Get(c.t.Context(), client.ObjectKeyFromObject(copiedBinding), copiedBinding)
-			}).WithTimeout(patience).Should(gomega.Succeed())
+				return c.Get(c.T.Context(), client.ObjectKeyFromObject(copiedBinding), copiedBinding)
+			}).Should(gomega.Succeed())
 			kettle := c.copied(winner, c.m)
 
 			c.change(right, func() { right.Spec.TargetNamespaces = []string{c.m, n, c.r} })
 			c.inR().reaches(loser, operatorsv1alpha1.CSVPhaseFailed, conflicts)
-			c.gone(copiedBinding)
-			c.gone(copiedRole)
-			c.gone(&operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: n, Name: loser}})
-			c.seen.upTo(c.t, c.world)
+			c.EventuallyGone(copiedBinding)
+			c.EventuallyGone(copiedRole)
+			c.EventuallyGone(&operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: n, Name: loser}})
+			c.seen.upTo(c.T, c.world)
 			c.neverCopied()
 			c.Expect(c.copied(winner, c.m).UID).To(gomega.Equal(kettle.UID))
 		},
 		"K4 a fixed list": func(c *groupConflict) {
 			right := c.groupIn(c.r, "right", c.m, c.r)
 			right.Spec.StaticProvidedAPIs = true
-			c.create(right)
+			c.Create(right)
 			c.processed(right)
-			c.create(c.provider(c.r, loser))
+			c.Create(c.provider(c.r, loser))
 			c.fails(isFixed)
 			deployments := &appsv1.DeploymentList{}
-			c.Expect(c.List(c.t.Context(), deployments, client.InNamespace(c.r))).To(gomega.Succeed())
+			c.Expect(c.List(c.T.Context(), deployments, client.InNamespace(c.r))).To(gomega.Succeed())
 			c.Expect(deployments.Items).To(gomega.BeEmpty())
 		},
 		"K5 a copy of the loser goes": func(c *groupConflict) {
 			c.install()
 			right := c.groupIn(c.r, "right", c.m, c.r)
-			c.create(right)
+			c.Create(right)
 			c.processed(right)
-			c.create(c.provider(c.r, loser))
+			c.Create(c.provider(c.r, loser))
 			c.fails(conflicts)
 			left := c.provider(c.m, loser)
 			left.Labels = map[string]string{api.LabelCopiedFrom: c.r}
-			c.create(left)
-			c.gone(left)
+			c.Create(left)
+			c.EventuallyGone(left)
 		},
 		"K8 an install mode that is not supported": func(c *groupConflict) {
 			right := c.groupIn(c.r, "right", c.m, c.r)
-			c.create(right)
+			c.Create(right)
 			c.processed(right)
 			pot := c.provider(c.r, loser)
 			pot.Spec.InstallModes = pot.Spec.InstallModes[:1]
-			c.create(pot)
+			c.Create(pot)
 			c.fails(operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup)
 		},
 		"K9 no group": func(c *groupConflict) {
-			c.create(c.provider(c.r, loser))
+			c.Create(c.provider(c.r, loser))
 			c.fails(operatorsv1alpha1.CSVReasonNoOperatorGroup)
 		},
 		"K9 two groups": func(c *groupConflict) {
 			one, two := c.groupIn(c.r, "one", c.m, c.r), c.groupIn(c.r, "two", c.m, c.r)
-			c.create(one, two)
+			c.Create(one, two)
 			c.processed(one)
 			c.processed(two)
-			c.create(c.provider(c.r, loser))
+			c.Create(c.provider(c.r, loser))
 			c.fails(operatorsv1alpha1.CSVReasonTooManyOperatorGroups)
 		},
 		"K12 a version without a conflict": func(c *groupConflict) {
 			right := c.groupIn(c.r, "right", c.m, c.r)
-			c.create(right)
+			c.Create(right)
 			c.processed(right)
-			c.create(c.provider(c.r, loser))
+			c.Create(c.provider(c.r, loser))
 			csv := c.inR().succeeds(loser)
 			c.Expect(csv.Status.Conditions[0].Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhasePending))
 			c.Expect(csv.Status.Conditions[0].Message).To(gomega.Equal("requirements not yet checked"))
@@ -346,22 +343,22 @@ func TestGroupConflictBeforeAStart(t *testing.T) {
 	stop := c.superviseCopies()
 	c.install()
 	right := c.groupIn(c.r, "right", c.m, c.r)
-	c.create(right)
+	c.Create(right)
 	c.processed(right)
 	stop()
 	pot, copied := c.provider(c.r, loser), c.provider(c.m, loser)
-	c.create(pot)
+	c.Create(pot)
 	pot.Status.Phase, pot.Status.Reason = operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown
 	c.Expect(c.Status().Update(t.Context(), pot)).To(gomega.Succeed())
 	copied.Labels = map[string]string{api.LabelCopiedFrom: c.r}
-	c.create(copied)
+	c.Create(copied)
 	kettle := c.copied(winner, c.m)
 	c.superviseCopies()
-	c.gone(copied)
+	c.EventuallyGone(copied)
 	c.inR().reaches(loser, operatorsv1alpha1.CSVPhaseFailed, conflicts)
 	c.Expect(c.copied(winner, c.m).UID).To(gomega.Equal(kettle.UID))
 	// Another operator of that name can be installed.
-	c.create(c.provider(c.m, loser))
+	c.Create(c.provider(c.m, loser))
 }
 
 // TestGroupConflictBeforeTheGroupIsProcessed runs no controller of groups at first (K7).
@@ -371,7 +368,7 @@ func TestGroupConflictBeforeTheGroupIsProcessed(t *testing.T) {
 	right := c.groupIn(c.r, "right", c.m, c.r)
 	annotations := map[string]string{operatorsv1.OperatorGroupProvidedAPIsAnnotationKey: fmt.Sprintf("Cup.v1.field%s.example.com", c.l)}
 	c.left.Annotations = annotations
-	c.create(c.left, right, c.provider(c.r, loser))
+	c.Create(c.left, right, c.provider(c.r, loser))
 	c.Consistently(func() operatorsv1alpha1.ClusterServiceVersionPhase { return c.inR().csv(loser).Status.Phase }).
 		WithTimeout(5 * time.Second).Should(gomega.Or(gomega.BeEmpty(), gomega.Equal(operatorsv1alpha1.CSVPhasePending)))
 	// The winner's group is first: without a controller of groups, nothing wakes the loser after its own group.
@@ -387,7 +384,7 @@ func TestGroupConflictBeforeTheGroupIsProcessed(t *testing.T) {
 			}
 			group.Status.Namespaces, group.Status.LastUpdated = targets, new(metav1.Now())
 			return c.Status().Update(t.Context(), group)
-		}).WithTimeout(patience).Should(gomega.Succeed())
+		}).Should(gomega.Succeed())
 	}
 	c.inR().reaches(loser, operatorsv1alpha1.CSVPhaseFailed, conflicts)
 	c.seen.upTo(t, c.world)
@@ -399,16 +396,16 @@ func TestGroupConflictWithoutCopies(t *testing.T) {
 	c := newGroupConflict(t)
 	config := &operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
 	config.Spec.Features = &operatorsv1.Features{DisableCopiedCSVs: new(true)}
-	c.create(config)
+	c.Create(config)
 	t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), config) })
 	c.superviseCopies(func(o *copiedcsv.Options) { o.ProtectedNamespaces = []string{c.m} })
 	c.left.Spec.TargetNamespaces = nil
 	right := c.groupIn(c.r, "right")
-	c.create(c.left, right, c.provider(c.l, winner))
+	c.Create(c.left, right, c.provider(c.l, winner))
 	c.succeeds(winner)
 	c.copied(winner, c.m)
 	c.processed(right)
-	c.create(c.provider(c.r, loser))
+	c.Create(c.provider(c.r, loser))
 	c.fails(conflicts)
 	c.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: corev1.NamespaceDefault, Name: winner}, &operatorsv1alpha1.ClusterServiceVersion{})).NotTo(gomega.Succeed())
 }

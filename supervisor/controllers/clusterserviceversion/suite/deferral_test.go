@@ -25,17 +25,17 @@ func TestDefersForOneVersionOnly(t *testing.T) {
 		second := *crd.Spec.Versions[0].DeepCopy()
 		second.Name, second.Storage = "v2", false
 		crd.Spec.Versions = append(crd.Spec.Versions[:1], second)
-		crd.Annotations = map[string]string{"chandlery.dev/conversion": w.namespace + "/kettle.v1"}
+		crd.Annotations = map[string]string{"chandlery.dev/conversion": w.Namespace + "/kettle.v1"}
 	})
 
-	w.create(w.group("all"), w.kettle("kettle.v1", idle, converts(crd.Name, "/old")))
+	w.Create(w.group("all"), w.kettle("kettle.v1", idle, converts(crd.Name, "/old")))
 	waits := func(name string) {
 		t.Helper()
 		w.Eventually(func(g gomega.Gomega) {
 			csv := w.csv(name)
 			g.Expect(csv.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseInstalling))
 			g.Expect(csv.Status.Message).To(gomega.ContainSubstring("conversion webhook"))
-		}).WithTimeout(patience).Should(gomega.Succeed())
+		}).Should(gomega.Succeed())
 	}
 	waits("kettle.v1")
 	w.Expect(read(w).Spec.Conversion.Strategy).To(gomega.Equal(apiextensionsv1.NoneConverter))
@@ -45,12 +45,12 @@ func TestDefersForOneVersionOnly(t *testing.T) {
 	w.Expect(crd.Annotations).NotTo(gomega.HaveKey("chandlery.dev/conversion"))
 
 	const storage = "chandlery.dev/storage-version"
-	w.change(crd, func() { crd.Annotations = map[string]string{storage: w.namespace + "/kettle.v2:v2"} })
+	w.change(crd, func() { crd.Annotations = map[string]string{storage: w.Namespace + "/kettle.v2:v2"} })
 	next := w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2"), idle, converts(crd.Name, "/new"))
-	w.create(next)
+	w.Create(next)
 	waits("kettle.v2")
 	w.Expect(w.Delete(t.Context(), w.csv("kettle.v2"))).To(gomega.Succeed())
-	w.gone(next)
+	w.EventuallyGone(next)
 	w.Expect(read(w).Annotations).NotTo(gomega.HaveKey(storage))
 	w.Consistently(func(g gomega.Gomega) {
 		g.Expect(read(g).Spec.Versions[0].Storage).To(gomega.BeTrue())

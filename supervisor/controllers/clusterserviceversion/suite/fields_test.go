@@ -31,11 +31,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
 	"github.com/chandlery/chandlery/supervisor/controllers/operatorgroup"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // superviseAll runs the controllers of plans, versions and groups.
 func (w *world) superviseAll() (stop func()) {
-	w.t.Helper()
+	w.T.Helper()
 	return w.superviseWith(nil,
 		func(mgr ctrl.Manager) error { return operatorgroup.Setup(mgr, operatorgroup.Options{}) },
 		func(mgr ctrl.Manager) error {
@@ -45,43 +46,43 @@ func (w *world) superviseAll() (stop func()) {
 
 // approved creates an approved InstallPlan of a bundle.
 func (w *world) approved(b plansteps.Bundle) {
-	w.t.Helper()
-	steps, err := plansteps.Steps(w.namespace, b)
+	w.T.Helper()
+	steps, err := plansteps.Steps(w.Namespace, b)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	warnings, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{b})
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	p := &operatorsv1alpha1.InstallPlan{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.namespace, Name: "install-" + b.Package, Annotations: map[string]string{api.AnnotationManifestWarnings: warnings},
+			Namespace: w.Namespace, Name: "install-" + b.Package, Annotations: map[string]string{api.AnnotationManifestWarnings: warnings},
 		},
 		Spec: operatorsv1alpha1.InstallPlanSpec{
 			ClusterServiceVersionNames: []string{b.Name}, Approval: operatorsv1alpha1.ApprovalAutomatic, Approved: true,
 		},
 	}
-	w.create(p)
+	w.Create(p)
 	p.Status = operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhasePlanning, CatalogSources: []string{"shop"}, Plan: steps}
-	w.Expect(w.Status().Update(w.t.Context(), p)).To(gomega.Succeed())
+	w.Expect(w.Status().Update(w.T.Context(), p)).To(gomega.Succeed())
 }
 
 // carriedOut waits until a plan is complete. If a process ends before, the next one applies the
 // steps again and reports their warnings again.
 func (w *world) carriedOut(name string) {
-	w.t.Helper()
+	w.T.Helper()
 	w.Eventually(func() (operatorsv1alpha1.InstallPlanPhase, error) {
 		p := &operatorsv1alpha1.InstallPlan{}
-		err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, p)
+		err := w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, p)
 		return p.Status.Phase, err
-	}).WithTimeout(patience).Should(gomega.Equal(operatorsv1alpha1.InstallPlanPhaseComplete))
+	}).Should(gomega.Equal(operatorsv1alpha1.InstallPlanPhaseComplete))
 }
 
 // warnings returns the Events about warnings of the API server as kind, name and note.
 func (w *world) warnings() []string {
 	var list eventsv1.EventList
-	if err := w.List(w.t.Context(), &list, client.InNamespace(w.namespace)); err != nil {
+	if err := w.List(w.T.Context(), &list, client.InNamespace(w.Namespace)); err != nil {
 		return []string{err.Error()}
 	}
 	var found []string
@@ -97,13 +98,13 @@ func (w *world) warnings() []string {
 // contents returns the resource versions of objects by kind. For a Deployment, which also has a
 // status, it returns the generation.
 func (w *world) contents(objects ...*unstructured.Unstructured) map[string]string {
-	w.t.Helper()
+	w.T.Helper()
 	found := map[string]string{}
 	for _, o := range objects {
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(o.GroupVersionKind())
-		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(o), live); err != nil {
-			w.t.Fatal(err)
+		if err := w.Get(w.T.Context(), client.ObjectKeyFromObject(o), live); err != nil {
+			w.T.Fatal(err)
 		}
 		found[o.GetKind()] = live.GetResourceVersion()
 		if o.GetKind() == "Deployment" {
@@ -124,8 +125,8 @@ func object(gvk schema.GroupVersionKind, namespace, name string) *unstructured.U
 
 // autoscalers creates the kind VerticalPodAutoscaler, whose schema has one field.
 func (w *world) autoscalers() {
-	w.t.Helper()
-	crd := cups("autoscaling.k8s.io")
+	w.T.Helper()
+	crd := fixtures.CRD("autoscaling.k8s.io", "Cup")
 	crd.Name = "verticalpodautoscalers.autoscaling.k8s.io"
 	crd.Annotations = map[string]string{"api-approved.kubernetes.io": "unapproved, it is part of a test"}
 	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
@@ -136,13 +137,12 @@ func (w *world) autoscalers() {
 			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"known": {Type: "string"}}},
 		},
 	}
-	w.create(crd)
-	w.finally(crd)
+	w.Create(crd)
 	w.Eventually(func() error {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscalerList"})
-		return w.List(w.t.Context(), list)
-	}).WithTimeout(patience).Should(gomega.Succeed())
+		return w.List(w.T.Context(), list)
+	}).Should(gomega.Succeed())
 }
 
 // TestUnknownFieldsDoNotStopAnInstallation installs an operator that has one unknown field in
@@ -152,16 +152,16 @@ func TestUnknownFieldsDoNotStopAnInstallation(t *testing.T) {
 	w.autoscalers()
 	w.election = true
 	stop := w.superviseAll()
-	w.create(w.group("own", w.namespace))
+	w.Create(w.group("own", w.Namespace))
 
-	group := w.namespace + ".example"
+	group := w.Namespace + ".example"
 	kettle := w.kettle("kettle.v1", owns("cups."+group))
 	kettle.TypeMeta = metav1.TypeMeta{APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: operatorsv1alpha1.ClusterServiceVersionKind}
 	version, err := json.Marshal(kettle)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.finally(cups(group))
+	w.DeleteAtEnd(fixtures.CRD(group, "Cup"))
 	w.approved(plansteps.Bundle{
 		Name: "kettle.v1", Package: "kettle", Channel: "stable", Catalog: types.NamespacedName{Namespace: "olm", Name: "shop"},
 		Objects: []string{
@@ -185,14 +185,14 @@ func TestUnknownFieldsDoNotStopAnInstallation(t *testing.T) {
 	} {
 		want = append(want, `InstallPlan install-kettle: 1 warning(s) generated during installation of operator "kettle.v1" (`+about)
 	}
-	w.Eventually(func() string { return cmp.Diff(want, w.warnings()) }).WithTimeout(patience).Should(gomega.BeEmpty())
+	w.Eventually(func() string { return cmp.Diff(want, w.warnings()) }).Should(gomega.BeEmpty())
 	w.carriedOut("install-kettle")
 
 	objects := []*unstructured.Unstructured{
 		object(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), "", "cups."+group),
-		object(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}, w.namespace, "kettle"),
-		object(schema.GroupVersionKind{Version: "v1", Kind: "Service"}, w.namespace, "kettle"),
-		object(schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, w.namespace, "kettle"),
+		object(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}, w.Namespace, "kettle"),
+		object(schema.GroupVersionKind{Version: "v1", Kind: "Service"}, w.Namespace, "kettle"),
+		object(schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, w.Namespace, "kettle"),
 	}
 	before := w.contents(objects...)
 	// First a new process replaces the one that ended, then a standby does.
@@ -210,7 +210,7 @@ func TestUnknownFieldsDoNotStopAnInstallation(t *testing.T) {
 		w.remade("kettle", former)
 		w.succeeds("kettle.v1")
 	}
-	deployment := object(appsv1.SchemeGroupVersion.WithKind("Deployment"), w.namespace, "kettle")
+	deployment := object(appsv1.SchemeGroupVersion.WithKind("Deployment"), w.Namespace, "kettle")
 	atRest := func() map[string]string { return w.contents(append(slices.Clone(objects), deployment)...) }
 	last := atRest()
 	w.Consistently(atRest).WithTimeout(time.Second).Should(gomega.Equal(last))
@@ -225,23 +225,23 @@ func TestUnknownFieldsDoNotStopAnInstallation(t *testing.T) {
 
 // removed deletes a Deployment and returns its UID.
 func (w *world) removed(name string) types.UID {
-	w.t.Helper()
+	w.T.Helper()
 	d := &appsv1.Deployment{}
-	w.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, d)).To(gomega.Succeed())
+	w.Expect(w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, d)).To(gomega.Succeed())
 	uid := d.UID
-	w.Expect(w.Delete(w.t.Context(), d)).To(gomega.Succeed())
+	w.Expect(w.Delete(w.T.Context(), d)).To(gomega.Succeed())
 	return uid
 }
 
 // remade waits until there is another Deployment than the deleted one. Then the controllers have
 // made a pass over the version.
 func (w *world) remade(name string, before types.UID) {
-	w.t.Helper()
+	w.T.Helper()
 	w.Eventually(func(g gomega.Gomega) {
 		d := &appsv1.Deployment{}
-		g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, d)).To(gomega.Succeed())
+		g.Expect(w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, d)).To(gomega.Succeed())
 		g.Expect(d.UID).NotTo(gomega.Equal(before))
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }
 
 // newer adds a field that the API server does not have to the Deployments that a client writes.
@@ -272,15 +272,15 @@ func (n newer) RoundTrip(r *http.Request) (*http.Response, error) {
 // yet. The version is installed without it, and one Event reports that.
 func TestFieldsNewerThanTheCluster(t *testing.T) {
 	w := newWorld(t)
-	w.config = rest.CopyConfig(w.config)
-	w.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return newer{next} })
+	w.Config = rest.CopyConfig(w.Config)
+	w.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return newer{next} })
 	stop := w.supervise()
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v1"))
+	w.Create(w.group("own", w.Namespace), w.kettle("kettle.v1"))
 	w.succeeds("kettle.v1")
 	want := []string{`ClusterServiceVersion kettle.v1: 1 warning(s) generated during installation of operator "kettle.v1" (Deployment "kettle"): unknown field "spec.template.spec.newer"`}
-	w.Eventually(w.warnings).WithTimeout(patience).Should(gomega.Equal(want))
+	w.Eventually(w.warnings).Should(gomega.Equal(want))
 
-	deployment := object(appsv1.SchemeGroupVersion.WithKind("Deployment"), w.namespace, "kettle")
+	deployment := object(appsv1.SchemeGroupVersion.WithKind("Deployment"), w.Namespace, "kettle")
 	before := w.contents(deployment)
 	stop()
 	w.supervise()
@@ -290,11 +290,11 @@ func TestFieldsNewerThanTheCluster(t *testing.T) {
 
 // brings creates an approved plan of a version.
 func (w *world) brings(csv *operatorsv1alpha1.ClusterServiceVersion) {
-	w.t.Helper()
+	w.T.Helper()
 	csv.TypeMeta = metav1.TypeMeta{APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: operatorsv1alpha1.ClusterServiceVersionKind}
 	text, err := json.Marshal(csv)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	w.approved(plansteps.Bundle{
 		Name: csv.Name, Package: "kettle", Channel: "stable", Catalog: types.NamespacedName{Namespace: "olm", Name: "shop"}, Objects: []string{string(text)},
@@ -307,7 +307,7 @@ func TestEntriesThatAreThereTwice(t *testing.T) {
 	w := newWorld(t)
 	w.election = true
 	stop := w.superviseAll()
-	w.create(w.group("own", w.namespace))
+	w.Create(w.group("own", w.Namespace))
 	w.brings(w.kettle("kettle.v1", func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		c := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
 		c.Env = []corev1.EnvVar{{Name: "HEAT", Value: "high"}, {Name: "COLOUR", Value: "red"}, {Name: "HEAT", Value: "low"}}
@@ -317,7 +317,7 @@ func TestEntriesThatAreThereTwice(t *testing.T) {
 	const path = "spec.install.spec.deployments[0].spec.template.spec.containers[0]"
 	want := []string{`InstallPlan install-kettle: 2 warning(s) generated during installation of operator "kettle.v1" (ClusterServiceVersion "kettle.v1"): ` +
 		path + `.env[2]: hides previous definition of "HEAT", ` + path + `.ports[2]: duplicate port definition with ` + path + `.ports[0]`}
-	w.Eventually(func() string { return cmp.Diff(want, w.warnings()) }).WithTimeout(patience).Should(gomega.BeEmpty())
+	w.Eventually(func() string { return cmp.Diff(want, w.warnings()) }).Should(gomega.BeEmpty())
 	w.carriedOut("install-kettle")
 
 	c := w.deployment().Spec.Template.Spec.Containers[0]
@@ -340,8 +340,8 @@ func TestEntriesThatAreThereTwice(t *testing.T) {
 	w.remade("kettle", former)
 	w.succeeds("kettle.v1")
 	atRest := func() map[string]string {
-		return w.contents(object(appsv1.SchemeGroupVersion.WithKind("Deployment"), w.namespace, "kettle"),
-			object(operatorsv1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion"), w.namespace, "kettle.v1"))
+		return w.contents(object(appsv1.SchemeGroupVersion.WithKind("Deployment"), w.Namespace, "kettle"),
+			object(operatorsv1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion"), w.Namespace, "kettle.v1"))
 	}
 	last := atRest()
 	w.Consistently(atRest).WithTimeout(2 * time.Second).Should(gomega.Equal(last))
@@ -358,7 +358,7 @@ func TestEntriesThatAreThereTwice(t *testing.T) {
 func TestMountPathThatIsThereTwice(t *testing.T) {
 	w := newWorld(t)
 	w.superviseAll()
-	w.create(w.group("own", w.namespace))
+	w.Create(w.group("own", w.Namespace))
 	w.brings(w.kettle("kettle.v1", func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		pod := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec
 		pod.Volumes = []corev1.Volume{{Name: "a"}, {Name: "b"}}
@@ -366,8 +366,8 @@ func TestMountPathThatIsThereTwice(t *testing.T) {
 	}))
 	w.Eventually(func(g gomega.Gomega) {
 		p := &operatorsv1alpha1.InstallPlan{}
-		g.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "install-kettle"}, p)).To(gomega.Succeed())
+		g.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "install-kettle"}, p)).To(gomega.Succeed())
 		g.Expect(p.Status.Phase).To(gomega.Equal(operatorsv1alpha1.InstallPlanPhaseFailed))
 		g.Expect(p.Status.Message).To(gomega.ContainSubstring(`containers[0].volumeMounts[1]: Duplicate value: {"mountPath":"/data"}`))
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }

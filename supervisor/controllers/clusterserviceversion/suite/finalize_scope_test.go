@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // clusterScoped changes a definition to a cluster-scoped kind.
@@ -25,31 +27,31 @@ func clusterScoped(crd *apiextensionsv1.CustomResourceDefinition) *apiextensions
 
 // weakGroup returns an OperatorGroup for the test's namespace that names an account without permissions.
 func (w *world) weakGroup() (*operatorsv1.OperatorGroup, *corev1.ServiceAccount) {
-	group := w.group("own", w.namespace)
+	group := w.group("own", w.Namespace)
 	group.Spec.ServiceAccountName = "weak"
-	return group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "weak"}}
+	return group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "weak"}}
 }
 
 // staysAlive fails if an object is gone or terminating.
 func (w *world) staysAlive(objects ...*unstructured.Unstructured) {
-	w.t.Helper()
+	w.T.Helper()
 	for _, o := range objects {
-		w.Expect(w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o)).To(gomega.Succeed(), "%s of %s was deleted", o.GetName(), o.GetAPIVersion())
+		w.Expect(w.Get(w.T.Context(), client.ObjectKeyFromObject(o), o)).To(gomega.Succeed(), "%s of %s was deleted", o.GetName(), o.GetAPIVersion())
 		w.Expect(o.GetDeletionTimestamp()).To(gomega.BeNil(), "%s of %s is being deleted", o.GetName(), o.GetAPIVersion())
 	}
 }
 
 // left waits for the Event that names the remaining custom resources, and returns its note.
 func (w *world) left() string {
-	w.t.Helper()
+	w.T.Helper()
 	var note string
 	w.Eventually(func(g gomega.Gomega) {
 		var list eventsv1.EventList
-		g.Expect(w.List(w.t.Context(), &list, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(w.List(w.T.Context(), &list, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 		i := slices.IndexFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == "CustomResourcesLeft" })
 		g.Expect(i).To(gomega.BeNumerically(">=", 0))
 		note = list.Items[i].Note
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	return note
 }
 
@@ -57,33 +59,32 @@ func (w *world) left() string {
 // permissions. It claims kinds that others brought or use, fails, and is deleted.
 func TestCleanUpSparesResourcesOfOthers(t *testing.T) {
 	w := newWorld(t)
-	w.employ()
+	w.UseDeployedRole()
 	w.supervise()
-	vaults := w.serve(clusterScoped(cups("vaults.example.com")))
-	foreign := w.serve(cups("foreign.example.com"))
-	wide := clusterScoped(cups("wide.example.com"))
+	vaults := w.serve(clusterScoped(fixtures.CRD("vaults.example.com", "Cup")))
+	foreign := w.serve(fixtures.CRD("foreign.example.com", "Cup"))
+	wide := clusterScoped(fixtures.CRD("wide.example.com", "Cup"))
 	w.recordPlanOf(wide)
 	w.serve(wide)
 	objects := []*unstructured.Unstructured{
-		cup(vaults.Spec.Group, "", "vault"), cup(foreign.Spec.Group, w.namespace, "ours"), cup(wide.Spec.Group, "", "wide"),
+		cup(vaults.Spec.Group, "", "vault"), cup(foreign.Spec.Group, w.Namespace, "ours"), cup(wide.Spec.Group, "", "wide"),
 	}
 	for _, o := range objects {
-		w.create(o)
-		w.finally(o)
+		w.Create(o)
 	}
 	subscription := &operatorsv1alpha1.Subscription{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "other"},
-		Spec:       &operatorsv1alpha1.SubscriptionSpec{Package: "other", CatalogSource: "none", CatalogSourceNamespace: w.namespace},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "other"},
+		Spec:       &operatorsv1alpha1.SubscriptionSpec{Package: "other", CatalogSource: "none", CatalogSourceNamespace: w.Namespace},
 	}
 	group, account := w.weakGroup()
 	csv := w.kettle("kettle.v1", owns(vaults.Name), owns(foreign.Name), owns(wide.Name), cleans)
 	csv.Spec.CustomResourceDefinitions.Owned = append(csv.Spec.CustomResourceDefinitions.Owned,
 		operatorsv1alpha1.CRDDescription{Name: "subscriptions.operators.coreos.com", Version: "v1alpha1", Kind: "Subscription"})
-	w.create(group, account, subscription, csv)
+	w.Create(group, account, subscription, csv)
 	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.gone(csv)
+	w.EventuallyGone(csv)
 
 	w.staysAlive(objects...)
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(subscription), subscription)).To(gomega.Succeed(), "the Subscription was deleted")
@@ -98,28 +99,28 @@ func TestCleanUpSparesResourcesOfOthers(t *testing.T) {
 // Later, a version of its name claims the definition. It did not bring it.
 func TestCleanUpRemovesTheRecordsOfAVersion(t *testing.T) {
 	w := newWorld(t)
-	w.employ()
+	w.UseDeployedRole()
 	w.supervise()
-	crd := cups("records.example.com")
+	crd := fixtures.CRD("records.example.com", "Cup")
 	w.recordPlanOf(crd)
 	crd.Annotations["operatorframework.io/installed-alongside-2"] = "elsewhere/kettle.v1"
 	w.serve(crd)
-	mine := cup(crd.Spec.Group, w.namespace, "mine")
+	mine := cup(crd.Spec.Group, w.Namespace, "mine")
 	csv := w.kettle("kettle.v1", owns(crd.Name))
-	w.create(w.group("own", w.namespace), csv, mine)
+	w.Create(w.group("own", w.Namespace), csv, mine)
 	w.succeeds("kettle.v1")
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.gone(csv)
+	w.EventuallyGone(csv)
 
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
 	w.Expect(crd.Annotations).To(gomega.Equal(map[string]string{"operatorframework.io/installed-alongside-2": "elsewhere/kettle.v1"}))
 
 	csv = w.kettle("kettle.v1", owns(crd.Name), cleans)
-	w.create(csv)
+	w.Create(csv)
 	w.succeeds("kettle.v1")
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.gone(csv)
+	w.EventuallyGone(csv)
 	w.staysAlive(mine)
 }
 
@@ -127,14 +128,13 @@ func TestCleanUpRemovesTheRecordsOfAVersion(t *testing.T) {
 // the account of the OperatorGroup may delete them.
 func TestCleanUpHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	w := newWorld(t)
-	w.employ()
+	w.UseDeployedRole()
 	w.supervise()
 	crd := w.tableware("accounts.example.com")
-	mine, elsewhere := cup(crd.Spec.Group, w.namespace, "mine"), cup(crd.Spec.Group, "default", w.namespace)
+	mine, elsewhere := cup(crd.Spec.Group, w.Namespace, "mine"), cup(crd.Spec.Group, "default", w.Namespace)
 	group, account := w.weakGroup()
 	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
-	w.create(group, account, csv, mine, elsewhere)
-	w.finally(elsewhere)
+	w.Create(group, account, csv, mine, elsewhere)
 	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
@@ -143,15 +143,15 @@ func TestCleanUpHasTheRightsOfTheGroupsAccount(t *testing.T) {
 		"grant it this permission", "chandlery.dev/skip-cleanup=true")
 	w.staysAlive(mine, elsewhere)
 
-	in := metav1.ObjectMeta{Namespace: w.namespace, Name: "weak"}
-	w.create(
+	in := metav1.ObjectMeta{Namespace: w.Namespace, Name: "weak"}
+	w.Create(
 		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{"cups"}, Verbs: []string{"delete"}}}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "weak"},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "weak"}},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: "weak"}},
 		})
-	w.gone(csv)
-	w.gone(mine)
+	w.EventuallyGone(csv)
+	w.EventuallyGone(mine)
 	w.staysAlive(elsewhere)
 	w.noGrantIsLeft()
 }
@@ -160,19 +160,18 @@ func TestCleanUpHasTheRightsOfTheGroupsAccount(t *testing.T) {
 // for all namespaces whose plan brought their definition.
 func TestCleanUpOfClusterScopedKinds(t *testing.T) {
 	w := newWorld(t)
-	w.employ()
+	w.UseDeployedRole()
 	w.supervise()
-	crd := clusterScoped(cups("ours.example.com"))
+	crd := clusterScoped(fixtures.CRD("ours.example.com", "Cup"))
 	w.recordPlanOf(crd)
 	w.serve(crd)
 	mine := cup(crd.Spec.Group, "", "mine")
 	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
-	w.create(w.group("all"), csv, mine)
-	w.finally(mine)
+	w.Create(w.group("all"), csv, mine)
 	w.succeeds("kettle.v1")
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 
-	w.gone(csv)
-	w.gone(mine)
+	w.EventuallyGone(csv)
+	w.EventuallyGone(mine)
 }

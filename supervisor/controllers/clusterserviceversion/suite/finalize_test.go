@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // cleans requests the deletion of custom resources with the operator.
@@ -36,50 +38,49 @@ func cup(group, namespace, name string, finalizers ...string) *unstructured.Unst
 
 // tableware creates a definition of cups, with a record of an install plan of kettle.v1.
 func (w *world) tableware(group string) *apiextensionsv1.CustomResourceDefinition {
-	w.t.Helper()
-	crd := cups(group)
+	w.T.Helper()
+	crd := fixtures.CRD(group, "Cup")
 	w.recordPlanOf(crd)
 	return w.serve(crd)
 }
 
 // recordPlanOf adds to a definition the record of an install plan of kettle.v1.
 func (w *world) recordPlanOf(crd *apiextensionsv1.CustomResourceDefinition) {
-	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/kettle.v1"}
+	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.Namespace + "/kettle.v1"}
 }
 
 // serve creates a definition and waits until its objects can be listed.
 func (w *world) serve(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
-	w.t.Helper()
-	w.create(crd)
-	w.finally(crd)
+	w.T.Helper()
+	w.Create(crd)
 	w.Eventually(func() error {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: "v1", Kind: "CupList"})
-		return w.List(w.t.Context(), list)
-	}).WithTimeout(patience).Should(gomega.Succeed())
+		return w.List(w.T.Context(), list)
+	}).Should(gomega.Succeed())
 	return crd
 }
 
 // finallyLetGo removes the finalizers of an object when the test is over.
 func (w *world) finallyLetGo(o client.Object) {
-	w.t.Cleanup(func() {
+	w.T.Cleanup(func() {
 		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		if err := client.IgnoreNotFound(w.Patch(context.WithoutCancel(w.t.Context()), o, free)); err != nil {
-			w.t.Errorf("letting %s go: %v", o.GetName(), err)
+		if err := client.IgnoreNotFound(w.Patch(context.WithoutCancel(w.T.Context()), o, free)); err != nil {
+			w.T.Errorf("letting %s go: %v", o.GetName(), err)
 		}
 	})
 }
 
 // waits returns when the status of the version that is being deleted contains some texts.
 func (w *world) waits(says ...string) {
-	w.t.Helper()
+	w.T.Helper()
 	w.Eventually(func(g gomega.Gomega) {
 		csv := w.csv("kettle.v1")
 		g.Expect(csv.Status.Reason).To(gomega.Equal(operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete), csv.Status.Message)
 		for _, text := range says {
 			g.Expect(csv.Status.Message).To(gomega.ContainSubstring(text))
 		}
-	}).WithTimeout(2 * patience).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
+	}).WithTimeout(2 * testenv.Patience).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
 }
 
 func TestCustomResourcesGoFirstWhereTheVersionAsksForIt(t *testing.T) {
@@ -88,28 +89,26 @@ func TestCustomResourcesGoFirstWhereTheVersionAsksForIt(t *testing.T) {
 	const group = "cleans.example.com"
 	crd := w.tableware(group)
 	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
-	elsewhere := cup(group, "default", w.namespace)
-	stuck := cup(group, w.namespace, "stuck", "example.com/drain")
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.namespace, Labels: w.owner("kettle.v1")}}
-	w.create(w.group("own", w.namespace), csv, elsewhere, stuck, role)
-	w.finally(elsewhere)
+	elsewhere := cup(group, "default", w.Namespace)
+	stuck := cup(group, w.Namespace, "stuck", "example.com/drain")
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.Namespace, Labels: w.owner("kettle.v1")}}
+	w.Create(w.group("own", w.Namespace), csv, elsewhere, stuck, role)
 	w.finallyLetGo(stuck)
 	for i := range 60 {
-		w.create(cup(group, w.namespace, fmt.Sprintf("cup-%02d", i)))
+		w.Create(cup(group, w.Namespace, fmt.Sprintf("cup-%02d", i)))
 	}
 	w.succeeds("kettle.v1")
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 
-	w.waits("stage 1 of 9 (custom resources): 1 left, first Cup " + w.namespace + "/stuck")
+	w.waits("stage 1 of 9 (custom resources): 1 left, first Cup " + w.Namespace + "/stuck")
 	waiting := w.csv("kettle.v1")
 	w.Expect(waiting.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseSucceeded))
 	w.Expect(waiting.Status.Cleanup.PendingDeletion).To(gomega.Equal([]operatorsv1alpha1.ResourceList{{
-		Group: group, Kind: "Cup", Instances: []operatorsv1alpha1.ResourceInstance{{Namespace: w.namespace, Name: "stuck"}},
+		Group: group, Kind: "Cup", Instances: []operatorsv1alpha1.ResourceInstance{{Namespace: w.Namespace, Name: "stuck"}},
 	}}))
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(role), role)).To(gomega.Succeed(), "rights went before what needs them")
-	w.Consistently(func() string { return w.csv("kettle.v1").ResourceVersion }).WithTimeout(7*time.Second).
-		Should(gomega.Equal(waiting.ResourceVersion), "waiting writes")
+	w.Consistently(func() string { return w.csv("kettle.v1").ResourceVersion }).WithTimeout(7*time.Second).Should(gomega.Equal(waiting.ResourceVersion), "waiting writes")
 
 	w.Eventually(func() error {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(stuck), stuck); err != nil {
@@ -117,9 +116,9 @@ func TestCustomResourcesGoFirstWhereTheVersionAsksForIt(t *testing.T) {
 		}
 		stuck.SetFinalizers(nil)
 		return w.Update(t.Context(), stuck)
-	}).WithTimeout(patience).Should(gomega.Succeed())
-	w.gone(csv)
-	w.gone(role)
+	}).Should(gomega.Succeed())
+	w.EventuallyGone(csv)
+	w.EventuallyGone(role)
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(elsewhere), elsewhere)).To(gomega.Succeed(), "another namespace's went too")
 }
 
@@ -130,29 +129,29 @@ func TestStuckCustomResourcesHaveAWayOut(t *testing.T) {
 	const group = "stuck.example.com"
 	crd := w.tableware(group)
 	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
-	stuck := cup(group, w.namespace, "stuck", "example.com/drain")
-	w.create(w.group("own", w.namespace), csv, stuck)
+	stuck := cup(group, w.Namespace, "stuck", "example.com/drain")
+	w.Create(w.group("own", w.Namespace), csv, stuck)
 	w.finallyLetGo(stuck)
 	w.succeeds("kettle.v1")
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.waits("1 left, first Cup " + w.namespace + "/stuck")
+	w.waits("1 left, first Cup " + w.Namespace + "/stuck")
 	w.Expect(w.csv("kettle.v1").Status.Message).NotTo(gomega.ContainSubstring("has been blocked"))
 
 	now.by.Store(int64(61 * time.Second))
 	w.waits("has been blocked for more than a minute by the finalizers example.com/drain",
-		"kubectl get cups."+group+" stuck -n "+w.namespace, "chandlery.dev/skip-cleanup=true")
+		"kubectl get cups."+group+" stuck -n "+w.Namespace, "chandlery.dev/skip-cleanup=true")
 	w.caused(w.csv("kettle.v1"), "FinalizersRemaining", "")
 
 	w.skip()
-	w.gone(csv)
+	w.EventuallyGone(csv)
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(stuck), stuck)).To(gomega.Succeed())
 }
 
 // skip sets the annotation that makes custom resources stay.
 func (w *world) skip() {
-	w.t.Helper()
+	w.T.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"chandlery.dev/skip-cleanup":"true"}}}`))
-	w.Expect(w.Patch(w.t.Context(), w.csv("kettle.v1"), patch)).To(gomega.Succeed())
+	w.Expect(w.Patch(w.T.Context(), w.csv("kettle.v1"), patch)).To(gomega.Succeed())
 }
 
 func TestUpgradeLeavesCustomResources(t *testing.T) {
@@ -160,13 +159,13 @@ func TestUpgradeLeavesCustomResources(t *testing.T) {
 	w.supervise()
 	const group = "stays.example.com"
 	crd := w.tableware(group)
-	mine := cup(group, w.namespace, "mine")
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", owns(crd.Name), cleans), mine)
+	mine := cup(group, w.Namespace, "mine")
+	w.Create(w.group("own", w.Namespace), w.kettle("kettle.v1", owns(crd.Name), cleans), mine)
 	w.succeeds("kettle.v1")
 	uid := mine.GetUID()
-	w.create(w.kettle("kettle.v2", owns(crd.Name), cleans, replaces("kettle.v1")))
+	w.Create(w.kettle("kettle.v2", owns(crd.Name), cleans, replaces("kettle.v1")))
 	w.succeeds("kettle.v2")
-	w.gone(w.kettle("kettle.v1"))
+	w.EventuallyGone(w.kettle("kettle.v1"))
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(mine), mine)).To(gomega.Succeed())
 	w.Expect(mine.GetUID()).To(gomega.Equal(uid))
 	w.Expect(mine.GetDeletionTimestamp()).To(gomega.BeNil())
@@ -210,19 +209,18 @@ func TestCleansUpEveryKindAndNothingElse(t *testing.T) {
 	w := newWorld(t)
 	stop := w.supervise()
 	csv := w.kettle("kettle.v1")
-	w.create(w.group("own", w.namespace), csv)
+	w.Create(w.group("own", w.Namespace), csv)
 	w.succeeds("kettle.v1")
 	stop()
-	mine, theirs := w.leftovers("kettle.v1", w.namespace), w.leftovers("kettle.v1", w.namespace+"-other")
-	w.create(mine...)
-	w.finally(theirs...)
+	mine, theirs := w.leftovers("kettle.v1", w.Namespace), w.leftovers("kettle.v1", w.Namespace+"-other")
+	w.Create(mine...)
 	// The last object is a copy, which has the same name in both.
-	w.create(theirs[:len(theirs)-1]...)
+	w.Create(theirs[:len(theirs)-1]...)
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 	w.supervise()
-	w.gone(csv)
+	w.EventuallyGone(csv)
 	for _, o := range mine {
-		w.gone(o)
+		w.EventuallyGone(o)
 	}
 	for _, o := range theirs[:len(theirs)-1] {
 		w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(o), o)).To(gomega.Succeed(), "%T %s", o, o.GetName())
@@ -235,19 +233,18 @@ func TestSharedObjectsGoOn(t *testing.T) {
 	w.supervise()
 	const component = "operators.coreos.com/kettle."
 	other := w.kettle("kettle.v1")
-	other.Namespace = w.namespace + "-other"
+	other.Namespace = w.Namespace + "-other"
 	ours := w.kettle("kettle.v1")
-	ours.Labels = map[string]string{component + w.namespace: ""}
+	ours.Labels = map[string]string{component + w.Namespace: ""}
 	labels := w.owner("kettle.v1")
-	labels[component+w.namespace], labels[component+other.Namespace] = "", ""
-	shared := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.namespace, Labels: labels}, Value: 1}
-	own := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "own-" + w.namespace, Labels: w.owner("kettle.v1")}, Value: 1}
+	labels[component+w.Namespace], labels[component+other.Namespace] = "", ""
+	shared := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.Namespace, Labels: labels}, Value: 1}
+	own := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "own-" + w.Namespace, Labels: w.owner("kettle.v1")}, Value: 1}
 	installed := &operatorsv1alpha1.InstallPlan{
 		ObjectMeta: metav1.ObjectMeta{Namespace: other.Namespace, Name: "install-1"},
 		Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"kettle.v1"}, Approval: operatorsv1alpha1.ApprovalAutomatic, Approved: true},
 	}
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.Namespace}}, other, ours, w.group("own", w.namespace), installed, shared, own)
-	w.finally(shared)
+	w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.Namespace}}, other, ours, w.group("own", w.Namespace), installed, shared, own)
 	installed.Status.CatalogSources = []string{}
 	installed.Status.Phase = operatorsv1alpha1.InstallPlanPhaseComplete
 	installed.Status.Plan = []*operatorsv1alpha1.Step{{
@@ -259,8 +256,8 @@ func TestSharedObjectsGoOn(t *testing.T) {
 
 	w.Expect(w.Delete(t.Context(), ours)).To(gomega.Succeed())
 
-	w.gone(ours)
-	w.gone(own)
+	w.EventuallyGone(ours)
+	w.EventuallyGone(own)
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(shared), shared)).To(gomega.Succeed())
 	w.Expect(shared.DeletionTimestamp).To(gomega.BeNil())
 	w.Expect(shared.Labels).To(gomega.Equal(map[string]string{
@@ -275,7 +272,7 @@ func TestSharedObjectsGoOnWithoutPlans(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	const component = "operators.coreos.com/kettle."
-	home, away := w.namespace, w.namespace+"-other"
+	home, away := w.Namespace, w.Namespace+"-other"
 	other, ours := w.kettle("kettle.v1"), w.kettle("kettle.v1")
 	other.Namespace = away
 	ours.Labels, other.Labels = map[string]string{component + home: ""}, map[string]string{component + away: ""}
@@ -285,18 +282,17 @@ func TestSharedObjectsGoOnWithoutPlans(t *testing.T) {
 	labels := w.owner("kettle.v1")
 	labels[component+home], labels[component+away] = "", ""
 	shared := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + home, Labels: labels}, Value: 1}
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: away}}, w.group("own", home), ours, shared)
+	w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: away}}, w.group("own", home), ours, shared)
 	group := w.group("own", away)
 	group.Namespace = away
-	w.create(group, other)
-	w.finally(shared)
+	w.Create(group, other)
 	w.succeeds("kettle.v1")
-	w.namespace = away
+	w.Namespace = away
 	w.succeeds("kettle.v1")
 
 	w.Expect(w.Delete(t.Context(), ours)).To(gomega.Succeed())
 
-	w.gone(ours)
+	w.EventuallyGone(ours)
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(shared), shared)).To(gomega.Succeed())
 	w.Expect(shared.DeletionTimestamp).To(gomega.BeNil())
 	w.Expect(shared.Labels).To(gomega.HaveKeyWithValue("olm.owner.namespace", away))
@@ -308,18 +304,17 @@ func TestRefusedPlanInheritsNothing(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	other, ours := w.kettle("other.v1"), w.kettle("kettle.v1")
-	other.Namespace = w.namespace + "-a"
+	other.Namespace = w.Namespace + "-a"
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.namespace, Labels: w.owner("kettle.v1")},
+		ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.Namespace, Labels: w.owner("kettle.v1")},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.namespace, Name: "kettle"}},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.Namespace, Name: "kettle"}},
 	}
 	refused := &operatorsv1alpha1.InstallPlan{
 		ObjectMeta: metav1.ObjectMeta{Namespace: other.Namespace, Name: "install-1"},
 		Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"other.v1"}, Approval: operatorsv1alpha1.ApprovalAutomatic, Approved: true},
 	}
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.Namespace}}, other, ours, w.group("own", w.namespace), refused, binding)
-	w.finally(binding)
+	w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.Namespace}}, other, ours, w.group("own", w.Namespace), refused, binding)
 	refused.Status.CatalogSources = []string{}
 	refused.Status.Phase = operatorsv1alpha1.InstallPlanPhaseFailed
 	refused.Status.Plan = []*operatorsv1alpha1.Step{{
@@ -331,36 +326,35 @@ func TestRefusedPlanInheritsNothing(t *testing.T) {
 
 	w.Expect(w.Delete(t.Context(), ours)).To(gomega.Succeed())
 
-	w.gone(ours)
-	w.gone(binding)
+	w.EventuallyGone(ours)
+	w.EventuallyGone(binding)
 }
 
 func TestNamespaceGoesInTheMiddle(t *testing.T) {
 	w := newWorld(t)
-	w.namespace += "-middle"
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	w.Namespace += "-middle"
+	w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}})
 	w.supervise()
 	const group = "middle.example.com"
 	crd := w.tableware(group)
-	mine := cup(group, w.namespace, "mine", "example.com/drain")
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.namespace, Labels: w.owner("kettle.v1")}}
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", owns(crd.Name), cleans, homeless), mine, role)
+	mine := cup(group, w.Namespace, "mine", "example.com/drain")
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.Namespace, Labels: w.owner("kettle.v1")}}
+	w.Create(w.group("own", w.Namespace), w.kettle("kettle.v1", owns(crd.Name), cleans, homeless), mine, role)
 	w.finallyLetGo(mine)
 	others := []client.Object{
-		cup(group, "default", w.namespace),
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other-" + w.namespace, Labels: w.owner("other.v1")}},
+		cup(group, "default", w.Namespace),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other-" + w.Namespace, Labels: w.owner("other.v1")}},
 	}
-	w.create(others...)
-	w.finally(others...)
+	w.Create(others...)
 	before := w.asTheyAre(others...)
 	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVReasonWaiting)
 
-	w.Expect(w.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(gomega.Succeed())
+	w.Expect(w.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}})).To(gomega.Succeed())
 
-	w.waits("stage 1 of 9 (custom resources): 1 left, first Cup " + w.namespace + "/mine")
+	w.waits("stage 1 of 9 (custom resources): 1 left, first Cup " + w.Namespace + "/mine")
 	w.change(mine, func() { mine.SetFinalizers(nil) })
-	w.gone(role)
-	w.gone(w.kettle("kettle.v1"))
-	w.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	w.EventuallyGone(role)
+	w.EventuallyGone(w.kettle("kettle.v1"))
+	w.EventuallyGone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}})
 	w.Expect(w.asTheyAre(others...)).To(gomega.Equal(before), "something else was touched")
 }

@@ -2,7 +2,6 @@ package suite_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -21,18 +20,18 @@ import (
 func (w *world) cupsOf(c client.Client, group string) ([]unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "CupList"})
-	err := c.List(w.t.Context(), list, client.InNamespace(w.namespace))
+	err := c.List(w.T.Context(), list, client.InNamespace(w.Namespace))
 	return list.Items, err
 }
 
 // noGrantIsLeft waits until there is no temporary grant.
 func (w *world) noGrantIsLeft() {
-	w.t.Helper()
+	w.T.Helper()
 	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
 		w.Eventually(func(g gomega.Gomega) {
-			g.Expect(w.List(w.t.Context(), list, client.HasLabels{api.LabelGrant})).To(gomega.Succeed())
+			g.Expect(w.List(w.T.Context(), list, client.HasLabels{api.LabelGrant})).To(gomega.Succeed())
 			g.Expect(list).To(gomega.HaveField("Items", gomega.BeEmpty()))
-		}).WithTimeout(patience).Should(gomega.Succeed())
+		}).Should(gomega.Succeed())
 	}
 }
 
@@ -40,23 +39,23 @@ func (w *world) noGrantIsLeft() {
 // exclude custom resources.
 func TestCleansUpResourcesThatItMayNotList(t *testing.T) {
 	w := newWorld(t)
-	w.employ()
+	w.UseDeployedRole()
 	w.supervise()
 	const group = "granted.example.com"
 	crd := w.tableware(group)
 	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
-	w.create(w.group("own", w.namespace), csv, cup(group, w.namespace, "one"), cup(group, w.namespace, "two"))
+	w.Create(w.group("own", w.Namespace), csv, cup(group, w.Namespace, "one"), cup(group, w.Namespace, "two"))
 	w.succeeds("kettle.v1")
-	if _, err := w.cupsOf(w.employed(), group); !apierrors.IsForbidden(err) {
+	if _, err := w.cupsOf(w.ManagerClient(), group); !apierrors.IsForbidden(err) {
 		t.Fatalf("the supervisor may list cups: %v", err)
 	}
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.gone(csv)
-	left, err := w.cupsOf(w, group)
+	w.EventuallyGone(csv)
+	left, err := w.cupsOf(w.Client, group)
 	w.Expect(err).NotTo(gomega.HaveOccurred())
 	w.Expect(left).To(gomega.BeEmpty())
 	w.noGrantIsLeft()
-	if _, err := w.cupsOf(w.employed(), group); !apierrors.IsForbidden(err) {
+	if _, err := w.cupsOf(w.ManagerClient(), group); !apierrors.IsForbidden(err) {
 		t.Errorf("the right has not been revoked: %v", err)
 	}
 }
@@ -64,27 +63,26 @@ func TestCleansUpResourcesThatItMayNotList(t *testing.T) {
 // TestOneThatIsNotDeletedDoesNotKeepTheOthers has a policy that refuses the deletion of one cup.
 func TestOneThatIsNotDeletedDoesNotKeepTheOthers(t *testing.T) {
 	w := newWorld(t)
-	w.employ()
+	w.UseDeployedRole()
 	w.supervise()
 	const group = "minded.example.com"
 	crd := w.tableware(group)
 	policy, binding := minding(group)
-	w.create(policy, binding)
-	w.finally(binding, policy)
+	w.Create(policy, binding)
 	w.Eventually(func() error {
-		probe := cup(group, w.namespace, "heirloom")
-		_ = w.Create(t.Context(), probe)
+		probe := cup(group, w.Namespace, "heirloom")
+		_ = w.Client.Create(t.Context(), probe)
 		return w.Delete(t.Context(), probe)
-	}).WithTimeout(patience).Should(gomega.MatchError(gomega.ContainSubstring("it is an heirloom")))
+	}).Should(gomega.MatchError(gomega.ContainSubstring("it is an heirloom")))
 	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
-	w.create(w.group("own", w.namespace), csv, cup(group, w.namespace, "one"), cup(group, w.namespace, "two"))
+	w.Create(w.group("own", w.Namespace), csv, cup(group, w.Namespace, "one"), cup(group, w.Namespace, "two"))
 	w.succeeds("kettle.v1")
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 
-	w.waits(": 1 left, first Cup "+w.namespace+"/heirloom", "it is an heirloom", "chandlery.dev/skip-cleanup=true")
+	w.waits(": 1 left, first Cup "+w.Namespace+"/heirloom", "it is an heirloom", "chandlery.dev/skip-cleanup=true")
 
 	w.Expect(w.Delete(t.Context(), binding)).To(gomega.Succeed())
-	w.gone(csv)
+	w.EventuallyGone(csv)
 	w.noGrantIsLeft()
 }
 
@@ -118,16 +116,16 @@ func minding(group string) (client.Object, client.Object) {
 // Its objects are listed with a temporary grant.
 func TestConversionGoesWhenNothingNeedsIt(t *testing.T) {
 	w := newWorld(t)
-	w.employ()
+	w.UseDeployedRole()
 	w.supervise()
 	const group = "mixed.example.com"
 	crd := w.tableware(group)
 	w.storesNext(crd)
 	csv := w.kettle("kettle.v1", converts(crd.Name, "/convert"))
-	mine := cup(group, w.namespace, "mine")
+	mine := cup(group, w.Namespace, "mine")
 	mine.SetAPIVersion(group + "/v2")
-	w.Eventually(func() error { return w.Create(t.Context(), mine) }).WithTimeout(patience).Should(gomega.Succeed())
-	w.create(w.group("all"), csv)
+	w.Eventually(func() error { return w.Client.Create(t.Context(), mine) }).Should(gomega.Succeed())
+	w.Create(w.group("all"), csv)
 	w.succeeds("kettle.v1")
 	strategy := func() apiextensionsv1.ConversionStrategyType {
 		w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
@@ -140,26 +138,26 @@ func TestConversionGoesWhenNothingNeedsIt(t *testing.T) {
 	w.Expect(strategy()).To(gomega.Equal(apiextensionsv1.WebhookConverter))
 
 	w.Expect(w.Delete(t.Context(), mine)).To(gomega.Succeed())
-	w.gone(csv)
+	w.EventuallyGone(csv)
 	w.Expect(strategy()).To(gomega.Equal(apiextensionsv1.NoneConverter))
 	w.noGrantIsLeft()
 }
 
 // storesNext adds a second version to a definition and makes it the storage version.
 func (w *world) storesNext(crd *apiextensionsv1.CustomResourceDefinition) {
-	w.t.Helper()
+	w.T.Helper()
 	w.Eventually(func() error {
-		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
+		if err := w.Get(w.T.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
 			return err
 		}
 		next := *crd.Spec.Versions[0].DeepCopy()
 		next.Name = "v2"
 		crd.Spec.Versions[0].Storage = false
 		crd.Spec.Versions = append(crd.Spec.Versions[:1], next)
-		return w.Update(w.t.Context(), crd)
-	}).WithTimeout(patience).Should(gomega.Succeed())
+		return w.Update(w.T.Context(), crd)
+	}).Should(gomega.Succeed())
 	w.Eventually(func(g gomega.Gomega) {
-		g.Expect(w.Get(w.t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
+		g.Expect(w.Get(w.T.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
 		g.Expect(crd.Status.StoredVersions).To(gomega.Equal([]string{"v1", "v2"}))
-	}).WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestConvertsNoDefinitionsOfOthers has a version in a bounded group that claims a definition that
@@ -27,10 +28,9 @@ func TestConvertsNoDefinitionsOfOthers(t *testing.T) {
 		"package": {
 			"catalog",
 			func(w *world, crd *apiextensionsv1.CustomResourceDefinition) {
-				other := w.kettle("pot-" + w.namespace)
+				other := w.kettle("pot-" + w.Namespace)
 				other.Namespace = "default"
-				w.create(other)
-				w.finally(other)
+				w.Create(other)
 				crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-2": "default/" + other.Name}
 			},
 			"is refused (OtherPackage): it belongs to another package, installed with ClusterServiceVersion default/pot-",
@@ -38,16 +38,16 @@ func TestConvertsNoDefinitionsOfOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.employ()
+			w.UseDeployedRole()
 			w.supervise()
 			w.deployingGroup()
-			crd := cups(name + ".victim.example.com")
-			w.create(w.kettle("kettle.v1", idle, converts(crd.Name, "/")))
+			crd := fixtures.CRD(name+".victim.example.com", "Cup")
+			w.Create(w.kettle("kettle.v1", idle, converts(crd.Name, "/")))
 			w.reaches("kettle.v1", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsNotMet)
 
 			tt.record(w, crd)
-			w.Expect(w.Create(t.Context(), crd, client.FieldOwner(tt.manager))).To(gomega.Succeed())
-			w.finally(crd)
+			w.Expect(w.Client.Create(t.Context(), crd, client.FieldOwner(tt.manager))).To(gomega.Succeed())
+			w.DeleteAtEnd(crd)
 			csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
 			w.says(csv, "install strategy failed: CustomResourceDefinition "+crd.Name+" "+tt.want)
 			w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())

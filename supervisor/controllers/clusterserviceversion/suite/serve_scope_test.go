@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/webhook"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // asksForAll adds a validating webhook to the kettle, for everything in some groups that the API
@@ -28,7 +29,7 @@ func (w *world) asksForAll(groups []string, resources ...string) func(*operators
 		csv.Spec.WebhookDefinitions = append(csv.Spec.WebhookDefinitions, operatorsv1alpha1.WebhookDescription{
 			GenerateName: "check.example.com", Type: operatorsv1alpha1.ValidatingAdmissionWebhook, DeploymentName: "kettle", ContainerPort: 443,
 			AdmissionReviewVersions: []string{"v1"}, SideEffects: noSideEffects(),
-			ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"probe": w.namespace}},
+			ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"probe": w.Namespace}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
 				Rule:       admissionregistrationv1.Rule{APIGroups: groups, APIVersions: []string{"*"}, Resources: resources},
@@ -39,26 +40,26 @@ func (w *world) asksForAll(groups []string, resources ...string) func(*operators
 
 // probe labels an object for the webhook of the test.
 func (w *world) probe(o client.Object) client.Object {
-	o.SetLabels(map[string]string{"probe": w.namespace})
+	o.SetLabels(map[string]string{"probe": w.Namespace})
 	return o
 }
 
 // called reports whether the API server calls the webhook, which does not answer, for the creation
 // of an object.
 func (w *world) called(o client.Object) bool {
-	w.t.Helper()
-	err := w.Create(w.t.Context(), w.probe(o), client.DryRunAll)
+	w.T.Helper()
+	err := w.Client.Create(w.T.Context(), w.probe(o), client.DryRunAll)
 	if err != nil && !apierrors.IsInternalError(err) {
-		w.t.Errorf("creating %T %s: %v", o, o.GetName(), err)
+		w.T.Errorf("creating %T %s: %v", o, o.GetName(), err)
 	}
 	return err != nil
 }
 
 // isCalled waits until the API server calls the webhook for an object.
 func (w *world) isCalled(o client.Object) {
-	w.t.Helper()
-	w.Eventually(func() bool { return w.called(o.DeepCopyObject().(client.Object)) }). //nolint:forcetypeassert // a copy is of the same type
-												WithTimeout(patience).Should(gomega.BeTrue(), "%T %s %s", o, o.GetNamespace(), o.GetName())
+	w.T.Helper()
+	//nolint:forcetypeassert // a copy is of the same type
+	w.Eventually(func() bool { return w.called(o.DeepCopyObject().(client.Object)) }).Should(gomega.BeTrue(), "%T %s %s", o, o.GetNamespace(), o.GetName())
 }
 
 func configMap(namespace string) client.Object {
@@ -69,24 +70,23 @@ func configMap(namespace string) client.Object {
 // for everything.
 func TestWebhooksReachNoFurtherThanTheGroup(t *testing.T) {
 	w := newWorld(t)
-	w.employ()
-	w.home = w.namespace + "-supervisor"
+	w.UseDeployedRole()
+	w.home = w.Namespace + "-supervisor"
 	w.supervise()
-	own := clusterScoped(cups("reach.example.com"))
+	own := clusterScoped(fixtures.CRD("reach.example.com", "Cup"))
 	w.recordPlanOf(own)
 	w.serve(own)
-	foreign := w.serve(clusterScoped(cups("unreached.example.com")))
+	foreign := w.serve(clusterScoped(fixtures.CRD("unreached.example.com", "Cup")))
 	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.home}}
-	w.create(home)
-	w.finally(home)
+	w.Create(home)
 	groups := []string{"", "rbac.authorization.k8s.io", "apps", own.Spec.Group, foreign.Spec.Group}
-	w.create(w.group("some", w.namespace, w.home), w.kettle("kettle.v1", owns(own.Name), owns(foreign.Name), w.asksForAll(groups, "*/*")))
+	w.Create(w.group("some", w.Namespace, w.home), w.kettle("kettle.v1", owns(own.Name), owns(foreign.Name), w.asksForAll(groups, "*/*")))
 	w.succeeds("kettle.v1")
 
-	w.isCalled(configMap(w.namespace))
+	w.isCalled(configMap(w.Namespace))
 	w.isCalled(cup(own.Spec.Group, "", "mine"))
 
-	name := metav1.ObjectMeta{Name: "probe-" + w.namespace}
+	name := metav1.ObjectMeta{Name: "probe-" + w.Namespace}
 	for reason, o := range map[string]client.Object{
 		"another namespace":        configMap("default"),
 		"the supervisor":           configMap(w.home),
@@ -94,7 +94,7 @@ func TestWebhooksReachNoFurtherThanTheGroup(t *testing.T) {
 		"a ClusterRole":            &rbacv1.ClusterRole{ObjectMeta: name},
 		"a kind of another owner":  cup(foreign.Spec.Group, "", "probe"),
 		"a webhook configuration":  &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: name},
-		"an object of operators":   w.group("probe", w.namespace),
+		"an object of operators":   w.group("probe", w.Namespace),
 		"a version of an operator": w.kettle("probe"),
 		"a mutating configuration": &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: name},
 	} {
@@ -106,14 +106,14 @@ func TestWebhooksReachNoFurtherThanTheGroup(t *testing.T) {
 // webhooks for everything in them.
 func TestWebhooksForAllNamespacesSpareTheSupervisor(t *testing.T) {
 	w := newWorld(t)
-	w.employ()
+	w.UseDeployedRole()
 	w.home = "default"
 	w.supervise()
-	w.create(w.group("all"), w.kettle("kettle.v1", w.asksForAll([]string{"", "rbac.authorization.k8s.io"}, "*/*")))
+	w.Create(w.group("all"), w.kettle("kettle.v1", w.asksForAll([]string{"", "rbac.authorization.k8s.io"}, "*/*")))
 	w.succeeds("kettle.v1")
 
-	w.isCalled(configMap(w.namespace))
-	w.isCalled(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "probe-" + w.namespace}})
+	w.isCalled(configMap(w.Namespace))
+	w.isCalled(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "probe-" + w.Namespace}})
 
 	w.Expect(w.called(configMap(w.home))).To(gomega.BeFalse(), "the webhook is called in the namespace of the supervisor")
 }
@@ -121,37 +121,37 @@ func TestWebhooksForAllNamespacesSpareTheSupervisor(t *testing.T) {
 // deployingGroup creates an OperatorGroup for all namespaces that names the account "weak". Its
 // only right is to create Deployments in the namespace of the test.
 func (w *world) deployingGroup() {
-	w.t.Helper()
+	w.T.Helper()
 	r := &refusedInstall{world: w}
 	group := w.group("own")
 	group.Spec.ServiceAccountName = "weak"
-	w.create(r.serviceAccount("weak"), r.role(), r.binding("Role", "weak"), group)
+	w.Create(r.serviceAccount("weak"), r.role(), r.binding("Role", "weak"), group)
 }
 
 // TestWebhooksNeedTheRightsOfTheGroupsAccount has a version in a group for all namespaces that
 // names an account. The version has webhooks for everything.
 func TestWebhooksNeedTheRightsOfTheGroupsAccount(t *testing.T) {
 	w := newWorld(t)
-	w.employ()
+	w.UseDeployedRole()
 	w.supervise()
-	own := clusterScoped(cups("account.example.com"))
+	own := clusterScoped(fixtures.CRD("account.example.com", "Cup"))
 	w.recordPlanOf(own)
 	w.serve(own)
 	w.deployingGroup()
-	w.create(w.kettle("kettle.v1", owns(own.Name), checks, w.asksForAll([]string{"", "rbac.authorization.k8s.io", own.Spec.Group}, "*/*"), renamed))
+	w.Create(w.kettle("kettle.v1", owns(own.Name), checks, w.asksForAll([]string{"", "rbac.authorization.k8s.io", own.Spec.Group}, "*/*"), renamed))
 	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
-	w.says(csv, "install strategy failed: ServiceAccount "+w.namespace+"/weak of OperatorGroup own lacks permission to create "+
+	w.says(csv, "install strategy failed: ServiceAccount "+w.Namespace+"/weak of OperatorGroup own lacks permission to create "+
 		"validatingwebhookconfigurations and mutatingwebhookconfigurations of admissionregistration.k8s.io; "+
 		"grant it with a ClusterRole, or name another ServiceAccount in the OperatorGroup")
 	for _, list := range []client.ObjectList{
 		&admissionregistrationv1.ValidatingWebhookConfigurationList{}, &admissionregistrationv1.MutatingWebhookConfigurationList{},
 	} {
-		w.Expect(w.List(t.Context(), list, client.MatchingLabels{"olm.owner.namespace": w.namespace})).To(gomega.Succeed())
+		w.Expect(w.List(t.Context(), list, client.MatchingLabels{"olm.owner.namespace": w.Namespace})).To(gomega.Succeed())
 		w.Expect(list).To(gomega.HaveField("Items", gomega.BeEmpty()))
 	}
 
 	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "hooks-" + w.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: "hooks-" + w.Namespace},
 		Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{"admissionregistration.k8s.io"},
 			Resources: []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"}, Verbs: []string{"create"},
@@ -160,14 +160,13 @@ func TestWebhooksNeedTheRightsOfTheGroupsAccount(t *testing.T) {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "weak"}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: "weak"}},
 	}
-	w.create(role, binding)
-	w.finally(binding, role)
+	w.Create(role, binding)
 	w.succeeds("kettle.v1")
-	w.isCalled(configMap(w.namespace))
+	w.isCalled(configMap(w.Namespace))
 	w.isCalled(cup(own.Spec.Group, "", "mine"))
-	w.Expect(w.called(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "probe-" + w.namespace}})).To(gomega.BeFalse())
+	w.Expect(w.called(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "probe-" + w.Namespace}})).To(gomega.BeFalse())
 
 	// Without the right the version keeps its webhooks, and gets no new ones.
 	w.Expect(w.Delete(t.Context(), binding)).To(gomega.Succeed())
@@ -182,9 +181,9 @@ func TestWebhooksNeedTheRightsOfTheGroupsAccount(t *testing.T) {
 			return errors.New("the Deployment is not recreated")
 		}
 		return nil
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	w.succeeds("kettle.v1")
-	w.Expect(w.DeleteAllOf(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{}, client.MatchingLabels{"olm.owner.namespace": w.namespace})).To(gomega.Succeed())
+	w.Expect(w.DeleteAllOf(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{}, client.MatchingLabels{"olm.owner.namespace": w.Namespace})).To(gomega.Succeed())
 	csv = w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
 	w.says(csv, "lacks permission to create validatingwebhookconfigurations")
 }
@@ -209,7 +208,7 @@ func TestRefusesWebhooksBeyondTheGroup(t *testing.T) {
 		"cluster-scoped": {
 			[]string{"rbac.authorization.k8s.io"},
 			[]string{"rolebindings", "clusterrolebindings"},
-			func(w *world) []string { return []string{w.namespace} },
+			func(w *world) []string { return []string{w.Namespace} },
 			"",
 			"spec.webhookdefinitions[0].rules[0].resources: webhook rules cannot include the cluster-scoped clusterrolebindings.rbac.authorization.k8s.io, " +
 				"as OperatorGroup own does not target all namespaces",
@@ -235,7 +234,7 @@ func TestRefusesWebhooksBeyondTheGroup(t *testing.T) {
 			w.supervise()
 			group := w.group("own", tt.targets(w)...)
 			group.Spec.ServiceAccountName = tt.account
-			w.create(group, w.kettle("kettle.v1", w.asksForAll(tt.groups, tt.resources...)))
+			w.Create(group, w.kettle("kettle.v1", w.asksForAll(tt.groups, tt.resources...)))
 			csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonInvalidWebhookDescription)
 			w.Expect(csv.Status.Message).To(gomega.ContainSubstring(tt.want))
 			w.Expect(w.hooks(w.WithT)).To(gomega.BeEmpty())
@@ -247,7 +246,7 @@ func TestRefusesWebhooksBeyondTheGroup(t *testing.T) {
 // webhooks with those that the API server serves.
 func TestClusterScopedKindsOfKubernetesAreKnown(t *testing.T) {
 	w := newWorld(t)
-	served, err := discovery.NewDiscoveryClientForConfigOrDie(w.config).ServerPreferredResources()
+	served, err := discovery.NewDiscoveryClientForConfigOrDie(w.Config).ServerPreferredResources()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,32 +62,32 @@ func (s *shifted) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 
 // nudge causes a reconcile.
 func (w *world) nudge(name string) {
-	w.t.Helper()
+	w.T.Helper()
 	csv := w.csv(name)
 	patch := client.MergeFrom(csv.DeepCopy())
 	if csv.Annotations == nil {
 		csv.Annotations = map[string]string{}
 	}
 	csv.Annotations["example.com/nudge"] += "x"
-	w.Expect(w.Patch(w.t.Context(), csv, patch)).To(gomega.Succeed())
+	w.Expect(w.Patch(w.T.Context(), csv, patch)).To(gomega.Succeed())
 }
 
 // hooks returns the validating configurations of the namespace.
 func (w *world) hooks(g gomega.Gomega) []admissionregistrationv1.ValidatingWebhookConfiguration {
 	var list admissionregistrationv1.ValidatingWebhookConfigurationList
-	g.Expect(w.List(w.t.Context(), &list, client.MatchingLabels{hookLabel: "check.example.com", "olm.owner.namespace": w.namespace})).To(gomega.Succeed())
+	g.Expect(w.List(w.T.Context(), &list, client.MatchingLabels{hookLabel: "check.example.com", "olm.owner.namespace": w.Namespace})).To(gomega.Succeed())
 	return list.Items
 }
 
 func (w *world) secret(g gomega.Gomega) *corev1.Secret {
 	secret := &corev1.Secret{}
-	g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: certName}, secret)).To(gomega.Succeed())
+	g.Expect(w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: certName}, secret)).To(gomega.Succeed())
 	return secret
 }
 
 // believed waits until callers trust the authority in the Secret and no other.
 func (w *world) believed() *corev1.Secret {
-	w.t.Helper()
+	w.T.Helper()
 	var secret *corev1.Secret
 	w.Eventually(func(g gomega.Gomega) {
 		secret = w.secret(g)
@@ -95,22 +95,22 @@ func (w *world) believed() *corev1.Secret {
 		g.Expect(hooks).To(gomega.HaveLen(1))
 		g.Expect(string(hooks[0].Webhooks[0].ClientConfig.CABundle)).To(gomega.Equal(string(secret.Data["olmCAKey"])))
 		var d appsv1.Deployment
-		g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "kettle"}, &d)).To(gomega.Succeed())
+		g.Expect(w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "kettle"}, &d)).To(gomega.Succeed())
 		g.Expect(d.Spec.Template.Annotations).To(gomega.HaveKeyWithValue("olmcahash", secret.Annotations["olmcahash"]))
-	}).WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	return secret
 }
 
 // served returns all objects that lead to the kettle, without webhook configurations.
 func (w *world) served() []client.Object {
-	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: w.namespace, Name: name} }
+	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: w.Namespace, Name: name} }
 	return []client.Object{
 		&corev1.Service{ObjectMeta: here("kettle-service")},
 		&corev1.Secret{ObjectMeta: here(certName)},
 		&rbacv1.Role{ObjectMeta: here(certName)},
 		&rbacv1.RoleBinding{ObjectMeta: here(certName)},
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kettle-service." + w.namespace + "-auth-reader"}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kettle-service." + w.namespace + "-system:auth-delegator"}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kettle-service." + w.Namespace + "-auth-reader"}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kettle-service." + w.Namespace + "-system:auth-delegator"}},
 	}
 }
 
@@ -118,7 +118,7 @@ func TestServesWebhooksAndTakesThemAway(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	csv := w.kettle("kettle.v1", checks)
-	w.create(w.group("own", w.namespace), csv)
+	w.Create(w.group("own", w.Namespace), csv)
 	made := w.succeeds("kettle.v1")
 	w.Expect(made.Status.CertsRotateAt).NotTo(gomega.BeNil())
 	w.believed()
@@ -140,10 +140,10 @@ func TestServesWebhooksAndTakesThemAway(t *testing.T) {
 	}).WithTimeout(2 * time.Second).Should(gomega.Succeed())
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.gone(csv)
-	w.gone(&hook)
+	w.EventuallyGone(csv)
+	w.EventuallyGone(&hook)
 	for _, o := range w.served() {
-		w.gone(o)
+		w.EventuallyGone(o)
 	}
 }
 
@@ -155,21 +155,21 @@ func TestTakesOverWebhooksOfAnotherManager(t *testing.T) {
 	delegator := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "kettle-service-system:auth-delegator", Labels: w.owner("kettle.v1")},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: w.namespace}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: w.Namespace}},
 	}
-	w.create(theirs, delegator)
+	w.Create(theirs, delegator)
 	w.supervise()
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", checks))
+	w.Create(w.group("own", w.Namespace), w.kettle("kettle.v1", checks))
 	w.succeeds("kettle.v1")
 	w.believed()
 	w.Expect(w.hooks(w)[0].Name).To(gomega.Equal(theirs.Name), "the configuration was made a second time")
-	w.gone(delegator)
+	w.EventuallyGone(delegator)
 }
 
 func TestHealsWhatMakesOperatorsReachable(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", checks))
+	w.Create(w.group("own", w.Namespace), w.kettle("kettle.v1", checks))
 	w.succeeds("kettle.v1")
 	w.believed()
 
@@ -189,7 +189,7 @@ func TestHealsWhatMakesOperatorsReachable(t *testing.T) {
 	w.nudge("kettle.v1")
 	w.Eventually(func(g gomega.Gomega) {
 		g.Expect(string(w.secret(g).Data["olmCAKey"])).NotTo(gomega.Equal(before))
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	w.believed()
 	w.succeeds("kettle.v1")
 }
@@ -198,7 +198,7 @@ func TestReplacesCertificatesBeforeTheirEnd(t *testing.T) {
 	w := newWorld(t)
 	now := &shifted{}
 	w.superviseAt(now)
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", checks))
+	w.Create(w.group("own", w.Namespace), w.kettle("kettle.v1", checks))
 	first := w.succeeds("kettle.v1").Status.CertsRotateAt
 	before := w.believed()
 
@@ -209,7 +209,7 @@ func TestReplacesCertificatesBeforeTheirEnd(t *testing.T) {
 		secret := w.secret(g)
 		g.Expect(string(secret.Data["tls.crt"])).NotTo(gomega.Equal(string(before.Data["tls.crt"])))
 		g.Expect(secret.Data).To(gomega.HaveLen(3), "an authority or a certificate is left over")
-	}).WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	w.believed()
 	csv := w.succeeds("kettle.v1")
 	w.Expect(csv.Status.CertsRotateAt.After(first.Time)).To(gomega.BeTrue())
@@ -233,28 +233,28 @@ func TestSwitchesConversionWhenTheWebhookAnswers(t *testing.T) {
 		second.Name, second.Storage = "v2", false
 		crd.Spec.Versions = append(crd.Spec.Versions[:1], second)
 		return w.Update(t.Context(), crd)
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	conversion := func(g gomega.Gomega) *apiextensionsv1.CustomResourceConversion {
 		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
 		return crd.Spec.Conversion
 	}
 
 	// A first conversion may be set before its webhook answers: nothing is lost.
-	w.create(w.group("all"), w.kettle("kettle.v1", idle, converts(crd.Name, "/old")))
+	w.Create(w.group("all"), w.kettle("kettle.v1", idle, converts(crd.Name, "/old")))
 	w.succeeds("kettle.v1")
 	have := conversion(w)
 	w.Expect(have.Strategy).To(gomega.Equal(apiextensionsv1.WebhookConverter))
 	w.Expect(*have.Webhook.ClientConfig.Service.Path).To(gomega.Equal("/old"))
 
 	// No pods answer; the existing conversion stays, and so does the storage version.
-	w.create(w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2"), idle, converts(crd.Name, "/new")))
+	w.Create(w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2"), idle, converts(crd.Name, "/new")))
 	w.Eventually(func(g gomega.Gomega) {
 		csv := w.csv("kettle.v2")
 		g.Expect(csv.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseInstalling))
 		g.Expect(csv.Status.Message).To(gomega.ContainSubstring("conversion webhook"))
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	w.change(crd, func() {
-		crd.Annotations = map[string]string{"chandlery.dev/storage-version": w.namespace + "/kettle.v2:v2"}
+		crd.Annotations = map[string]string{"chandlery.dev/storage-version": w.Namespace + "/kettle.v2:v2"}
 	})
 	w.Consistently(func(g gomega.Gomega) {
 		g.Expect(*conversion(g).Webhook.ClientConfig.Service.Path).To(gomega.Equal("/old"))
@@ -265,31 +265,31 @@ func TestSwitchesConversionWhenTheWebhookAnswers(t *testing.T) {
 	w.succeeds("kettle.v2")
 	w.Expect(*conversion(w).Webhook.ClientConfig.Service.Path).To(gomega.Equal("/new"))
 	w.Expect(crd.Spec.Versions[1].Storage).To(gomega.BeTrue())
-	w.gone(w.kettle("kettle.v1"))
+	w.EventuallyGone(w.kettle("kettle.v1"))
 	w.Expect(conversion(w).Strategy).To(gomega.Equal(apiextensionsv1.WebhookConverter), "an old version took the conversion of the new one away")
 
 	w.Expect(w.Delete(t.Context(), w.csv("kettle.v2"))).To(gomega.Succeed())
-	w.gone(w.kettle("kettle.v2"))
+	w.EventuallyGone(w.kettle("kettle.v2"))
 	w.Expect(conversion(w).Strategy).To(gomega.Equal(apiextensionsv1.NoneConverter))
 }
 
 func TestRefusesWebhooksThatSeeOperators(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", checks, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	w.Create(w.group("own", w.Namespace), w.kettle("kettle.v1", checks, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		csv.Spec.WebhookDefinitions[0].Rules[0].APIGroups = []string{"operators.coreos.com"}
 	}))
 	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonInvalidWebhookDescription)
 	w.Expect(csv.Status.Message).To(gomega.ContainSubstring("spec.webhookdefinitions[0].rules[0].apiGroups"))
 	for _, o := range w.served() {
-		w.gone(o)
+		w.EventuallyGone(o)
 	}
 }
 
 func TestLeavesTheAPIServiceOfAnotherAlone(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	group := w.namespace + ".taken.example.com"
+	group := w.Namespace + ".taken.example.com"
 	theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"group": group, "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(10),
 		"service": map[string]any{"namespace": "default", "name": "theirs"}, "insecureSkipTLSVerify": true,
@@ -297,11 +297,10 @@ func TestLeavesTheAPIServiceOfAnotherAlone(t *testing.T) {
 	theirs.SetAPIVersion("apiregistration.k8s.io/v1")
 	theirs.SetKind("APIService")
 	theirs.SetName("v1." + group)
-	w.create(theirs)
-	w.finally(theirs)
+	w.Create(theirs)
 	version := theirs.GetResourceVersion()
 
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	w.Create(w.group("own", w.Namespace), w.kettle("kettle.v1", func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		csv.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{
 			{Name: "cups", Group: group, Version: "v1", Kind: "Cup", DeploymentName: "kettle", ContainerPort: 443},
 		}

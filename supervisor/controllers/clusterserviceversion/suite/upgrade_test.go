@@ -19,19 +19,19 @@ func TestUpgradesByReplaces(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	old := w.kettle("kettle.v1")
-	w.create(w.group("own", w.namespace), old)
+	w.Create(w.group("own", w.Namespace), old)
 	w.succeeds("kettle.v1")
 	var d appsv1.Deployment
-	key := client.ObjectKey{Namespace: w.namespace, Name: "kettle"}
+	key := client.ObjectKey{Namespace: w.Namespace, Name: "kettle"}
 	w.Expect(w.Get(t.Context(), key, &d)).To(gomega.Succeed())
 	first := d.UID
 
 	// The API server refuses Recreate with the rolling update that it set by default for the old
 	// version.
-	w.create(w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2"), recreate))
+	w.Create(w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2"), recreate))
 
 	csv := w.succeeds("kettle.v2")
-	w.gone(old)
+	w.EventuallyGone(old)
 	w.Expect(w.Get(t.Context(), key, &d)).To(gomega.Succeed())
 	w.Expect(d.UID).To(gomega.Equal(first), "the Deployment was recreated instead of taken over")
 	w.Expect(d.DeletionTimestamp).To(gomega.BeNil())
@@ -46,20 +46,20 @@ func TestUpgradesAlongAChainAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	one, two := w.kettle("kettle.v1"), w.kettle("kettle.v2", replaces("kettle.v1"))
-	w.create(w.group("own", w.namespace), one, two, w.kettle("kettle.v3", replaces("kettle.v2")))
+	w.Create(w.group("own", w.Namespace), one, two, w.kettle("kettle.v3", replaces("kettle.v2")))
 
 	w.succeeds("kettle.v3")
-	w.gone(one)
-	w.gone(two)
+	w.EventuallyGone(one)
+	w.EventuallyGone(two)
 }
 
 func TestReturnsToServiceWhenTheReplacementVanishes(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v1"))
+	w.Create(w.group("own", w.Namespace), w.kettle("kettle.v1"))
 	w.succeeds("kettle.v1")
 	next := w.kettle("kettle.v2", replaces("kettle.v1"), owns("never.example.com"))
-	w.create(next)
+	w.Create(next)
 	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVReasonBeingReplaced)
 
 	w.Expect(w.Delete(t.Context(), next)).To(gomega.Succeed())
