@@ -10,11 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/plansteps"
-	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/latewatch"
 )
 
@@ -24,12 +22,12 @@ func TestPlanContinuesWithoutAccount(t *testing.T) {
 	w := newWorld(t)
 	group := w.group("group")
 	group.Spec.ServiceAccountName = "installer"
-	w.create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}})
-	w.useDeployedRights()
+	w.Create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "installer"}})
+	w.UseDeployedRole()
 	w.supervise(time.Second)
 	w.plan(w.bundle(w.crd(), settings), true, plansteps.MaxInline)
 	p := w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
-		return p.Status.Phase == working && strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":installer")
+		return p.Status.Phase == working && strings.Contains(p.Status.Message, "system:serviceaccount:"+w.Namespace+":installer")
 	})
 	if p.Status.AttenuatedServiceAccountRef == nil {
 		t.Error("the plan names no account")
@@ -54,14 +52,13 @@ func TestPlanUsesNoFormerAccount(t *testing.T) {
 			w := newWorld(t)
 			group := w.group("group")
 			group.Spec.ServiceAccountName = former
-			w.create(group)
+			w.Create(group)
 			for _, name := range []string{"installer", "weak"} {
-				w.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}})
+				w.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}})
 			}
 			w.grant("all", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
-			w.config = rest.CopyConfig(controlplane.Get(t).Config())
 			gate := latewatch.New("operatorgroups")
-			w.config.Wrap(gate.Wrap)
+			w.Config.Wrap(gate.Wrap)
 			w.supervise(time.Minute)
 			w.plan(w.bundle(settings), false, plansteps.MaxInline)
 			w.reaches(operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
@@ -77,7 +74,7 @@ func TestPlanUsesNoFormerAccount(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
-				return p.Status.Phase == complete || strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":weak")
+				return p.Status.Phase == complete || strings.Contains(p.Status.Message, "system:serviceaccount:"+w.Namespace+":weak")
 			})
 			if ref := p.Status.AttenuatedServiceAccountRef; p.Status.Phase == complete || ref == nil || ref.Name != "weak" {
 				t.Errorf("phase %s, account %+v, steps %v", p.Status.Phase, ref, statuses(p))

@@ -12,19 +12,13 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // grant grants the ServiceAccount installer permissions in the namespace.
 func (w *world) grant(name string, rules ...rbacv1.PolicyRule) {
-	w.t.Helper()
-	w.create(
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Rules: rules},
-		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "installer"}},
-		},
-	)
+	w.T.Helper()
+	w.Create(fixtures.Role(w.Namespace, name, fixtures.ServiceAccount(w.Namespace, "installer"), rules...)...)
 }
 
 func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
@@ -37,26 +31,26 @@ func TestPlanHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	w := newWorld(t)
 	group := w.group("group")
 	group.Spec.ServiceAccountName = "installer"
-	w.create(group)
-	w.useDeployedRights()
+	w.Create(group)
+	w.UseDeployedRole()
 	w.supervise(time.Second)
 	w.plan(w.bundle(w.crd(), settings), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		c := installed(p)
 		return p.Status.Phase == working && c.Reason == operatorsv1alpha1.InstallPlanReasonInstallCheckFailed &&
-			c.Message == "please make sure the service account exists. sa=installer operatorgroup="+w.namespace+"/group"
+			c.Message == "please make sure the service account exists. sa=installer operatorgroup="+w.Namespace+"/group"
 	})
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}}
-	w.create(account)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "installer"}}
+	w.Create(account)
 	lacks := func(what string, reason refusal.Reason) *operatorsv1alpha1.InstallPlan {
 		return w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 			return p.Status.Phase == working && strings.Contains(p.Status.Message, what) &&
-				strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":installer") &&
-				causedBy(p, reason, "grant ServiceAccount "+w.namespace+"/installer this permission, or remove spec.serviceAccountName from OperatorGroup "+w.namespace+"/group; the plan then continues automatically")
+				strings.Contains(p.Status.Message, "system:serviceaccount:"+w.Namespace+":installer") &&
+				causedBy(p, reason, "grant ServiceAccount "+w.Namespace+"/installer this permission, or remove spec.serviceAccountName from OperatorGroup "+w.Namespace+"/group; the plan then continues automatically")
 		})
 	}
 	p := lacks(`cannot create resource "clusterserviceversions"`, refusal.PermissionDenied)
-	if ref := p.Status.AttenuatedServiceAccountRef; ref == nil || ref.Name != "installer" || ref.Namespace != w.namespace || ref.Kind != "ServiceAccount" || ref.UID != account.UID {
+	if ref := p.Status.AttenuatedServiceAccountRef; ref == nil || ref.Name != "installer" || ref.Namespace != w.Namespace || ref.Kind != "ServiceAccount" || ref.UID != account.UID {
 		t.Errorf("the plan names the account %+v", ref)
 	}
 	w.grant("versions", rule(operatorsv1alpha1.GroupName, "clusterserviceversions", "create"))

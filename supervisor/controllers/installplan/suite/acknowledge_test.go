@@ -15,10 +15,10 @@ import (
 
 // subscribed creates a Subscription that the plan serves.
 func (w *world) subscribed() *operatorsv1alpha1.Subscription {
-	w.t.Helper()
+	w.T.Helper()
 	sub := &operatorsv1alpha1.Subscription{Spec: &operatorsv1alpha1.SubscriptionSpec{CatalogSource: "shop", CatalogSourceNamespace: "olm", Package: "lamp"}}
-	sub.Namespace, sub.Name = w.namespace, "lamp"
-	w.create(sub)
+	sub.Namespace, sub.Name = w.Namespace, "lamp"
+	w.Create(sub)
 	w.owners = []metav1.OwnerReference{{
 		APIVersion: operatorsv1alpha1.SubscriptionCRDAPIVersion, Kind: operatorsv1alpha1.SubscriptionKind, Name: sub.Name, UID: sub.UID,
 		Controller: new(false), BlockOwnerDeletion: new(false),
@@ -28,7 +28,7 @@ func (w *world) subscribed() *operatorsv1alpha1.Subscription {
 
 // showStage writes the stage of a plan into the status of the Subscription.
 func (w *world) showStage(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) {
-	w.t.Helper()
+	w.T.Helper()
 	stage := transitionlog.StageOf(p)
 	sub.Status = operatorsv1alpha1.SubscriptionStatus{LastUpdated: metav1.Now(), InstallPlanRef: &corev1.ObjectReference{
 		Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
@@ -36,8 +36,8 @@ func (w *world) showStage(sub *operatorsv1alpha1.Subscription, p *operatorsv1alp
 	if kind := stage.Condition(); kind != "" {
 		sub.Status.SetCondition(operatorsv1alpha1.SubscriptionCondition{Type: kind, Status: corev1.ConditionTrue, Reason: stage.Reason})
 	}
-	if err := w.Status().Update(w.t.Context(), sub); err != nil {
-		w.t.Fatal(err)
+	if err := w.Status().Update(w.T.Context(), sub); err != nil {
+		w.T.Fatal(err)
 	}
 }
 
@@ -46,7 +46,7 @@ func (w *world) showStage(sub *operatorsv1alpha1.Subscription, p *operatorsv1alp
 func TestNextPhaseWaitsForTheSubscription(t *testing.T) {
 	w := newWorld(t)
 	w.acknowledge = time.Hour
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	sub := w.subscribed()
 	w.supervise(time.Minute)
 	w.plan(w.bundle(settings), true, plansteps.MaxInline)
@@ -71,7 +71,7 @@ func TestNextPhaseWaitsForTheSubscription(t *testing.T) {
 func TestNextPhaseDoesNotWaitForEver(t *testing.T) {
 	w := newWorld(t)
 	w.acknowledge = 500 * time.Millisecond
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.subscribed()
 	w.supervise(time.Minute)
 	w.plan(w.bundle(settings), true, plansteps.MaxInline)
@@ -81,7 +81,7 @@ func TestNextPhaseDoesNotWaitForEver(t *testing.T) {
 // TestPhaseOfAnotherClientStays clears the phase of a complete plan.
 func TestPhaseOfAnotherClientStays(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise(time.Minute)
 	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	p := w.reaches(complete)

@@ -21,12 +21,12 @@ import (
 
 // policy creates a policy against ConfigMaps called settings in the namespace.
 func (w *world) policy(action admissionregistrationv1.ValidationAction) *admissionregistrationv1.ValidatingAdmissionPolicyBinding {
-	w.t.Helper()
-	meta := metav1.ObjectMeta{Name: "strict-" + w.namespace}
-	w.create(&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+	w.T.Helper()
+	meta := metav1.ObjectMeta{Name: "strict-" + w.Namespace}
+	w.Create(&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: new(admissionregistrationv1.Fail),
 		MatchConstraints: &admissionregistrationv1.MatchResources{
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.namespace}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.Namespace}},
 			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
 				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
@@ -37,21 +37,21 @@ func (w *world) policy(action admissionregistrationv1.ValidationAction) *admissi
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: meta.Name, ValidationActions: []admissionregistrationv1.ValidationAction{action},
 	}}
-	w.create(binding)
+	w.Create(binding)
 	// The API server applies the policy after a moment.
 	w.Eventually(func() bool {
-		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}}
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "settings"}}
 		heard := w.warningCount()
-		err := w.Create(w.t.Context(), probe, client.DryRunAll)
+		err := w.Client.Create(w.T.Context(), probe, client.DryRunAll)
 		return err != nil || w.warningCount() > heard
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
+	}).Should(gomega.BeTrue())
 	return binding
 }
 
 // TestRefusalOfAPolicyPasses has a policy that refuses an object for longer than the retry window.
 func TestRefusalOfAPolicyPasses(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	binding := w.policy(admissionregistrationv1.Deny)
 	w.supervise(time.Millisecond)
 	w.plan(w.bundle(settings), true, plansteps.MaxInline)
@@ -71,10 +71,10 @@ func TestRefusalOfAPolicyPasses(t *testing.T) {
 // TestQuotaPasses has a quota without room for the object.
 func TestQuotaPasses(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	none := corev1.ResourceList{"count/configmaps": resource.MustParse("0")}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
-	w.create(quota)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	w.Create(quota)
 	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
 	w.Eventually(func() error {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil || len(quota.Status.Hard) > 0 {
@@ -82,10 +82,10 @@ func TestQuotaPasses(t *testing.T) {
 		}
 		quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
 		return w.Status().Update(t.Context(), quota)
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	w.Eventually(func() error {
-		return w.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "probe"}}, client.DryRunAll)
-	}).WithTimeout(patience).WithPolling(polling).ShouldNot(gomega.Succeed())
+		return w.Client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "probe"}}, client.DryRunAll)
+	}).ShouldNot(gomega.Succeed())
 	w.supervise(time.Millisecond)
 	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
@@ -101,14 +101,14 @@ func TestQuotaPasses(t *testing.T) {
 // TestWarningsAreReported has an API server that accepts an object with a warning.
 func TestWarningsAreReported(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.policy(admissionregistrationv1.Warn)
 	w.supervise(time.Minute)
 	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	w.reaches(complete)
 	w.Eventually(func(g gomega.Gomega) {
 		list := &eventsv1.EventList{}
-		g.Expect(w.List(t.Context(), list, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(w.List(t.Context(), list, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 		var events []eventsv1.Event
 		for i := range list.Items {
 			if list.Items[i].Reason == "AppliedWithWarnings" {
@@ -120,7 +120,7 @@ func TestWarningsAreReported(t *testing.T) {
 		g.Expect(events[0].Regarding.FieldPath).To(gomega.Equal("status.plan[4]"))
 		g.Expect(events[0].Note).To(gomega.HavePrefix(`1 warning(s) generated during installation of operator "lamp.v1" (ConfigMap "settings"): `))
 		g.Expect(events[0].Note).To(gomega.ContainSubstring("settings are bad"))
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }
 
 // causedBy reports whether the cause of a plan has a reason and a remedy, and may pass.

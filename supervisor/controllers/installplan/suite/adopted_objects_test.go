@@ -31,9 +31,9 @@ func adoptsFrom(t *testing.T, manager string) {
 	t.Helper()
 	w := newWorld(t)
 	before := w.version("lamp.v0", "lamp")
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	meta := metav1.ObjectMeta{
-		Namespace: w.namespace, Name: "lamp-objects", OwnerReferences: ownedBy(before),
+		Namespace: w.Namespace, Name: "lamp-objects", OwnerReferences: ownedBy(before),
 		Labels: map[string]string{"olm.managed": "true"}, Annotations: map[string]string{"old": "1"},
 	}
 	service := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
@@ -44,7 +44,7 @@ func adoptsFrom(t *testing.T, manager string) {
 	settings := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"old": "1", "kept": "1"}}
 	objects := []client.Object{service, budget, account, settings}
 	for _, o := range objects {
-		if err := w.Create(t.Context(), o, client.FieldOwner(manager)); err != nil {
+		if err := w.Client.Create(t.Context(), o, client.FieldOwner(manager)); err != nil {
 			t.Fatal(err)
 		}
 		theirs := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"theirs":"1"}}}`))
@@ -98,15 +98,15 @@ func adoptsFrom(t *testing.T, manager string) {
 // operator, which needs no Event.
 func TestTakeOverIsReported(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"),
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}, Data: map[string]string{"mine": "1"}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "left", Labels: map[string]string{"olm.managed": "true"}}})
+	w.Create(w.group("group"),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "settings"}, Data: map[string]string{"mine": "1"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "left", Labels: map[string]string{"olm.managed": "true"}}})
 	w.supervise(time.Second)
 	w.plan(w.bundle(settings, strings.Replace(settings, `"settings"`, `"left"`, 1)), true, plansteps.MaxInline)
 	w.reaches(complete)
 	w.Eventually(func(g gomega.Gomega) {
 		list := &eventsv1.EventList{}
-		g.Expect(w.List(t.Context(), list, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(w.List(t.Context(), list, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 		var notes []string
 		for i := range list.Items {
 			if e := &list.Items[i]; e.Reason == "ObjectTakenOver" && e.Regarding.Name == "install-lamp" {
@@ -115,5 +115,5 @@ func TestTakeOverIsReported(t *testing.T) {
 		}
 		g.Expect(notes).To(gomega.HaveExactElements(gomega.And(
 			gomega.ContainSubstring("/settings existed without an owner; it now has the content of lamp.v1"))))
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }

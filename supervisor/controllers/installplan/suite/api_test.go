@@ -62,7 +62,7 @@ func TestPlanContinuesWhenItsAPIIsServed(t *testing.T) {
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			w := newWorld(t)
-			w.create(w.group("group"))
+			w.Create(w.group("group"))
 			var tries atomic.Int32
 			// The creation of the definition writes into it.
 			wanted := tt.crd.Spec.Names.Kind
@@ -77,14 +77,14 @@ func TestPlanContinuesWhenItsAPIIsServed(t *testing.T) {
 				message := p.Status.Message + installed(p).Message
 				return p.Status.Phase == tt.phase && strings.Contains(message, tt.says) && tries.Load() >= tt.tries
 			})
-			w.create(tt.crd)
+			w.Create(tt.crd)
 			t.Cleanup(func() {
 				if err := w.Delete(context.WithoutCancel(t.Context()), tt.crd); err != nil {
 					t.Error(err)
 				}
 			})
 			w.Eventually(func() operatorsv1alpha1.InstallPlanPhase { return w.read().Status.Phase }).
-				WithTimeout(soon).WithPolling(polling).Should(gomega.Equal(complete), func() string {
+				WithTimeout(soon).Should(gomega.Equal(complete), func() string {
 				return fmt.Sprintf("status %+v", w.read().Status)
 			})
 		})

@@ -20,9 +20,9 @@ import (
 
 // version creates a ClusterServiceVersion of a package that owns some definitions.
 func (w *world) version(name, pkg string, owned ...string) *operatorsv1alpha1.ClusterServiceVersion {
-	w.t.Helper()
+	w.T.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
-		Namespace: w.namespace, Name: name,
+		Namespace: w.Namespace, Name: name,
 		Annotations: map[string]string{api.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`},
 	}}
 	csv.Spec.DisplayName = name
@@ -31,7 +31,7 @@ func (w *world) version(name, pkg string, owned ...string) *operatorsv1alpha1.Cl
 	for _, crd := range owned {
 		csv.Spec.CustomResourceDefinitions.Owned = append(csv.Spec.CustomResourceDefinitions.Owned, operatorsv1alpha1.CRDDescription{Name: crd, Kind: "lamp", Version: "v1"})
 	}
-	w.create(csv)
+	w.Create(csv)
 	return csv
 }
 
@@ -46,12 +46,12 @@ func ownedBy(csv *operatorsv1alpha1.ClusterServiceVersion) []metav1.OwnerReferen
 func TestObjectOfAnotherOperatorIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	tray := w.version("tray.v1", "tray")
-	w.create(w.group("group"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings", OwnerReferences: ownedBy(tray)}})
+	w.Create(w.group("group"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "settings", OwnerReferences: ownedBy(tray)}})
 	w.supervise(time.Second)
 	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	const says = "error applying ConfigMap settings of lamp.v1: it does not belong to this operator: ConfigMap "
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
-		return strings.Contains(p.Status.Message, says) && strings.Contains(p.Status.Message, "belongs to ClusterServiceVersion "+w.namespace+"/tray.v1")
+		return strings.Contains(p.Status.Message, says) && strings.Contains(p.Status.Message, "belongs to ClusterServiceVersion "+w.Namespace+"/tray.v1")
 	})
 	if p := w.reaches(failed); !strings.Contains(installed(p).Message, says) || !strings.Contains(installed(p).Message, "uninstall one of the two operators") {
 		t.Errorf("condition %+v", installed(p))
@@ -73,10 +73,10 @@ func TestVersionThatReplacesTakesOver(t *testing.T) {
 			w := newWorld(t)
 			before := w.version(tt.name, tt.pkg)
 			held := &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings", OwnerReferences: ownedBy(before)},
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "settings", OwnerReferences: ownedBy(before)},
 				Data:       map[string]string{"a": "old", "dropped": "by the new version"},
 			}
-			w.create(w.group("group"), held)
+			w.Create(w.group("group"), held)
 			// A client that does not manage operators adds a key.
 			held.Data["theirs"] = "kept"
 			if err := w.Update(t.Context(), held, client.FieldOwner("kubectl-edit")); err != nil {
@@ -100,9 +100,9 @@ func TestVersionThatReplacesTakesOver(t *testing.T) {
 // new one: the plan creates nothing.
 func TestDefinitionOfAnotherOperatorIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
-	name := "lamps." + w.namespace + ".example"
+	name := "lamps." + w.Namespace + ".example"
 	tray := w.version("tray.v1", "tray", name)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise(time.Hour)
 	b := w.bundle(w.crd())
 	b.Objects[0] = strings.Replace(b.Objects[0], `"displayName"`, `"customresourcedefinitions":{"owned":[{"name":"`+name+`","kind":"lamp","version":"v1"}]},"displayName"`, 1)
@@ -111,7 +111,7 @@ func TestDefinitionOfAnotherOperatorIsLeftAlone(t *testing.T) {
 		return strings.Contains(p.Status.Message, "pre-existing CRD owners found for owned CRD(s) of dependent CSV lamp.v1: "+name+" is owned by ClusterServiceVersion tray.v1")
 	})
 	versions := &operatorsv1alpha1.ClusterServiceVersionList{}
-	if err := w.List(t.Context(), versions, client.InNamespace(w.namespace)); err != nil || len(versions.Items) != 1 {
+	if err := w.List(t.Context(), versions, client.InNamespace(w.Namespace)); err != nil || len(versions.Items) != 1 {
 		t.Errorf("versions %v, error %v", versions.Items, err)
 	}
 	if err := w.Delete(t.Context(), tray); err != nil {
@@ -124,10 +124,10 @@ func TestDefinitionOfAnotherOperatorIsLeftAlone(t *testing.T) {
 func TestFieldsOfOtherClientsAreKept(t *testing.T) {
 	w := newWorld(t)
 	meta := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: w.namespace, Name: name, Annotations: map[string]string{"theirs": "kept"}}
+		return metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Annotations: map[string]string{"theirs": "kept"}}
 	}
 	service := &corev1.Service{ObjectMeta: meta("lamp"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
-	w.create(w.group("group"), service,
+	w.Create(w.group("group"), service,
 		&corev1.ServiceAccount{ObjectMeta: meta("lamp"), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}}, Secrets: []corev1.ObjectReference{{Name: "token"}}},
 		&rbacv1.RoleBinding{ObjectMeta: meta("reads"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "theirs"}},
 	)
@@ -140,7 +140,7 @@ func TestFieldsOfOtherClientsAreKept(t *testing.T) {
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(p.Status.Message, "error applying RoleBinding reads of lamp.v1: it does not belong to this operator: its roleRef cannot be changed")
 	})
-	if err := w.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "reads"}}); err != nil {
+	if err := w.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "reads"}}); err != nil {
 		t.Fatal(err)
 	}
 	// The API server refuses a Service port without a name beside another. The mistake is in the
@@ -154,7 +154,7 @@ func TestFieldsOfOtherClientsAreKept(t *testing.T) {
 	w.reaches(complete)
 	w.Eventually(func(g gomega.Gomega) {
 		account, found := &corev1.ServiceAccount{}, &corev1.Service{}
-		key := client.ObjectKey{Namespace: w.namespace, Name: "lamp"}
+		key := client.ObjectKey{Namespace: w.Namespace, Name: "lamp"}
 		g.Expect(w.Get(t.Context(), key, account)).To(gomega.Succeed())
 		g.Expect(w.Get(t.Context(), key, found)).To(gomega.Succeed())
 		g.Expect(account.ImagePullSecrets).To(gomega.ConsistOf(gomega.HaveField("Name", "ours"), gomega.HaveField("Name", "theirs")))
@@ -162,7 +162,7 @@ func TestFieldsOfOtherClientsAreKept(t *testing.T) {
 		g.Expect(account.Annotations).To(gomega.HaveKeyWithValue("theirs", "kept"))
 		g.Expect(found.Spec.ClusterIP).To(gomega.Equal(service.Spec.ClusterIP))
 		g.Expect(found.Spec.Ports).To(gomega.HaveLen(2))
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }
 
 // TestOwnBindingIsRecreated changes the role of a binding between two versions, which the API
@@ -171,10 +171,10 @@ func TestOwnBindingIsRecreated(t *testing.T) {
 	w := newWorld(t)
 	before := w.version("lamp.v0", "lamp")
 	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "reads", OwnerReferences: ownedBy(before)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "reads", OwnerReferences: ownedBy(before)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "old"},
 	}
-	w.create(w.group("group"), binding)
+	w.Create(w.group("group"), binding)
 	w.supervise(time.Hour)
 	b := w.bundle(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"reads"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"new"}}`)
 	b.Replaces = "lamp.v0"
@@ -196,9 +196,9 @@ func TestOutsideTheNamespace(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			elsewhere, w := newWorld(t), newWorld(t)
 			other := elsewhere.version("other.v1", tt.pkg)
-			name := "metrics-" + w.namespace
-			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: plansteps.OwnerLabels(other.Name, elsewhere.namespace)}}
-			w.create(w.group("group"), role)
+			name := "metrics-" + w.Namespace
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: plansteps.OwnerLabels(other.Name, elsewhere.Namespace)}}
+			w.Create(w.group("group"), role)
 			w.supervise(time.Hour)
 			b := w.bundle(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"` + name + `"},"rules":[]}`)
 			b.Properties = []plansteps.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
@@ -208,7 +208,7 @@ func TestOutsideTheNamespace(t *testing.T) {
 				return
 			}
 			w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
-				return strings.Contains(p.Status.Message, "ClusterRole "+name+" belongs to ClusterServiceVersion "+elsewhere.namespace+"/other.v1")
+				return strings.Contains(p.Status.Message, "ClusterRole "+name+" belongs to ClusterServiceVersion "+elsewhere.Namespace+"/other.v1")
 			})
 		})
 	}

@@ -31,8 +31,8 @@ func TestACopyIsNotTheVersion(t *testing.T) {
 			if err := json.Unmarshal([]byte(w.bundle().Objects[0]), replica); err != nil {
 				t.Fatal(err)
 			}
-			replica.Namespace, replica.Labels = w.namespace, map[string]string{operatorsv1alpha1.CopiedLabelKey: "operators"}
-			w.create(w.group("group"), replica)
+			replica.Namespace, replica.Labels = w.Namespace, map[string]string{operatorsv1alpha1.CopiedLabelKey: "operators"}
+			w.Create(w.group("group"), replica)
 			w.plan(w.bundle(settings), true, plansteps.MaxInline)
 			w.supervise(tt.retry)
 			p := w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {

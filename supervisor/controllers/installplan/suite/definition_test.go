@@ -2,9 +2,7 @@ package suite_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,9 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
@@ -29,7 +25,7 @@ import (
 
 // lamps returns the definition of a test with a schema of spec for each version.
 func (w *world) lamps(specs map[string]string) *apiextensionsv1.CustomResourceDefinition {
-	group := w.namespace + ".example"
+	group := w.Namespace + ".example"
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "lamps." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
@@ -43,7 +39,7 @@ func (w *world) lamps(specs map[string]string) *apiextensionsv1.CustomResourceDe
 				Name: version, Served: true, Storage: len(crd.Spec.Versions) == 0,
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 					Type:       "object",
-					Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": schemaOf(w.t, specs[version])},
+					Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": schemaOf(w.T, specs[version])},
 				}},
 			})
 		}
@@ -53,32 +49,32 @@ func (w *world) lamps(specs map[string]string) *apiextensionsv1.CustomResourceDe
 
 // served creates a definition and waits until its kind is served.
 func (w *world) served(crd *apiextensionsv1.CustomResourceDefinition) {
-	w.t.Helper()
-	w.create(crd)
+	w.T.Helper()
+	w.Create(crd)
 	w.Eventually(func(g gomega.Gomega) {
 		found := &apiextensionsv1.CustomResourceDefinition{}
-		g.Expect(w.Get(w.t.Context(), client.ObjectKeyFromObject(crd), found)).To(gomega.Succeed())
+		g.Expect(w.Get(w.T.Context(), client.ObjectKeyFromObject(crd), found)).To(gomega.Succeed())
 		g.Expect(found.Status.Conditions).To(gomega.ContainElement(gomega.And(
 			gomega.HaveField("Type", apiextensionsv1.Established), gomega.HaveField("Status", apiextensionsv1.ConditionTrue))))
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }
 
 func (w *world) lamp(name, colour string) *unstructured.Unstructured {
-	w.t.Helper()
+	w.T.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"colour": colour}}}
-	u.SetAPIVersion(w.namespace + ".example/v1")
+	u.SetAPIVersion(w.Namespace + ".example/v1")
 	u.SetKind("lamp")
-	u.SetNamespace(w.namespace)
+	u.SetNamespace(w.Namespace)
 	u.SetName(name)
-	w.Eventually(func() error { return w.Create(w.t.Context(), u) }).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	w.Eventually(func() error { return w.Client.Create(w.T.Context(), u) }).Should(gomega.Succeed())
 	return u
 }
 
 func (w *world) definition() *apiextensionsv1.CustomResourceDefinition {
-	w.t.Helper()
+	w.T.Helper()
 	found := &apiextensionsv1.CustomResourceDefinition{}
-	if err := w.Get(w.t.Context(), client.ObjectKey{Name: "lamps." + w.namespace + ".example"}, found); err != nil {
-		w.t.Fatal(err)
+	if err := w.Get(w.T.Context(), client.ObjectKey{Name: "lamps." + w.Namespace + ".example"}, found); err != nil {
+		w.T.Fatal(err)
 	}
 	return found
 }
@@ -90,22 +86,22 @@ const (
 
 // expectNothingCreated checks that a refused plan has changed nothing.
 func (w *world) expectNothingCreated() {
-	w.t.Helper()
+	w.T.Helper()
 	versions := &operatorsv1alpha1.ClusterServiceVersionList{}
-	if err := w.List(w.t.Context(), versions, client.InNamespace(w.namespace)); err != nil || len(versions.Items) != 0 {
-		w.t.Errorf("versions %v, error %v", versions.Items, err)
+	if err := w.List(w.T.Context(), versions, client.InNamespace(w.Namespace)); err != nil || len(versions.Items) != 0 {
+		w.T.Errorf("versions %v, error %v", versions.Items, err)
 	}
 }
 
 // TestStoredVersionIsNotDropped brings a definition that lacks a stored version.
 func TestStoredVersionIsNotDropped(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.served(w.lamps(map[string]string{"v1": anything}))
 	w.supervise(time.Second)
 	w.plan(w.bundle(text(t, w.lamps(map[string]string{"v2": anything}))), true, plansteps.MaxInline)
 	p := w.reaches(failed)
-	if c := installed(p); !strings.Contains(c.Message, fmt.Sprintf(`risk of data loss updating "lamps.%s.example": new CRD removes version v1 that is listed as a stored version on the existing CRD`, w.namespace)) {
+	if c := installed(p); !strings.Contains(c.Message, fmt.Sprintf(`risk of data loss updating "lamps.%s.example": new CRD removes version v1 that is listed as a stored version on the existing CRD`, w.Namespace)) {
 		t.Errorf("condition %+v", c)
 	}
 	w.expectNothingCreated()
@@ -117,16 +113,16 @@ func TestExistingObjectsStayValid(t *testing.T) {
 	for _, trusted := range []bool{true, false} {
 		t.Run(fmt.Sprintf("trusted %v", trusted), func(t *testing.T) {
 			w := newWorld(t)
-			w.create(w.group("group"))
+			w.Create(w.group("group"))
 			w.served(w.lamps(map[string]string{"v1": anything}))
 			w.lamp("good", "red")
 			bad := w.lamp("bad", "blue")
 			if !trusted {
-				w.useDeployedRights()
+				w.UseDeployedRole()
 			}
 			w.supervise(time.Second)
 			w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plansteps.MaxInline)
-			says := fmt.Sprintf(`error validating existing CRs against new CRD's schema for "lamps.%[1]s.example": error validating %[1]s.example/v1, Kind=lamp "%[1]s/bad": updated validation is too restrictive: spec.colour`, w.namespace)
+			says := fmt.Sprintf(`error validating existing CRs against new CRD's schema for "lamps.%[1]s.example": error validating %[1]s.example/v1, Kind=lamp "%[1]s/bad": updated validation is too restrictive: spec.colour`, w.Namespace)
 			w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool { return strings.Contains(p.Status.Message, says) })
 			w.expectNothingCreated()
 			p := w.reaches(failed)
@@ -148,7 +144,7 @@ func TestExistingObjectsStayValid(t *testing.T) {
 // TestConversionIsKept brings a definition without conversion over one whose webhook works.
 func TestConversionIsKept(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	crd := w.lamps(map[string]string{"v1": anything, "v2": anything})
 	certificate := controlplane.Get(t).Config().CAData
 	url := "https://hook.example/convert"
@@ -177,7 +173,7 @@ func TestConversionIsKept(t *testing.T) {
 func TestDefinitionNamesItsVersions(t *testing.T) {
 	w := newWorld(t)
 	w.version("tray.v1", "tray")
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	crd := w.lamps(map[string]string{"v1": anything})
 	w.served(crd)
 	w.supervise(time.Minute)
@@ -187,8 +183,8 @@ func TestDefinitionNamesItsVersions(t *testing.T) {
 	u.SetKind("CustomResourceDefinition")
 	u.SetName(crd.Name)
 	u.SetAnnotations(map[string]string{
-		"operatorframework.io/installed-alongside-1": w.namespace + "/tray.v1",
-		"operatorframework.io/installed-alongside-2": w.namespace + "/gone.v1",
+		"operatorframework.io/installed-alongside-1": w.Namespace + "/tray.v1",
+		"operatorframework.io/installed-alongside-2": w.Namespace + "/gone.v1",
 	})
 	if err := w.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("chandlery-supervisor")); err != nil {
 		t.Fatal(err)
@@ -201,7 +197,7 @@ func TestDefinitionNamesItsVersions(t *testing.T) {
 			got = append(got, value)
 		}
 	}
-	w.Expect(got).To(gomega.ConsistOf(w.namespace+"/tray.v1", w.namespace+"/lamp.v1"))
+	w.Expect(got).To(gomega.ConsistOf(w.Namespace+"/tray.v1", w.Namespace+"/lamp.v1"))
 }
 
 // TestNewerDefinitionStays installs an older version of an operator whose newer version is in
@@ -209,7 +205,7 @@ func TestDefinitionNamesItsVersions(t *testing.T) {
 // asks for a version of the API that the newer one has dropped.
 func TestNewerDefinitionStays(t *testing.T) {
 	w := newWorld(t)
-	elsewhere := w.namespace + "-newer"
+	elsewhere := w.Namespace + "-newer"
 	newer := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
 		Namespace: elsewhere, Name: "lamp.v2",
 		Annotations: map[string]string{api.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"2.0.0"}}]}`},
@@ -217,7 +213,7 @@ func TestNewerDefinitionStays(t *testing.T) {
 	newer.Spec.DisplayName, newer.Spec.InstallStrategy.StrategyName = "Lamp", "deployment"
 	newer.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{}
 	newer.Spec.Version.Version = semver.MustParse("2.0.0")
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}}, newer, w.group("group"))
+	w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}}, newer, w.group("group"))
 	const full, half = `{"type":"object","properties":{"colour":{"type":"string"},"watts":{"type":"integer"}}}`, `{"type":"object","properties":{"watts":{"type":"integer"}}}`
 	crd := w.lamps(map[string]string{"v1": full})
 	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": elsewhere + "/lamp.v2"}
@@ -235,7 +231,7 @@ func TestNewerDefinitionStays(t *testing.T) {
 			with = append(with, value)
 		}
 	}
-	w.Expect(with).To(gomega.ContainElements(elsewhere+"/lamp.v2", w.namespace+"/lamp.v1"))
+	w.Expect(with).To(gomega.ContainElements(elsewhere+"/lamp.v2", w.Namespace+"/lamp.v1"))
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(mine), mine)).To(gomega.Succeed())
 	w.Expect(mine.Object["spec"]).To(gomega.HaveKeyWithValue("colour", "green"))
 
@@ -250,7 +246,7 @@ func TestNewerDefinitionStays(t *testing.T) {
 // TestOldDefinitionIsRefused brings a definition of the removed API version.
 func TestOldDefinitionIsRefused(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise(time.Hour)
 	w.plan(w.bundle(strings.Replace(w.crd(), "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1", 1)), true, plansteps.MaxInline)
 	p := w.reaches(failed)
@@ -258,39 +254,4 @@ func TestOldDefinitionIsRefused(t *testing.T) {
 		t.Errorf("condition %+v", installed(p))
 	}
 	w.expectNothingCreated()
-}
-
-// useDeployedRights runs the controller with the permissions of the supervisor in deploy/.
-func (w *world) useDeployedRights() {
-	w.t.Helper()
-	text, err := os.ReadFile("../../../../deploy/rbac/supervisor.yaml")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	document, _, _ := bytes.Cut(text, []byte("\n---\n"))
-	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(document, role); err != nil {
-		w.t.Fatal(err)
-	}
-	role.Name = "employed-" + w.namespace
-	w.create(role, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "supervisor"}},
-	})
-	kubeconfig, err := controlplane.Get(w.t).NewKubeconfig("system:serviceaccount:"+w.namespace+":supervisor", "system:serviceaccounts", "system:authenticated")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if w.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
-		w.t.Fatal(err)
-	}
-	// The authorizer applies the role after a moment.
-	c, err := client.New(w.config, client.Options{Scheme: w.Scheme()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.Eventually(func(ctx context.Context) error {
-		return c.List(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, client.Limit(1))
-	}).WithContext(w.t.Context()).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }

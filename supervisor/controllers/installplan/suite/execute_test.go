@@ -17,6 +17,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 func phases(t *testing.T, events <-chan watch.Event) []string {
 	t.Helper()
 	var list []string
-	deadline := time.After(patience)
+	deadline := time.After(testenv.Patience)
 	for {
 		select {
 		case e := <-events:
@@ -56,19 +57,19 @@ func TestApprovedPlanIsExecuted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watcher, err := watching.Watch(t.Context(), &operatorsv1alpha1.InstallPlanList{}, client.InNamespace(w.namespace))
+	watcher, err := watching.Watch(t.Context(), &operatorsv1alpha1.InstallPlanList{}, client.InNamespace(w.Namespace))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer watcher.Stop()
-	w.create(w.group("group"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}, Data: map[string]string{"theirs": "kept"}})
+	w.Create(w.group("group"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "settings"}, Data: map[string]string{"theirs": "kept"}})
 	w.supervise(time.Minute)
 	w.plan(w.bundle(settings, w.crd(), strings.Replace(settings, "settings", "more", 1)), false, plansteps.MaxInline)
 	p := w.reaches(asking)
 	if !strings.Contains(p.Status.Message, "approve it by setting spec.approved to true") {
 		t.Errorf("a plan that waits for its approval says %q", p.Status.Message)
 	}
-	if got := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "lamp.v1"}, &operatorsv1alpha1.ClusterServiceVersion{}); client.IgnoreNotFound(got) != nil || got == nil {
+	if got := w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "lamp.v1"}, &operatorsv1alpha1.ClusterServiceVersion{}); client.IgnoreNotFound(got) != nil || got == nil {
 		t.Errorf("before the approval, reading the version gives %v", got)
 	}
 	p.Spec.Approved = true
@@ -90,7 +91,7 @@ func TestApprovedPlanIsExecuted(t *testing.T) {
 		t.Errorf("status %+v", p.Status)
 	}
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "lamp.v1"}, csv); err != nil {
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "lamp.v1"}, csv); err != nil {
 		t.Fatal(err)
 	}
 	found := w.settings()
@@ -110,7 +111,7 @@ func TestPlanWaitsForOneOperatorGroup(t *testing.T) {
 		return p.Status.Phase == working && installed(p).Reason == operatorsv1alpha1.InstallPlanReasonInstallCheckFailed &&
 			strings.Contains(installed(p).Message, "no operator group found that is managing this namespace")
 	})
-	w.create(w.group("first"))
+	w.Create(w.group("first"))
 	p := w.reaches(complete)
 	if installed(p).Status != corev1.ConditionTrue || len(p.Status.Conditions) != 1 {
 		t.Errorf("conditions %+v", p.Status.Conditions)
@@ -120,7 +121,7 @@ func TestPlanWaitsForOneOperatorGroup(t *testing.T) {
 func TestPlanWaitsWhileThereAreTwoOperatorGroups(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.group("first"), w.group("second")
-	w.create(first, second)
+	w.Create(first, second)
 	w.supervise(time.Minute)
 	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
@@ -139,7 +140,7 @@ const (
 
 func TestPlanWithUnknownAPIFailsInTheEnd(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise(time.Second)
 	w.plan(w.bundle(settings, autoscaler), true, plansteps.MaxInline)
 	const says = "api-server resource not found installing VerticalPodAutoscaler lamp: GroupVersionKind autoscaling.k8s.io/v1, Kind=VerticalPodAutoscaler not found on the cluster"
@@ -157,7 +158,7 @@ func TestPlanWithUnknownAPIFailsInTheEnd(t *testing.T) {
 
 func TestPlanWithForbiddenKindFailsAtOnce(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise(time.Hour)
 	w.plan(w.bundle(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"stray"}}`), true, plansteps.MaxInline)
 	p := w.reaches(failed)
@@ -169,8 +170,8 @@ func TestPlanWithForbiddenKindFailsAtOnce(t *testing.T) {
 // TestPlanReportsTakenNames has another definition with the names of the kind in the bundle.
 func TestPlanReportsTakenNames(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
-	group := w.namespace + ".example"
+	w.Create(w.group("group"))
+	group := w.Namespace + ".example"
 	other := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "others." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
@@ -179,11 +180,11 @@ func TestPlanReportsTakenNames(t *testing.T) {
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}}},
 		},
 	}
-	w.create(other)
+	w.Create(other)
 	w.Eventually(func() bool {
 		found := &apiextensionsv1.CustomResourceDefinition{}
 		return w.Get(t.Context(), client.ObjectKeyFromObject(other), found) == nil && len(found.Status.Conditions) > 0
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
+	}).Should(gomega.BeTrue())
 	w.supervise(time.Hour)
 	w.plan(w.bundle(w.crd()), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
@@ -200,7 +201,7 @@ func TestPlanReportsTakenNames(t *testing.T) {
 // plan.
 func TestInterruptedPlanContinues(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	stop := w.supervise(time.Hour)
 	w.plan(w.bundle(settings, monitor), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
@@ -209,8 +210,8 @@ func TestInterruptedPlanContinues(t *testing.T) {
 	stop()
 	before := w.settings()
 	definition := bare("monitoring.coreos.com", "servicemonitors", "ServiceMonitor", apiextensionsv1.NamespaceScoped)
-	w.create(definition)
-	w.deleteAtEnd(definition)
+	w.Create(definition)
+	w.goneAtEnd(definition)
 	w.supervise(time.Hour)
 	p := w.reaches(complete)
 	if got := statuses(p); got[0] != "ClusterServiceVersion=Created" || got[len(got)-1] != "ServiceMonitor=Created" {
@@ -224,14 +225,14 @@ func TestInterruptedPlanContinues(t *testing.T) {
 // TestPlanStartsOverWhenItsVersionIsDeleted deletes the version while its plan is in progress.
 func TestPlanStartsOverWhenItsVersionIsDeleted(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise(time.Hour)
 	w.plan(w.bundle(settings, autoscaler), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(p.Status.Message, "VerticalPodAutoscaler")
 	})
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "lamp.v1"}, csv); err != nil {
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "lamp.v1"}, csv); err != nil {
 		t.Fatal(err)
 	}
 	old := csv.UID
@@ -244,17 +245,17 @@ func TestPlanStartsOverWhenItsVersionIsDeleted(t *testing.T) {
 	}
 	w.Eventually(func(g gomega.Gomega) {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
-		g.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "lamp.v1"}, csv)).To(gomega.Succeed())
+		g.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "lamp.v1"}, csv)).To(gomega.Succeed())
 		g.Expect(csv.UID).NotTo(gomega.Equal(old))
 		found := &corev1.ConfigMap{}
-		g.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "settings"}, found)).To(gomega.Succeed())
+		g.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "settings"}, found)).To(gomega.Succeed())
 		g.Expect(found.OwnerReferences).To(gomega.ContainElement(gomega.HaveField("UID", csv.UID)))
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }
 
 func TestLargeManifestsAreReadFromTheCatalog(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	b := w.bundle(settings)
 	w.plan(b, true, 0)
 	w.supervise(time.Hour)
@@ -270,7 +271,7 @@ func TestLargeManifestsAreReadFromTheCatalog(t *testing.T) {
 
 func TestChangedContentIsRefused(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.shelf.put(w.bundle(strings.Replace(settings, `"b"`, `"c"`, 1)))
 	w.plan(w.bundle(settings), true, 0)
 	w.supervise(time.Hour)
@@ -284,10 +285,10 @@ func TestChangedContentIsRefused(t *testing.T) {
 func TestLargeManifestsAreReadFromTheImage(t *testing.T) {
 	w := newWorld(t)
 	b := w.bundle(settings)
-	b.Catalog.Namespace, b.Image = w.namespace, "registry.example/lamp@sha256:1"
+	b.Catalog.Namespace, b.Image = w.Namespace, "registry.example/lamp@sha256:1"
 	b.Properties = []plansteps.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
-	w.create(w.group("group"), &operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"},
+	w.Create(w.group("group"), &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "shop"},
 		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: "shop.example:1", Secrets: []string{"key"}},
 	})
 	w.plan(b, true, 0)

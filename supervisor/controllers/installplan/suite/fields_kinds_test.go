@@ -23,10 +23,10 @@ import (
 
 // kind creates a kind with one version v1. The test deletes it at its end, as other tests require.
 func (w *world) kind(group, kind, schema string, scope apiextensionsv1.ResourceScope) {
-	w.t.Helper()
-	crd := kindOf(w.t, group, kind, schema, scope)
-	w.create(crd)
-	w.deleteAtEnd(crd)
+	w.T.Helper()
+	crd := kindOf(w.T, group, kind, schema, scope)
+	w.Create(crd)
+	w.goneAtEnd(crd)
 	w.serves(crd)
 }
 
@@ -52,24 +52,24 @@ func kindOf(t *testing.T, group, kind, schema string, scope apiextensionsv1.Reso
 
 // serves waits until the objects of a definition can be listed.
 func (w *world) serves(crd *apiextensionsv1.CustomResourceDefinition) {
-	w.t.Helper()
+	w.T.Helper()
 	w.Eventually(func() error {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(crd.Spec.Group + "/v1")
 		list.SetKind(crd.Spec.Names.ListKind)
-		return w.List(w.t.Context(), list)
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+		return w.List(w.T.Context(), list)
+	}).Should(gomega.Succeed())
 }
 
-// deleteAtEnd deletes a definition when the test ends, and waits until it is gone.
-func (w *world) deleteAtEnd(crd *apiextensionsv1.CustomResourceDefinition) {
-	w.t.Helper()
-	w.t.Cleanup(func() {
-		ctx := context.WithoutCancel(w.t.Context())
+// goneAtEnd deletes a definition when the test ends, and waits until it is gone.
+func (w *world) goneAtEnd(crd *apiextensionsv1.CustomResourceDefinition) {
+	w.T.Helper()
+	w.T.Cleanup(func() {
+		ctx := context.WithoutCancel(w.T.Context())
 		w.Expect(client.IgnoreNotFound(w.Delete(ctx, crd))).To(gomega.Succeed())
 		w.Eventually(func() bool {
 			return apierrors.IsNotFound(w.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy()))
-		}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
+		}).Should(gomega.BeTrue())
 	})
 }
 
@@ -85,13 +85,13 @@ func manifestOf(t *testing.T, text string) *unstructured.Unstructured {
 
 // stored returns the stored object of a manifest.
 func (w *world) stored(manifest *unstructured.Unstructured) map[string]any {
-	w.t.Helper()
+	w.T.Helper()
 	live := manifest.DeepCopy()
 	if scope, _ := plansteps.ScopeOf(live.GroupVersionKind().GroupKind()); scope == plansteps.Namespaced {
-		live.SetNamespace(w.namespace)
+		live.SetNamespace(w.Namespace)
 	}
-	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
-		w.t.Error(err)
+	if err := w.Get(w.T.Context(), client.ObjectKeyFromObject(live), live); err != nil {
+		w.T.Error(err)
 	}
 	return live.Object
 }
@@ -185,7 +185,7 @@ func TestUnknownFieldsOfEveryKind(t *testing.T) {
 		w.kind("console.openshift.io", kind, known, apiextensionsv1.ClusterScoped)
 	}
 	w.kind("console.openshift.io", "ConsolePlugin", atTheTop, apiextensionsv1.ClusterScoped)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise(time.Second)
 
 	rows := fieldRows()
@@ -197,14 +197,14 @@ func TestUnknownFieldsOfEveryKind(t *testing.T) {
 	var objects []string
 	want := map[string][]string{"lamp.v1": {`unknown field "spec.bogus"`}}
 	for name, row := range rows {
-		objects = append(objects, strings.ReplaceAll(row.manifest, "NS", w.namespace))
+		objects = append(objects, strings.ReplaceAll(row.manifest, "NS", w.Namespace))
 		says := slices.Clone(row.says)
 		for _, path := range row.dropped {
 			says = append(says, fmt.Sprintf("unknown field %q", path))
 		}
 		slices.Sort(says)
 		if len(says) > 0 {
-			want[strings.ReplaceAll(name, "NS", w.namespace)] = says
+			want[strings.ReplaceAll(name, "NS", w.Namespace)] = says
 		}
 	}
 	b := w.bundle(objects...)
@@ -234,7 +234,7 @@ func TestUnknownFieldsOfEveryKind(t *testing.T) {
 		}
 	}
 	for name, row := range rows {
-		manifest := manifestOf(t, strings.ReplaceAll(row.manifest, "NS", w.namespace))
+		manifest := manifestOf(t, strings.ReplaceAll(row.manifest, "NS", w.Namespace))
 		stored := w.stored(manifest)
 		for _, path := range row.dropped {
 			if _, found, _ := unstructured.NestedFieldNoCopy(stored, strings.Split(path, ".")...); found {
@@ -252,10 +252,10 @@ func TestUnknownFieldsOfEveryKind(t *testing.T) {
 
 // counters returns how many fields were dropped by kind, and how many steps had warnings as "".
 func (w *world) counters() map[string]float64 {
-	w.t.Helper()
+	w.T.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	found := map[string]float64{}
 	for _, family := range families {
@@ -273,15 +273,15 @@ func (w *world) counters() map[string]float64 {
 
 // extensionsAreKept compares the schema of a definition in the cluster with its manifest.
 func (w *world) extensionsAreKept() {
-	w.t.Helper()
-	manifest := manifestOf(w.t, strings.ReplaceAll(extendedDefinition, "NS", w.namespace))
+	w.T.Helper()
+	manifest := manifestOf(w.T, strings.ReplaceAll(extendedDefinition, "NS", w.Namespace))
 	schema := func(o map[string]any) any {
 		versions, _, _ := unstructured.NestedSlice(o, "spec", "versions")
 		first, _ := versions[0].(map[string]any)
 		return first["schema"]
 	}
 	if diff := cmp.Diff(schema(manifest.Object), schema(w.stored(manifest))); diff != "" {
-		w.t.Errorf("schema (-want +got):\n%s", diff)
+		w.T.Errorf("schema (-want +got):\n%s", diff)
 	}
 }
 
@@ -289,12 +289,12 @@ func (w *world) extensionsAreKept() {
 // adds the field to the definition later.
 func TestFieldsThatTheClusterLearns(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	crd := kindOf(t, "autoscaling.k8s.io", "VerticalPodAutoscaler", known, apiextensionsv1.NamespaceScoped)
 	bundled := text(t, crd)
 	approval := `"metadata":{"annotations":{"api-approved.kubernetes.io":"unapproved, it is part of a test"},`
 	bundled = strings.Replace(bundled, `"metadata":{`, approval, 1)
-	w.deleteAtEnd(crd)
+	w.goneAtEnd(crd)
 	stop := w.supervise(time.Second)
 	w.plan(w.bundle(bundled, lampAutoscaler), true, plansteps.MaxInline)
 	p := w.reaches(complete)
@@ -310,23 +310,23 @@ func TestFieldsThatTheClusterLearns(t *testing.T) {
 			}
 			live.Spec.Versions[0].Schema.OpenAPIV3Schema = new(schemaOf(t, schema))
 			return w.Update(t.Context(), live)
-		}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+		}).Should(gomega.Succeed())
 		// The API server applies the definition after a moment.
 		w.Eventually(func() int64 {
 			heard := w.warningCount()
 			probe := manifestOf(t, manifest)
 			probe.SetName("probe")
-			probe.SetNamespace(w.namespace)
-			if err := w.Create(t.Context(), probe, client.DryRunAll); err != nil {
+			probe.SetNamespace(w.Namespace)
+			if err := w.Client.Create(t.Context(), probe, client.DryRunAll); err != nil {
 				return -1
 			}
 			return w.warningCount() - heard
-		}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeZero())
+		}).Should(gomega.BeZero())
 	}
 	learns(strings.Replace(known, `"known":`, `"targetRef":{"type":"object","properties":{"name":{"type":"string"}}},"known":`, 1), lampAutoscaler)
 	stop()
 	w.supervise(time.Second)
-	w.Consistently(w.versions).WithTimeout(time.Second).WithPolling(polling).Should(gomega.Equal(before))
+	w.Consistently(w.versions).WithTimeout(time.Second).Should(gomega.Equal(before))
 
 	field := func(path ...string) any {
 		got, _, _ := unstructured.NestedFieldNoCopy(w.stored(manifestOf(t, lampAutoscaler)), path...)
@@ -356,7 +356,7 @@ func TestFieldsThatTheClusterLearns(t *testing.T) {
 func TestValuesThatACreateRefuses(t *testing.T) {
 	w := newWorld(t)
 	w.kind("monitoring.coreos.com", "ServiceMonitor", known, apiextensionsv1.NamespaceScoped)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise(time.Millisecond)
 	warned := 0
 	for _, tt := range []struct {
@@ -402,7 +402,7 @@ func TestRefusedPlanReportsItsWarnings(t *testing.T) {
 	}
 	w.expectNothingCreated()
 	live := manifestOf(t, service)
-	live.SetNamespace(w.namespace)
+	live.SetNamespace(w.Namespace)
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(live), live); !apierrors.IsNotFound(err) {
 		t.Errorf("Service: error %v", err)
 	}

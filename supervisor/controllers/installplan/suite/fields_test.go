@@ -25,11 +25,11 @@ import (
 // warningEvents waits until there are n Events about warnings, and returns them by the path of their
 // step.
 func (w *world) warningEvents(n int) map[string]string {
-	w.t.Helper()
+	w.T.Helper()
 	notes := map[string]string{}
 	w.Eventually(func(g gomega.Gomega) {
 		list := &eventsv1.EventList{}
-		g.Expect(w.List(w.t.Context(), list, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(w.List(w.T.Context(), list, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 		clear(notes)
 		seen := 0
 		for i := range list.Items {
@@ -39,14 +39,14 @@ func (w *world) warningEvents(n int) map[string]string {
 			}
 		}
 		g.Expect(seen).To(gomega.Equal(n))
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	return notes
 }
 
 // autoscalers creates the kind VerticalPodAutoscaler with a definition that declares only some of
 // its fields. All tests share the group.
 func (w *world) autoscalers() {
-	w.t.Helper()
+	w.T.Helper()
 	w.kind("autoscaling.k8s.io", "VerticalPodAutoscaler", known, apiextensionsv1.NamespaceScoped)
 }
 
@@ -64,7 +64,7 @@ const lampAutoscaler = `{"apiVersion":"autoscaling.k8s.io/v1","kind":"VerticalPo
 func TestUnknownFieldsAreDropped(t *testing.T) {
 	w := newWorld(t)
 	w.autoscalers()
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	stop := w.supervise(time.Second)
 	deployment := `{"name":"lamp","spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"i","bogus":1}]}}}}`
 	b := w.bundle(
@@ -85,7 +85,7 @@ func TestUnknownFieldsAreDropped(t *testing.T) {
 	for path, note := range w.warningEvents(5) {
 		got[paths[path]] = note
 	}
-	crd := "lamps." + w.namespace + ".example"
+	crd := "lamps." + w.Namespace + ".example"
 	if diff := cmp.Diff(map[string]string{
 		"ClusterServiceVersion":    `1 warning(s) generated during installation of operator "lamp.v1" (ClusterServiceVersion "lamp.v1"): unknown field "spec.install.spec.deployments[0].spec.template.spec.containers[0].bogus"`,
 		"CustomResourceDefinition": `1 warning(s) generated during installation of operator "lamp.v1" (CustomResourceDefinition "` + crd + `"): unknown field "spec.bogus"`,
@@ -96,7 +96,7 @@ func TestUnknownFieldsAreDropped(t *testing.T) {
 		t.Errorf("Events (-want +got):\n%s", diff)
 	}
 	list := autoscalerList()
-	if err := w.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil || len(list.Items) != 1 {
+	if err := w.List(t.Context(), list, client.InNamespace(w.Namespace)); err != nil || len(list.Items) != 1 {
 		t.Fatalf("%d objects, error %v", len(list.Items), err)
 	}
 	if diff := cmp.Diff(map[string]any{"known": "a", "raw": map[string]any{"b": int64(1)}}, list.Items[0].Object["spec"]); diff != "" {
@@ -106,7 +106,7 @@ func TestUnknownFieldsAreDropped(t *testing.T) {
 	stop()
 	before := w.versions()
 	w.supervise(time.Second)
-	w.Consistently(w.versions).WithTimeout(time.Second).WithPolling(polling).Should(gomega.Equal(before))
+	w.Consistently(w.versions).WithTimeout(time.Second).Should(gomega.Equal(before))
 	w.warningEvents(5)
 }
 
@@ -117,7 +117,7 @@ func (w *world) versions() []string {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(kind.version)
 		list.SetKind(kind.kind + "List")
-		if err := w.List(context.WithoutCancel(w.t.Context()), list, client.InNamespace(w.namespace)); err != nil {
+		if err := w.List(context.WithoutCancel(w.T.Context()), list, client.InNamespace(w.Namespace)); err != nil {
 			found = append(found, err.Error())
 		}
 		for i := range list.Items {
@@ -133,7 +133,7 @@ type schemaKind struct{ version, kind string }
 func TestManyUnknownFieldsAreCounted(t *testing.T) {
 	w := newWorld(t)
 	w.autoscalers()
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise(time.Second)
 	var fields []string
 	for i := range 200 {
@@ -155,9 +155,9 @@ func TestManyUnknownFieldsAreCounted(t *testing.T) {
 // and unknown. It also takes over an object that a user applied.
 func TestFieldsOfTheNextVersion(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	theirs := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"namespace": w.namespace, "name": "lamp", "annotations": map[string]any{"theirs": "kept"}},
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"namespace": w.Namespace, "name": "lamp", "annotations": map[string]any{"theirs": "kept"}},
 		"spec": map[string]any{"ports": []any{map[string]any{"port": int64(80), "protocol": "TCP"}}},
 	}}
 	if err := w.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("kubectl")); err != nil {
@@ -169,7 +169,7 @@ func TestFieldsOfTheNextVersion(t *testing.T) {
 	w.warningEvents(1)
 	service := func() *corev1.Service {
 		found := &corev1.Service{}
-		if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "lamp"}, found); err != nil {
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "lamp"}, found); err != nil {
 			t.Fatal(err)
 		}
 		return found
@@ -194,7 +194,7 @@ func TestAccountNeedsNoPatch(t *testing.T) {
 	w.autoscalers()
 	group := w.group("group")
 	group.Spec.ServiceAccountName = "installer"
-	w.create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}})
+	w.Create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "installer"}})
 	w.grant("versions", rule(operatorsv1alpha1.GroupName, "clusterserviceversions", "create"))
 	w.grant("accounts", rule("", "serviceaccounts", "create"), rule(rbacv1.GroupName, "roles", "create", "escalate"), rule(rbacv1.GroupName, "rolebindings", "create"), rule("", "pods", "get"))
 	w.grant("autoscalers", rule("autoscaling.k8s.io", "verticalpodautoscalers", "create", "update"))
@@ -204,7 +204,7 @@ func TestAccountNeedsNoPatch(t *testing.T) {
 		p := w.reaches(complete)
 		w.warningEvents(i + 1)
 		list := autoscalerList()
-		if err := w.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil || len(list.Items) != 1 {
+		if err := w.List(t.Context(), list, client.InNamespace(w.Namespace)); err != nil || len(list.Items) != 1 {
 			t.Fatalf("%d objects, error %v", len(list.Items), err)
 		}
 		if got, _, _ := unstructured.NestedString(list.Items[0].Object, "spec", "known"); got != known {
@@ -225,7 +225,7 @@ func TestDuplicateFields(t *testing.T) {
 	for name, inline := range map[string]int{"in the plan": plansteps.MaxInline, "in the catalog": 0} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.create(w.group("group"))
+			w.Create(w.group("group"))
 			stop := w.supervise(time.Second)
 			b := w.bundle(
 				strings.Replace(w.crd(), `"scope"`, `"scope":"Cluster","scope"`, 1),
@@ -246,7 +246,7 @@ func TestDuplicateFields(t *testing.T) {
 			}
 			if diff := cmp.Diff(map[string]string{
 				"ClusterServiceVersion":    `1 warning(s) generated during installation of operator "lamp.v1" (ClusterServiceVersion "lamp.v1"): duplicate field "spec.displayName"`,
-				"CustomResourceDefinition": `1 warning(s) generated during installation of operator "lamp.v1" (CustomResourceDefinition "lamps.` + w.namespace + `.example"): duplicate field "spec.scope"`,
+				"CustomResourceDefinition": `1 warning(s) generated during installation of operator "lamp.v1" (CustomResourceDefinition "lamps.` + w.Namespace + `.example"): duplicate field "spec.scope"`,
 				"ConfigMap":                `1 warning(s) generated during installation of operator "lamp.v1" (ConfigMap "settings"): duplicate field "data.a"`,
 				"Service":                  `2 warning(s) generated during installation of operator "lamp.v1" (Service "lamp"): unknown field "spec.bogus", duplicate field "spec.ports[0].port"`,
 			}, got); diff != "" {
@@ -258,7 +258,7 @@ func TestDuplicateFields(t *testing.T) {
 			stop()
 			before := w.versions()
 			w.supervise(time.Second)
-			w.Consistently(w.versions).WithTimeout(time.Second).WithPolling(polling).Should(gomega.Equal(before))
+			w.Consistently(w.versions).WithTimeout(time.Second).Should(gomega.Equal(before))
 			w.warningEvents(4)
 		})
 	}
@@ -267,7 +267,7 @@ func TestDuplicateFields(t *testing.T) {
 // TestDuplicateFieldsOfARefusedPlan has a plan that fails before its steps are applied.
 func TestDuplicateFieldsOfARefusedPlan(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise(time.Second)
 	w.plan(w.bundle(
 		strings.Replace(settings, `"a":"b"`, `"a":"first","a":"b"`, 1),

@@ -19,15 +19,15 @@ import (
 
 // planOf creates an approved plan from given steps.
 func (w *world) planOf(steps ...*operatorsv1alpha1.Step) {
-	w.t.Helper()
+	w.T.Helper()
 	p := &operatorsv1alpha1.InstallPlan{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-lamp"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "install-lamp"},
 		Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"lamp.v1"}, Approval: operatorsv1alpha1.ApprovalManual, Approved: true},
 	}
-	w.create(p)
+	w.Create(p)
 	p.Status = operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhasePlanning, CatalogSources: []string{}, Plan: steps}
-	if err := w.Status().Update(w.t.Context(), p); err != nil {
-		w.t.Fatal(err)
+	if err := w.Status().Update(w.T.Context(), p); err != nil {
+		w.T.Fatal(err)
 	}
 }
 
@@ -37,14 +37,14 @@ func TestStepHoldsWhatItNames(t *testing.T) {
 	w := newWorld(t)
 	group := w.group("group")
 	group.Spec.ServiceAccountName = "installer"
-	w.create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}})
-	w.useDeployedRights()
+	w.Create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "installer"}})
+	w.UseDeployedRole()
 	w.supervise(time.Hour)
-	name := "everything-" + w.namespace
+	name := "everything-" + w.Namespace
 	binding, err := json.Marshal(rbacv1.ClusterRoleBinding{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"}, ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "installer"}},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: "installer"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -65,9 +65,9 @@ func TestStepHoldsWhatItNames(t *testing.T) {
 // TestUnreadableStepEndsThePlan has a last step whose manifest is no JSON.
 func TestUnreadableStepEndsThePlan(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise(time.Hour)
-	steps, err := plansteps.Steps(w.namespace, w.bundle(settings))
+	steps, err := plansteps.Steps(w.Namespace, w.bundle(settings))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +86,8 @@ func TestLargeVersionAndDefinitionOfAnImage(t *testing.T) {
 	w := newWorld(t)
 	b := w.bundle(w.crd(), settings)
 	b.Properties = []plansteps.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
-	b.Catalog.Namespace, b.Image = w.namespace, "registry.example/lamp@sha256:1"
-	w.create(w.group("group"))
+	b.Catalog.Namespace, b.Image = w.Namespace, "registry.example/lamp@sha256:1"
+	w.Create(w.group("group"))
 	w.images.content.Store(b.Image+" with ", b.Objects)
 	w.supervise(time.Second)
 	w.plan(b, true, 0)
@@ -101,7 +101,7 @@ func TestLargeVersionAndDefinitionOfAnImage(t *testing.T) {
 	w.shelf.put(served)
 	w.reaches(complete)
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "lamp.v1"}, csv); err != nil || !strings.Contains(csv.Annotations[api.AnnotationProperties], "olm.package") {
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "lamp.v1"}, csv); err != nil || !strings.Contains(csv.Annotations[api.AnnotationProperties], "olm.package") {
 		t.Errorf("annotations %v, error %v", csv.Annotations, err)
 	}
 }

@@ -22,8 +22,8 @@ func TestObjectsOfADeletedVersionAreDeleted(t *testing.T) {
 	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t)
-			w.create(w.group("group"))
-			csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "lamp.v1"}}
+			w.Create(w.group("group"))
+			csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "lamp.v1"}}
 			var once sync.Once
 			w.beforeApply = func(next string) {
 				if next == kind {
@@ -43,7 +43,7 @@ func TestObjectsOfADeletedVersionAreDeleted(t *testing.T) {
 			})
 			if kind == "ClusterRoleBinding" {
 				// The finalizer deletes objects that existed when the deletion began.
-				if err := w.DeleteAllOf(t.Context(), &rbacv1.ClusterRole{}, client.MatchingLabels(plansteps.OwnerLabels("lamp.v1", w.namespace))); err != nil {
+				if err := w.DeleteAllOf(t.Context(), &rbacv1.ClusterRole{}, client.MatchingLabels(plansteps.OwnerLabels("lamp.v1", w.Namespace))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -60,12 +60,12 @@ func TestObjectsOfADeletedVersionAreDeleted(t *testing.T) {
 
 // outside waits until a version owns a number of cluster-scoped objects.
 func (w *world) outside(want int) {
-	w.t.Helper()
+	w.T.Helper()
 	w.Eventually(func(g gomega.Gomega) {
-		owned := client.MatchingLabels(plansteps.OwnerLabels("lamp.v1", w.namespace))
+		owned := client.MatchingLabels(plansteps.OwnerLabels("lamp.v1", w.Namespace))
 		roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}
-		g.Expect(w.List(w.t.Context(), roles, owned)).To(gomega.Succeed())
-		g.Expect(w.List(w.t.Context(), bindings, owned)).To(gomega.Succeed())
+		g.Expect(w.List(w.T.Context(), roles, owned)).To(gomega.Succeed())
+		g.Expect(w.List(w.T.Context(), bindings, owned)).To(gomega.Succeed())
 		g.Expect(len(roles.Items) + len(bindings.Items)).To(gomega.Equal(want))
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }

@@ -8,32 +8,22 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/chandlery/chandlery/supervisor/plansteps"
-	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
-// tally counts the requests of the controller for single objects.
+// tally counts the requests of the controller that read single objects.
 type tally struct {
-	mu            sync.Mutex
-	reads, writes []string
+	mu    sync.Mutex
+	reads []string
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func (c *tally) watch(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return testenv.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		line := r.Method + " " + r.URL.Path
-		switch {
-		case r.Method != http.MethodGet:
-			c.writes = append(c.writes, line)
-		case strings.Count(r.URL.Path, "/") > 4 && r.URL.Query().Get("watch") == "" && r.URL.Query().Get("resourceVersion") == "":
-			c.reads = append(c.reads, line)
+		if r.Method == http.MethodGet && strings.Count(r.URL.Path, "/") > 4 && r.URL.Query().Get("watch") == "" && r.URL.Query().Get("resourceVersion") == "" {
+			c.reads = append(c.reads, r.Method+" "+r.URL.Path)
 		}
 		return next.RoundTrip(r) //nolint:wrapcheck // it stands for the other
 	})
@@ -43,18 +33,15 @@ func (c *tally) watch(next http.RoundTripper) http.RoundTripper {
 // plan is written once for each phase.
 func TestStepsTakeOneRequestEach(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	counted := &tally{}
-	w.config = rest.CopyConfig(controlplane.Get(t).Config())
-	w.config.Wrap(counted.watch)
+	w.Config.Wrap(counted.watch)
 	stop := w.supervise(time.Minute)
 	w.plan(w.bundle(settings, w.crd(), strings.Replace(settings, "settings", "more", 1),
-		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"`+w.namespace+`"},"rules":[]}`), true, plansteps.MaxInline)
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"`+w.Namespace+`"},"rules":[]}`), true, plansteps.MaxInline)
 	p := w.reaches(complete)
 	stop()
-	writes := slices.DeleteFunc(counted.writes, func(line string) bool {
-		return strings.HasSuffix(line, "/events") || strings.HasPrefix(line, "DELETE")
-	})
+	writes := w.Requests.Writes(testenv.WithoutEvents, func(line string) bool { return !strings.HasPrefix(line, "DELETE") })
 	// Installing and Complete, and a status between them where the API server does not serve the
 	// new kind within patienceForAPI.
 	const phases, between = 2, 1

@@ -18,10 +18,10 @@ func TestOldPlansAreCollected(t *testing.T) {
 	w := newWorld(t)
 	for i := range 8 {
 		p := &operatorsv1alpha1.InstallPlan{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: fmt.Sprintf("old-%d", i)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: fmt.Sprintf("old-%d", i)},
 			Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"old"}, Approval: operatorsv1alpha1.ApprovalManual, Generation: i + 1},
 		}
-		w.create(p)
+		w.Create(p)
 		p.Status = operatorsv1alpha1.InstallPlanStatus{Phase: complete, CatalogSources: []string{}}
 		if i == 0 {
 			p.Status.Phase = asking
@@ -30,18 +30,18 @@ func TestOldPlansAreCollected(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise(time.Minute)
 	w.generation = 9
 	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	w.reaches(complete)
 	w.Eventually(func(g gomega.Gomega) {
 		list := &operatorsv1alpha1.InstallPlanList{}
-		g.Expect(w.List(t.Context(), list, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(w.List(t.Context(), list, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 		var names []string
 		for i := range list.Items {
 			names = append(names, list.Items[i].Name)
 		}
 		g.Expect(names).To(gomega.ConsistOf("old-0", "old-4", "old-5", "old-6", "old-7", "install-lamp"))
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }

@@ -10,7 +10,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/plansteps"
@@ -19,25 +18,21 @@ import (
 
 // follow watches plans until the test ends.
 func (w *world) follow() <-chan watch.Event {
-	w.t.Helper()
-	watching, err := client.NewWithWatch(controlplane.Get(w.t).Config(), client.Options{Scheme: w.Scheme()})
+	w.T.Helper()
+	watcher, err := controlplane.Client(w.T).Watch(w.T.Context(), &operatorsv1alpha1.InstallPlanList{}, client.InNamespace(w.Namespace))
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	watcher, err := watching.Watch(w.t.Context(), &operatorsv1alpha1.InstallPlanList{}, client.InNamespace(w.namespace))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(watcher.Stop)
+	w.T.Cleanup(watcher.Stop)
 	return watcher.ResultChan()
 }
 
 // changeGroup changes the OperatorGroup, which makes the controller retry plans at once.
 func (w *world) changeGroup() {
-	w.t.Helper()
+	w.T.Helper()
 	text := `{"metadata":{"annotations":{"roused":"` + time.Now().Format(time.RFC3339Nano) + `"}}}`
-	if err := w.Patch(w.t.Context(), w.group("group"), client.RawPatch(types.MergePatchType, []byte(text))); err != nil {
-		w.t.Fatal(err)
+	if err := w.Patch(w.T.Context(), w.group("group"), client.RawPatch(types.MergePatchType, []byte(text))); err != nil {
+		w.T.Fatal(err)
 	}
 }
 
@@ -57,22 +52,21 @@ func (c *tally) mentions(name string) int {
 // TestFailedPlanContinuesAfterItsCause refuses a definition that follows an applicable version.
 func TestFailedPlanContinuesAfterItsCause(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.served(w.lamps(map[string]string{"v1": anything}))
 	counted := &tally{}
-	w.config = rest.CopyConfig(controlplane.Get(t).Config())
-	w.config.Wrap(counted.watch)
+	w.Config.Wrap(counted.watch)
 	w.supervise(time.Second)
 	events := w.follow()
 	w.plan(w.bundle(settings, text(t, w.lamps(map[string]string{"v2": anything}))), true, plansteps.MaxInline)
 	w.reaches(failed)
-	name := "lamps." + w.namespace + ".example"
+	name := "lamps." + w.Namespace + ".example"
 	for range 3 {
 		// Each check reads the definition. The next check begins after the outcome of the one
 		// before is written.
 		before := counted.mentions(name)
 		w.changeGroup()
-		w.Eventually(func() int { return counted.mentions(name) }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeNumerically(">", before))
+		w.Eventually(func() int { return counted.mentions(name) }).Should(gomega.BeNumerically(">", before))
 	}
 	w.expectNothingCreated()
 	w.migrate()
@@ -86,21 +80,21 @@ func TestFailedPlanContinuesAfterItsCause(t *testing.T) {
 
 // migrate removes the first version of a definition from its stored versions.
 func (w *world) migrate() {
-	w.t.Helper()
+	w.T.Helper()
 	w.Eventually(func(g gomega.Gomega) {
 		crd := w.definition()
 		crd.Spec.Versions = w.lamps(map[string]string{"v1": anything, "v2": anything}).Spec.Versions
 		crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
-		g.Expect(w.Update(w.t.Context(), crd)).To(gomega.Succeed())
+		g.Expect(w.Update(w.T.Context(), crd)).To(gomega.Succeed())
 		crd.Status.StoredVersions = []string{"v2"}
-		g.Expect(w.Status().Update(w.t.Context(), crd)).To(gomega.Succeed())
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+		g.Expect(w.Status().Update(w.T.Context(), crd)).To(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }
 
 // TestForbiddenKindFailsForGood triggers a retry of a plan that cannot be fixed.
 func TestForbiddenKindFailsForGood(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise(time.Hour)
 	w.plan(w.bundle(settings, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"stray"}}`), true, plansteps.MaxInline)
 	version := w.reaches(failed).ResourceVersion

@@ -14,22 +14,22 @@ import (
 
 // subscribing creates the plan of a bundle with a step for the Subscription of the package tray.
 func (w *world) subscribing(installPlan string) {
-	w.t.Helper()
+	w.T.Helper()
 	w.plan(w.bundle(settings), false, plansteps.MaxInline)
-	step, err := plansteps.SubscriptionStep(w.namespace, installPlan, plansteps.Bundle{
+	step, err := plansteps.SubscriptionStep(w.Namespace, installPlan, plansteps.Bundle{
 		Name: "tray.v1", Package: "tray", Channel: "stable", Catalog: types.NamespacedName{Namespace: "olm", Name: "shop"},
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	p := w.read()
 	p.Status.Plan = append(p.Status.Plan, step)
-	if err := w.Status().Update(w.t.Context(), p); err != nil {
-		w.t.Fatal(err)
+	if err := w.Status().Update(w.T.Context(), p); err != nil {
+		w.T.Fatal(err)
 	}
 	p.Spec.Approved = true
-	if err := w.Update(w.t.Context(), p); err != nil {
-		w.t.Fatal(err)
+	if err := w.Update(w.T.Context(), p); err != nil {
+		w.T.Fatal(err)
 	}
 }
 
@@ -50,11 +50,11 @@ func TestSubscriptionIsMadeOnce(t *testing.T) {
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			w := newWorld(t)
-			w.create(w.group("group"))
+			w.Create(w.group("group"))
 			if tt.there != "" {
 				sub := &operatorsv1alpha1.Subscription{Spec: &operatorsv1alpha1.SubscriptionSpec{CatalogSource: "shop", CatalogSourceNamespace: "olm", Package: tt.there}}
-				sub.Namespace, sub.Name = w.namespace, tt.as
-				w.create(sub)
+				sub.Namespace, sub.Name = w.Namespace, tt.as
+				w.Create(sub)
 			}
 			w.subscribing("install-lamp")
 			w.supervise(time.Minute)
@@ -63,7 +63,7 @@ func TestSubscriptionIsMadeOnce(t *testing.T) {
 				t.Errorf("step %s, want %s", got, tt.want)
 			}
 			list := &operatorsv1alpha1.SubscriptionList{}
-			if err := w.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+			if err := w.List(t.Context(), list, client.InNamespace(w.Namespace)); err != nil {
 				t.Fatal(err)
 			}
 			var names []string
@@ -80,7 +80,7 @@ func TestSubscriptionIsMadeOnce(t *testing.T) {
 // TestForeignSubscriptionIsRefused has a step for a Subscription that the plan did not generate.
 func TestForeignSubscriptionIsRefused(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.subscribing("install-other")
 	w.supervise(time.Minute)
 	p := w.reaches(failed)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -13,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -27,11 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
@@ -39,23 +32,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 	"github.com/chandlery/chandlery/test/controlplane"
-)
-
-const (
-	// patience bounds the wait for an expected state.
-	patience = controlplane.Timeout
-	polling  = 20 * time.Millisecond
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 func TestMain(m *testing.M) {
-	handler := slog.DiscardHandler
-	if os.Getenv("CHANDLERY_TEST_LOGS") != "" {
-		handler = slog.NewTextHandler(os.Stderr, nil)
-	}
-	logf.SetLogger(logr.FromSlogHandler(handler))
-	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
-		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
-	}))
+	os.Exit(testenv.Main(m, controlplane.Options{Nodes: -1}, testenv.InstallCRDs))
 }
 
 // shelf is a catalog in memory.
@@ -86,17 +68,12 @@ func (i *images) Content(_ context.Context, r bundleimage.Request) (bundleimage.
 
 // world is a test's view of the cluster.
 type world struct {
-	client.Client
-	*gomega.WithT
+	*testenv.World
 
-	t         *testing.T
-	namespace string
-	shelf     *shelf
-	images    *images
+	shelf  *shelf
+	images *images
 	// beforeApply receives the kind of each object that the controller is about to apply.
 	beforeApply func(kind string)
-	// config is the configuration of the controller's client; the administrator's when nil.
-	config *rest.Config
 	// acknowledge is how long phases wait for Subscriptions.
 	acknowledge time.Duration
 	// crdAsAccount makes the controller write definitions with the account of a group.
@@ -119,21 +96,14 @@ func (w *world) warningCount() int64 { return w.warned.Load() }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
+	w := &world{World: testenv.New(t), shelf: &shelf{}, images: &images{}, beforeApply: func(string) {}, warned: &atomic.Int64{}}
+	cfg := controlplane.Get(t).Config()
+	cfg.QPS, cfg.WarningHandler = -1, counter{w.warned}
+	var err error
+	if w.Client, err = client.New(cfg, client.Options{Scheme: w.Scheme()}); err != nil {
 		t.Fatal(err)
 	}
-	warned := &atomic.Int64{}
-	cfg := rest.CopyConfig(controlplane.Get(t).Config())
-	cfg.WarningHandler = counter{warned}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &world{
-		Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t),
-		shelf: &shelf{}, images: &images{}, beforeApply: func(string) {}, warned: warned,
-	}
+	return w
 }
 
 // newClient returns the client of the controller.
@@ -156,70 +126,32 @@ func (w *world) newClient(cfg *rest.Config, options client.Options) (client.Clie
 
 // supervise runs the controller until the test ends or stop is called. stop waits for the end.
 func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
-	w.t.Helper()
-	cfg := w.config
-	if cfg == nil {
-		cfg = controlplane.Get(w.t).Config()
-	}
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:  w.Scheme(),
-		Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache: cache.Options{
-			DefaultNamespaces: map[string]cache.Config{w.namespace: {}},
-			// Versions of other namespaces share definitions.
-			ByObject: map[client.Object]cache.ByObject{
-				&operatorsv1alpha1.ClusterServiceVersion{}: {Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}},
-			},
+	w.T.Helper()
+	return w.StartManager(ctrl.Options{Cache: cache.Options{
+		DefaultNamespaces: map[string]cache.Config{w.Namespace: {}},
+		// Versions of other namespaces share definitions.
+		ByObject: map[client.Object]cache.ByObject{
+			&operatorsv1alpha1.ClusterServiceVersion{}: {Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}},
 		},
-		Controller: config.Controller{SkipNameValidation: new(true)},
+	}}, func(_ context.Context, mgr ctrl.Manager) error {
+		grants, err := grant.Setup(mgr)
+		if err != nil {
+			return err
+		}
+		crds, err := crdcache.Add(mgr)
+		if err != nil {
+			return err
+		}
+		return installplan.Setup(mgr, installplan.Options{
+			CRDs:    crds,
+			Bundles: w.shelf, Images: w.images, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient, Grants: grants,
+			AcknowledgeTimeout: w.acknowledge, MinForeignPhaseDuration: time.Second, CRDAsServiceAccount: w.crdAsAccount,
+		})
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	grants, err := grant.Setup(mgr)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	crds, err := crdcache.Add(mgr)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := installplan.Setup(mgr, installplan.Options{
-		CRDs:    crds,
-		Bundles: w.shelf, Images: w.images, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient, Grants: grants,
-		AcknowledgeTimeout: w.acknowledge, MinForeignPhaseDuration: time.Second, CRDAsServiceAccount: w.crdAsAccount,
-	}); err != nil {
-		w.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			w.t.Errorf("the manager ended with: %v", err)
-		}
-	}
-	w.t.Cleanup(stop)
-	return stop
-}
-
-func (w *world) create(objects ...client.Object) {
-	w.t.Helper()
-	for _, object := range objects {
-		if err := w.Create(w.t.Context(), object); err != nil {
-			w.t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
-		}
-	}
 }
 
 func (w *world) group(name string) *operatorsv1.OperatorGroup {
-	return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	return fixtures.OperatorGroup(w.Namespace, name)
 }
 
 // bundle returns a bundle. Its cluster-scoped objects have names with the namespace in them, so
@@ -236,44 +168,44 @@ func (w *world) bundle(objects ...string) plansteps.Bundle {
 
 func (w *world) crd() string {
 	const kind = "lamp"
-	plural := kind + "s." + w.namespace + ".example"
+	plural := kind + "s." + w.Namespace + ".example"
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":%q},"spec":{"group":%q,"scope":"Namespaced",
 		"names":{"plural":%q,"kind":%q},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`,
-		plural, w.namespace+".example", kind+"s", kind)
+		plural, w.Namespace+".example", kind+"s", kind)
 }
 
 const settings = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"a":"b"}}`
 
 // plan creates the plan of a bundle as the subscription controller does.
 func (w *world) plan(b plansteps.Bundle, approved bool, inline int) {
-	w.t.Helper()
-	steps, err := plansteps.Steps(w.namespace, b)
+	w.T.Helper()
+	steps, err := plansteps.Steps(w.Namespace, b)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	if err := plansteps.ReferenceManifests(steps, []plansteps.Bundle{b}, inline); err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	warnings, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{b})
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	p := &operatorsv1alpha1.InstallPlan{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-lamp", OwnerReferences: w.owners, Annotations: map[string]string{api.AnnotationManifestWarnings: warnings}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "install-lamp", OwnerReferences: w.owners, Annotations: map[string]string{api.AnnotationManifestWarnings: warnings}},
 		Spec: operatorsv1alpha1.InstallPlanSpec{
 			ClusterServiceVersionNames: []string{b.Name}, Approval: operatorsv1alpha1.ApprovalManual, Approved: approved, Generation: w.generation,
 		},
 	}
-	w.create(p)
+	w.Create(p)
 	p.Status = operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhasePlanning, CatalogSources: []string{"shop"}, Plan: steps}
-	if err := w.Status().Update(w.t.Context(), p); err != nil {
-		w.t.Fatal(err)
+	if err := w.Status().Update(w.T.Context(), p); err != nil {
+		w.T.Fatal(err)
 	}
 }
 
 func (w *world) read() *operatorsv1alpha1.InstallPlan {
 	p := &operatorsv1alpha1.InstallPlan{}
-	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "install-lamp"}, p); err != nil {
+	if err := w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "install-lamp"}, p); err != nil {
 		p.Status.Message = err.Error()
 	}
 	return p
@@ -281,19 +213,19 @@ func (w *world) read() *operatorsv1alpha1.InstallPlan {
 
 // becomes waits until the condition holds for the plan, and returns the plan.
 func (w *world) becomes(holds func(*operatorsv1alpha1.InstallPlan) bool) *operatorsv1alpha1.InstallPlan {
-	w.t.Helper()
+	w.T.Helper()
 	var p *operatorsv1alpha1.InstallPlan
 	w.Eventually(func() bool {
 		p = w.read()
 		return holds(p)
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue(), func() string {
+	}).Should(gomega.BeTrue(), func() string {
 		return fmt.Sprintf("phase %q, message %q, conditions %+v", p.Status.Phase, p.Status.Message, p.Status.Conditions)
 	})
 	return p
 }
 
 func (w *world) reaches(phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alpha1.InstallPlan {
-	w.t.Helper()
+	w.T.Helper()
 	return w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool { return p.Status.Phase == phase })
 }
 
@@ -311,27 +243,27 @@ func statuses(p *operatorsv1alpha1.InstallPlan) []string {
 }
 
 func (w *world) settings() *corev1.ConfigMap {
-	w.t.Helper()
+	w.T.Helper()
 	found := &corev1.ConfigMap{}
-	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "settings"}, found); err != nil {
-		w.t.Fatal(err)
+	if err := w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "settings"}, found); err != nil {
+		w.T.Fatal(err)
 	}
 	return found
 }
 
 // hasSettings waits until the ConfigMap of a bundle exists.
 func (w *world) hasSettings() {
-	w.t.Helper()
+	w.T.Helper()
 	w.Eventually(func() error {
-		return w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "settings"}, &corev1.ConfigMap{})
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+		return w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "settings"}, &corev1.ConfigMap{})
+	}).Should(gomega.Succeed())
 }
 
 // stays checks that the phase of the plan does not change for a while.
 func (w *world) stays(phase operatorsv1alpha1.InstallPlanPhase) {
-	w.t.Helper()
+	w.T.Helper()
 	w.Consistently(func() operatorsv1alpha1.InstallPlanPhase { return w.read().Status.Phase }).
-		WithTimeout(500 * time.Millisecond).WithPolling(polling).Should(gomega.Equal(phase))
+		WithTimeout(500 * time.Millisecond).Should(gomega.Equal(phase))
 }
 
 // schemaOf returns a schema from JSON.

@@ -1,7 +1,6 @@
 package suite_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -17,14 +16,15 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // ownNamespace creates an OperatorGroup that targets its own namespace.
 func (w *world) ownNamespace() {
-	w.t.Helper()
+	w.T.Helper()
 	group := w.group("group")
-	group.Spec.TargetNamespaces = []string{w.namespace}
-	w.create(group)
+	group.Spec.TargetNamespaces = []string{w.Namespace}
+	w.Create(group)
 }
 
 // hooked gives a definition a conversion webhook.
@@ -38,11 +38,11 @@ func hooked(crd *apiextensionsv1.CustomResourceDefinition, to apiextensionsv1.We
 
 // specOf returns the spec of a definition; empty where there is none.
 func (w *world) specOf(name string) apiextensionsv1.CustomResourceDefinitionSpec {
-	w.t.Helper()
+	w.T.Helper()
 	found := &apiextensionsv1.CustomResourceDefinition{}
-	err := client.IgnoreNotFound(w.Get(w.t.Context(), client.ObjectKey{Name: name}, found))
+	err := client.IgnoreNotFound(w.Get(w.T.Context(), client.ObjectKey{Name: name}, found))
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return found.Spec
 }
@@ -51,7 +51,7 @@ func (w *world) specOf(name string) apiextensionsv1.CustomResourceDefinitionSpec
 func ofTray(w *world) *apiextensionsv1.CustomResourceDefinition {
 	w.version("tray.v1", "tray")
 	crd := w.lamps(map[string]string{"v1": anything})
-	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/tray.v1"}
+	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.Namespace + "/tray.v1"}
 	w.createCRD(crd, "catalog")
 	return w.lamps(map[string]string{"v1": coloured})
 }
@@ -71,8 +71,8 @@ func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 		"the supervisor's own": {
 			brings: func(w *world) *apiextensionsv1.CustomResourceDefinition {
 				crd := &apiextensionsv1.CustomResourceDefinition{}
-				if err := w.Get(w.t.Context(), client.ObjectKey{Name: "subscriptions.operators.coreos.com"}, crd); err != nil {
-					w.t.Fatal(err)
+				if err := w.Get(w.T.Context(), client.ObjectKey{Name: "subscriptions.operators.coreos.com"}, crd); err != nil {
+					w.T.Fatal(err)
 				}
 				return hooked(crd, apiextensionsv1.WebhookClientConfig{URL: &attacker})
 			},
@@ -106,7 +106,7 @@ func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 			w.ownNamespace()
 			bundled := tt.brings(w)
 			before := w.specOf(bundled.Name)
-			w.useDeployedRights()
+			w.UseDeployedRole()
 			w.supervise(time.Hour)
 			b := w.bundle(text(t, bundled))
 			b.Replaces = tt.replaces
@@ -120,7 +120,7 @@ func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 				t.Errorf("the definition has changed (-before +after):\n%s", diff)
 			}
 			versions := &operatorsv1alpha1.ClusterServiceVersionList{}
-			if err := w.List(t.Context(), versions, client.InNamespace(w.namespace)); err != nil {
+			if err := w.List(t.Context(), versions, client.InNamespace(w.Namespace)); err != nil {
 				t.Fatal(err)
 			}
 			for i := range versions.Items {
@@ -134,9 +134,9 @@ func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 
 // createCRD creates a definition as another field manager.
 func (w *world) createCRD(crd *apiextensionsv1.CustomResourceDefinition, manager string) {
-	w.t.Helper()
-	if err := w.Create(w.t.Context(), crd, client.FieldOwner(manager)); err != nil {
-		w.t.Fatal(err)
+	w.T.Helper()
+	if err := w.Client.Create(w.T.Context(), crd, client.FieldOwner(manager)); err != nil {
+		w.T.Fatal(err)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestRefusedCRDContinuesAfterRelease(t *testing.T) {
 	w.ownNamespace()
 	tray := w.version("tray.v1", "tray")
 	crd := w.lamps(map[string]string{"v1": anything})
-	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/tray.v1"}
+	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.Namespace + "/tray.v1"}
 	w.createCRD(crd, "catalog")
 	w.supervise(time.Hour)
 	w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plansteps.MaxInline)
@@ -176,7 +176,7 @@ func TestForeignCRDIsUsedAsItIs(t *testing.T) {
 	})
 	t.Run("unbounded", func(t *testing.T) {
 		w := newWorld(t)
-		w.create(w.group("group"))
+		w.Create(w.group("group"))
 		w.served(w.lamps(map[string]string{"v1": anything}))
 		w.supervise(time.Hour)
 		w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plansteps.MaxInline)
@@ -193,16 +193,16 @@ func TestBundleCannotConvertForeignCRDs(t *testing.T) {
 	w := newWorld(t)
 	group := w.group("group")
 	group.Spec.ServiceAccountName = "installer"
-	w.create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}})
+	w.Create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "installer"}})
 	w.served(w.lamps(map[string]string{"v1": anything}))
-	w.useDeployedRights()
+	w.UseDeployedRole()
 	w.supervise(time.Hour)
 	b := w.bundle()
 	b.Objects[0] = strings.Replace(b.Objects[0], `"version":"1.0.0"`,
-		`"version":"1.0.0","webhookdefinitions":[{"type":"ConversionWebhook","generateName":"c","conversionCRDs":["lamps.`+w.namespace+`.example"]}]`, 1)
+		`"version":"1.0.0","webhookdefinitions":[{"type":"ConversionWebhook","generateName":"c","conversionCRDs":["lamps.`+w.Namespace+`.example"]}]`, 1)
 	w.plan(b, true, plansteps.MaxInline)
 	c := installed(w.reaches(failed))
-	if says := "CustomResourceDefinition lamps." + w.namespace + ".example is refused (ForeignManager): it was created by field manager "; !strings.Contains(c.Message, says) {
+	if says := "CustomResourceDefinition lamps." + w.Namespace + ".example is refused (ForeignManager): it was created by field manager "; !strings.Contains(c.Message, says) {
 		t.Errorf("condition %+v", c)
 	}
 	w.expectNothingCreated()
@@ -215,31 +215,19 @@ func TestCRDAsServiceAccount(t *testing.T) {
 	w.crdAsAccount = true
 	group := w.group("group")
 	group.Spec.ServiceAccountName = "installer"
-	w.create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}})
+	w.Create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "installer"}})
 	w.grant("installer",
 		rule(operatorsv1alpha1.GroupName, "clusterserviceversions", "create"),
 		rule("", "serviceaccounts", "create", "update", "patch"), rule("", "pods", "get"),
 		rule(rbacv1.GroupName, "roles", "create", "update", "patch"), rule(rbacv1.GroupName, "rolebindings", "create", "update", "patch"))
-	w.useDeployedRights()
+	w.UseDeployedRole()
 	w.supervise(time.Hour)
 	w.plan(w.bundle(w.crd()), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return p.Status.Phase == working && strings.Contains(p.Status.Message, `resource "customresourcedefinitions" in API group "apiextensions.k8s.io" at the cluster scope`) &&
-			strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":installer") && causedBy(p, refusal.PermissionDenied, "grant ServiceAccount "+w.namespace+"/installer this permission, or remove spec.serviceAccountName from OperatorGroup "+w.namespace+"/group; the plan then continues automatically")
+			strings.Contains(p.Status.Message, "system:serviceaccount:"+w.Namespace+":installer") && causedBy(p, refusal.PermissionDenied, "grant ServiceAccount "+w.Namespace+"/installer this permission, or remove spec.serviceAccountName from OperatorGroup "+w.Namespace+"/group; the plan then continues automatically")
 	})
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "definer-" + w.namespace},
-		Rules:      []rbacv1.PolicyRule{rule("apiextensions.k8s.io", "customresourcedefinitions", "create", "update", "patch")},
-	}
-	w.create(role, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "installer"}},
-	})
-	t.Cleanup(func() {
-		if err := w.Delete(context.WithoutCancel(t.Context()), role); err != nil {
-			t.Error(err)
-		}
-	})
+	w.Create(fixtures.ClusterRole("definer-"+w.Namespace, fixtures.ServiceAccount(w.Namespace, "installer"),
+		rule("apiextensions.k8s.io", "customresourcedefinitions", "create", "update", "patch"))...)
 	w.reaches(complete)
 }
