@@ -18,10 +18,10 @@ func TestSubscriptionNamesTheAPIThatIsMissing(t *testing.T) {
 	bundle.Objects = append(bundle.Objects, `{"apiVersion":"autoscaling.k8s.io/v1","kind":"VerticalPodAutoscaler","metadata":{"name":"scale"}}`)
 	w.server.Serve(fakecatalog.Simple("scale", bundle))
 	w.supervise()
-	w.create(w.subscription("my-scale", "scale"))
+	w.Create(w.subscription("my-scale", "scale"))
 	w.says("my-scale", operatorsv1alpha1.SubscriptionInstallPlanPending, string(operatorsv1alpha1.InstallPlanPhaseInstalling),
 		"api-server resource not found installing VerticalPodAutoscaler scale: GroupVersionKind autoscaling.k8s.io/v1, Kind=VerticalPodAutoscaler not found on the cluster")
-	w.create(&apiextensionsv1.CustomResourceDefinition{
+	w.Create(&apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        "verticalpodautoscalers.autoscaling.k8s.io",
 			Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a test"},

@@ -53,7 +53,7 @@ func TestCurrentCSVWaitsForItsBundle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.server.Serve(w.lamp(1))
-			w.create(w.subscription("my-lamp", "lamp", change))
+			w.Create(w.subscription("my-lamp", "lamp", change))
 			r := w.recording()
 			stop := w.supervise()
 			if name == "manual" {
@@ -114,7 +114,7 @@ func TestCurrentCSVWaitsForItsBundle(t *testing.T) {
 	t.Run("first", func(t *testing.T) {
 		w := newWorld(t)
 		w.server.Serve(fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0", Image: absent}), w.lampBeside())
-		w.create(w.subscription("my-lamp", "lamp"), w.subscription("my-torch", "torch"))
+		w.Create(w.subscription("my-lamp", "lamp"), w.subscription("my-torch", "torch"))
 		r := w.recording()
 		w.supervise()
 		s := w.says("my-lamp", unpacked, "BundleUnpackFailed", "Bundle unpacking failed - NotFound: bundle lamp.v1: ").Status
@@ -198,7 +198,7 @@ func TestUpdateWhoseImageIsLate(t *testing.T) {
 				w.patch(w.group("group"), `{"metadata":{"annotations":{"operatorframework.io/bundle-unpack-timeout":"`+tt.timeout+`"}}}`)
 			}
 			w.server.Serve(w.lamp(1))
-			w.create(w.subscription("my-lamp", "lamp"))
+			w.Create(w.subscription("my-lamp", "lamp"))
 			r := w.recording()
 			w.supervise()
 			w.succeed("lamp.v1")
@@ -207,7 +207,7 @@ func TestUpdateWhoseImageIsLate(t *testing.T) {
 				t.Helper()
 				w.Eventually(func() []string {
 					return slices.DeleteFunc(r.currents("my-lamp"), func(s string) bool { return s == "" })
-				}).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(want))
+				}).Should(gomega.Equal(want))
 			}
 
 			w.server.Serve(update)
@@ -279,8 +279,8 @@ func (w *world) lampBeside() fakecatalog.Package {
 }
 
 func (w *world) patchStatus(sub *operatorsv1alpha1.Subscription, text string) {
-	w.t.Helper()
-	if err := w.Status().Patch(w.t.Context(), sub, client.RawPatch(types.MergePatchType, []byte(text))); err != nil {
-		w.t.Fatal(err)
+	w.T.Helper()
+	if err := w.Status().Patch(w.T.Context(), sub, client.RawPatch(types.MergePatchType, []byte(text))); err != nil {
+		w.T.Fatal(err)
 	}
 }

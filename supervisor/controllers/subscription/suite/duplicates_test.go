@@ -37,7 +37,7 @@ spec:
 				lamp.Channels[0].Entries[0].Image, lamp.Channels[0].Entries[0].Objects = images.reference, nil
 			}
 			w.server.Serve(lamp)
-			w.create(w.subscription("my-lamp", "lamp", manual))
+			w.Create(w.subscription("my-lamp", "lamp", manual))
 			w.supervise()
 			p := w.onlyPlan(operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
 			if diff := cmp.Diff(map[int][]string{0: {`duplicate field "spec.displayName"`}}, plansteps.ManifestWarningsOf(p.Annotations)); diff != "" {

@@ -21,7 +21,7 @@ const heldBack operatorsv1alpha1.SubscriptionConditionType = "NewerVersionHeld"
 
 // annotate sets an annotation of a Subscription, or removes it when the value is empty.
 func (w *world) annotate(name, key, value string) {
-	w.t.Helper()
+	w.T.Helper()
 	text := "null"
 	if value != "" {
 		text = fmt.Sprintf("%q", value)
@@ -36,11 +36,11 @@ func (w *world) pin(version string) { w.annotate("my-lamp", "chandlery.dev/pin",
 
 // version returns a ClusterServiceVersion; nil when there is none.
 func (w *world) version(name string) *operatorsv1alpha1.ClusterServiceVersion {
-	w.t.Helper()
+	w.T.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, csv)
+	err := w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, csv)
 	if client.IgnoreNotFound(err) != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	if err != nil {
 		return nil
@@ -50,22 +50,22 @@ func (w *world) version(name string) *operatorsv1alpha1.ClusterServiceVersion {
 
 // phase sets the phase of a version, in place of its controller, which does not run here.
 func (w *world) phase(name string, phase operatorsv1alpha1.ClusterServiceVersionPhase) {
-	w.t.Helper()
+	w.T.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	csv.Namespace, csv.Name = w.namespace, name
+	csv.Namespace, csv.Name = w.Namespace, name
 	w.Eventually(func() error {
-		return w.Status().Patch(w.t.Context(), csv, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"status":{"phase":%q,"conditions":[{"phase":%q}]}}`, phase, phase)))
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+		return w.Status().Patch(w.T.Context(), csv, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"status":{"phase":%q,"conditions":[{"phase":%q}]}}`, phase, phase)))
+	}).Should(gomega.Succeed())
 }
 
 // goes waits until a version is being deleted, and removes its finalizer in place of its
 // controller.
 func (w *world) goes(name string) {
-	w.t.Helper()
+	w.T.Helper()
 	w.Eventually(func() bool {
 		csv := w.version(name)
 		return csv == nil || !csv.DeletionTimestamp.IsZero()
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue(), name+" is not deleted")
+	}).Should(gomega.BeTrue(), name+" is not deleted")
 	if csv := w.version(name); csv != nil {
 		w.patch(csv, `{"metadata":{"finalizers":null}}`)
 	}
@@ -73,9 +73,9 @@ func (w *world) goes(name string) {
 
 // replaced deletes a version that another one has replaced.
 func (w *world) replaced(name string) {
-	w.t.Helper()
-	if err := w.Delete(w.t.Context(), w.version(name)); err != nil {
-		w.t.Fatal(err)
+	w.T.Helper()
+	if err := w.Delete(w.T.Context(), w.version(name)); err != nil {
+		w.T.Fatal(err)
 	}
 	w.goes(name)
 }
@@ -87,7 +87,7 @@ func TestPin(t *testing.T) {
 	w.server.Serve(w.lamp(3))
 	sub := w.subscription("my-lamp", "lamp", start("lamp.v1"))
 	sub.Annotations = map[string]string{"chandlery.dev/pin": "lamp.v2"}
-	w.create(sub)
+	w.Create(sub)
 	w.supervise()
 	w.succeed("lamp.v2")
 	w.settled("my-lamp", "lamp.v2")
@@ -116,7 +116,7 @@ func TestPin(t *testing.T) {
 // TestPinRefused pins to missing versions, and to versions without an upgrade path.
 func TestPinRefused(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.subscription("my-lamp", "lamp"))
+	w.Create(w.subscription("my-lamp", "lamp"))
 	w.supervise()
 	w.succeed("lamp.v2")
 	w.settled("my-lamp", "lamp.v2")
@@ -133,7 +133,7 @@ func TestPinRefused(t *testing.T) {
 // and keeps the custom resources.
 func TestPinWithdrawsAnUpdateThatFailed(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.subscription("my-lamp", "lamp", start("lamp.v1")))
+	w.Create(w.subscription("my-lamp", "lamp", start("lamp.v1")))
 	w.supervise()
 	w.succeed("lamp.v1")
 	w.phase("lamp.v2", "Failed")
@@ -144,7 +144,7 @@ func TestPinWithdrawsAnUpdateThatFailed(t *testing.T) {
 	w.Eventually(func() bool {
 		csv := w.version("lamp.v2")
 		return csv != nil && !csv.DeletionTimestamp.IsZero() && csv.Annotations[api.AnnotationWithdrawn] == api.WithdrawnToReturn
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
+	}).Should(gomega.BeTrue())
 	w.goes("lamp.v2")
 	w.succeed("lamp.v1")
 	w.settled("my-lamp", "lamp.v1")
@@ -164,7 +164,7 @@ func (w *world) wick(fields ...string) string {
 	for _, name := range fields {
 		properties[name] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	}
-	group := w.namespace + ".suite.example"
+	group := w.Namespace + ".suite.example"
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.APIVersion, crd.Kind, crd.Name = "apiextensions.k8s.io/v1", "CustomResourceDefinition", "wicks."+group
 	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
@@ -178,12 +178,12 @@ func (w *world) wick(fields ...string) string {
 	}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	delete(object, "status")
 	text, err := json.Marshal(object)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return string(text)
 }
@@ -198,18 +198,18 @@ func TestPinLosesNothing(t *testing.T) {
 		entries[i].Objects = append(entries[i].Objects, w.wick([]string{"length", "colour"}[:i+1]...))
 	}
 	w.server.Serve(fakecatalog.Simple("lamp", entries...))
-	w.create(w.subscription("my-lamp", "lamp"))
+	w.Create(w.subscription("my-lamp", "lamp"))
 	w.supervise()
 	w.succeed("lamp.v2")
 	w.settled("my-lamp", "lamp.v2")
 	wick := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"length": "1", "colour": "red"}}}
-	wick.SetGroupVersionKind(schema.GroupVersionKind{Group: w.namespace + ".suite.example", Version: "v1", Kind: "Wick"})
-	wick.SetNamespace(w.namespace)
+	wick.SetGroupVersionKind(schema.GroupVersionKind{Group: w.Namespace + ".suite.example", Version: "v1", Kind: "Wick"})
+	wick.SetNamespace(w.Namespace)
 	wick.SetName("long")
-	w.create(wick)
+	w.Create(wick)
 
 	w.pin("lamp.v1")
-	w.says("my-lamp", unresolved, "ConstraintsNotSatisfiable", "Wick "+w.namespace+"/long uses field v1 spec.colour, which lamp.v1 does not know and would drop")
+	w.says("my-lamp", unresolved, "ConstraintsNotSatisfiable", "Wick "+w.Namespace+"/long uses field v1 spec.colour, which lamp.v1 does not know and would drop")
 	if w.version("lamp.v1") != nil || len(w.plans()) != 1 {
 		t.Error("something was changed")
 	}

@@ -46,9 +46,9 @@ func TestTwentySubscriptions(t *testing.T) {
 	packages = append(packages, single("x-lonely", requiresPackage("nowhere")), single("x-twin", gvk("olm.gvk", "Plain02")), single("x-offbeat"))
 	w.server.Serve(packages...)
 	for _, name := range good {
-		w.create(w.subscription(name, name))
+		w.Create(w.subscription(name, name))
 	}
-	w.create(w.subscription("x-lonely", "x-lonely"), w.subscription("x-twin", "x-twin"),
+	w.Create(w.subscription("x-lonely", "x-lonely"), w.subscription("x-twin", "x-twin"),
 		w.subscription("x-offbeat", "x-offbeat", func(s *operatorsv1alpha1.SubscriptionSpec) { s.Channel = "gone" }))
 	w.supervise()
 
@@ -59,7 +59,7 @@ func TestTwentySubscriptions(t *testing.T) {
 		w.settled(name, name+".v1")
 	}
 	for _, name := range along {
-		sub := w.settled(fmt.Sprintf("%s-stable-shop-%s", name, w.namespace), name+".v1")
+		sub := w.settled(fmt.Sprintf("%s-stable-shop-%s", name, w.Namespace), name+".v1")
 		if sub.Annotations["olm.generated-by"] == "" {
 			t.Errorf("Subscription %s does not say which plan made it", sub.Name)
 		}
@@ -69,7 +69,7 @@ func TestTwentySubscriptions(t *testing.T) {
 	w.says("x-twin", unresolved, unsatisfiable, "Plain02 (suite.example/v1)")
 	w.says("x-offbeat", unresolved, unsatisfiable, "no operators found in channel gone of package x-offbeat in the catalog referenced by subscription x-offbeat")
 	list := &operatorsv1alpha1.SubscriptionList{}
-	if err := w.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+	if err := w.List(t.Context(), list, client.InNamespace(w.Namespace)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range list.Items {
@@ -89,12 +89,12 @@ func TestTwentySubscriptions(t *testing.T) {
 
 // rests checks that a reconcile without changes writes nothing.
 func (w *world) rests() {
-	w.t.Helper()
+	w.T.Helper()
 	revisions := func() map[string]string {
 		found := map[string]string{}
 		subs, plans := &operatorsv1alpha1.SubscriptionList{}, w.plans()
-		if err := w.List(w.t.Context(), subs, client.InNamespace(w.namespace)); err != nil {
-			w.t.Fatal(err)
+		if err := w.List(w.T.Context(), subs, client.InNamespace(w.Namespace)); err != nil {
+			w.T.Fatal(err)
 		}
 		for i := range subs.Items {
 			found["Subscription "+subs.Items[i].Name] = subs.Items[i].ResourceVersion
@@ -110,19 +110,19 @@ func (w *world) rests() {
 		}
 		for _, name := range w.subscriptions() {
 			sub := &operatorsv1alpha1.Subscription{}
-			g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, sub)).To(gomega.Succeed())
+			g.Expect(w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, sub)).To(gomega.Succeed())
 			g.Expect(sub.Status.GetCondition(waits).Status).NotTo(gomega.BeEquivalentTo("True"), name)
 		}
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	before := revisions()
 	// Another Subscription causes a reconcile of the whole namespace, and its condition marks the
 	// end.
-	w.create(w.subscription("z-last", "z-last"))
+	w.Create(w.subscription("z-last", "z-last"))
 	w.says("z-last", unresolved, "ConstraintsNotSatisfiable", "no operators found in package z-last")
 	after := revisions()
 	delete(after, "Subscription z-last")
 	if diff := cmp.Diff(before, after); diff != "" {
-		w.t.Errorf("written though nothing happened (-before +after):\n%s", diff)
+		w.T.Errorf("written though nothing happened (-before +after):\n%s", diff)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestDependencyIsInstalledAlong(t *testing.T) {
 			}
 			w.server.Serve(single("crate", requiresPackage("tray")), single("tray"))
 			parent := w.subscription("my-crate", "crate", func(s *operatorsv1alpha1.SubscriptionSpec) { s.InstallPlanApproval = approval })
-			w.create(parent)
+			w.Create(parent)
 			w.supervise()
 			if approval == operatorsv1alpha1.ApprovalManual {
 				p := w.onlyPlan(asking)
@@ -173,13 +173,13 @@ func TestDependencyIsInstalledAlong(t *testing.T) {
 			w.succeed("crate.v1")
 			w.succeed("tray.v1")
 			w.settled("my-crate", "crate.v1")
-			generated := "tray-stable-shop-" + w.namespace
+			generated := "tray-stable-shop-" + w.Namespace
 			sub := w.settled(generated, "tray.v1")
 			if sub.Status.InstallPlanRef == nil || sub.Status.InstallPlanRef.UID != p.UID || sub.Annotations["olm.generated-by"] != p.Name || sub.Labels["olm.managed"] != "true" {
 				t.Errorf("annotations %v, labels %v, plan %+v", sub.Annotations, sub.Labels, sub.Status.InstallPlanRef)
 			}
 			want := &operatorsv1alpha1.SubscriptionSpec{
-				CatalogSource: "shop", CatalogSourceNamespace: w.namespace, Package: "tray", Channel: "stable", StartingCSV: "tray.v1",
+				CatalogSource: "shop", CatalogSourceNamespace: w.Namespace, Package: "tray", Channel: "stable", StartingCSV: "tray.v1",
 				InstallPlanApproval: operatorsv1alpha1.ApprovalAutomatic,
 			}
 			if diff := cmp.Diff(want, sub.Spec); diff != "" {
@@ -206,17 +206,17 @@ func TestDependencyIsInstalledAlong(t *testing.T) {
 func TestLostDependencyComesBack(t *testing.T) {
 	w := newWorld(t)
 	w.server.Serve(single("crate", requiresPackage("tray")), single("tray"))
-	w.create(w.subscription("my-crate", "crate"))
+	w.Create(w.subscription("my-crate", "crate"))
 	w.supervise()
 	w.succeed("crate.v1")
 	w.succeed("tray.v1")
-	generated := "tray-stable-shop-" + w.namespace
+	generated := "tray-stable-shop-" + w.Namespace
 	w.settled(generated, "tray.v1")
 	before := w.settled("my-crate", "crate.v1")
 	w.patch(before, `{"spec":{"installPlanApproval":"Manual"}}`)
 
-	tray := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "tray.v1"}}
-	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: generated}}
+	tray := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "tray.v1"}}
+	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: generated}}
 	for _, object := range []client.Object{sub, tray} {
 		if err := w.Delete(t.Context(), object); err != nil {
 			t.Fatal(err)
@@ -246,10 +246,10 @@ func TestLostDependencyComesBack(t *testing.T) {
 
 // subscriptions returns the names of the Subscriptions of the namespace.
 func (w *world) subscriptions() []string {
-	w.t.Helper()
+	w.T.Helper()
 	list := &operatorsv1alpha1.SubscriptionList{}
-	if err := w.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
-		w.t.Fatal(err)
+	if err := w.List(w.T.Context(), list, client.InNamespace(w.Namespace)); err != nil {
+		w.T.Fatal(err)
 	}
 	var names []string
 	for i := range list.Items {
@@ -263,7 +263,7 @@ func TestAdoption(t *testing.T) {
 	w := newWorld(t)
 	w.server.Serve(w.lamp(2), single("radio"), fakecatalog.Simple("am", entry("receiver.v1", "1.0.0")), fakecatalog.Simple("fm", entry("receiver.v1", "1.0.0")))
 	first := w.subscription("my-lamp", "lamp")
-	w.create(first)
+	w.Create(first)
 	stop := w.supervise()
 	p := w.onlyPlan(complete)
 	w.succeed("lamp.v2")
@@ -285,21 +285,21 @@ func TestAdoption(t *testing.T) {
 	if err := w.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	w.create(w.subscription("anew", "lamp"))
+	w.Create(w.subscription("anew", "lamp"))
 	w.settled("anew", "lamp.v2")
 	for _, name := range []string{"my-lamp", "anew"} {
-		w.Eventually(func() int { return w.events(name)["Adopted"] }).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(1), name)
+		w.Eventually(func() int { return w.events(name)["Adopted"] }).Should(gomega.Equal(1), name)
 	}
 
 	// Another client installed an operator, without a record.
 	w.foundling("radio.v1")
-	w.create(w.subscription("my-radio", "radio"))
+	w.Create(w.subscription("my-radio", "radio"))
 	w.settled("my-radio", "radio.v1")
 
 	// This version could be of either package.
 	stop()
 	am, fm := w.subscription("my-am", "am"), w.subscription("my-fm", "fm")
-	w.create(am, fm)
+	w.Create(am, fm)
 	w.foundling("receiver.v1")
 	w.supervise()
 	for _, name := range []string{"my-am", "my-fm"} {
@@ -320,14 +320,14 @@ func TestAdoption(t *testing.T) {
 
 // foundling creates a version without a record of its origin.
 func (w *world) foundling(name string) {
-	w.t.Helper()
+	w.T.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	if err := json.Unmarshal([]byte(entry(name, "1.0.0").Objects[0]), csv); err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	csv.Namespace = w.namespace
+	csv.Namespace = w.Namespace
 	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{}
-	w.create(csv)
+	w.Create(csv)
 	w.succeed(name)
 }
 
@@ -335,7 +335,7 @@ func (w *world) foundling(name string) {
 // and that nothing else changes.
 func TestOperatorGroups(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.subscription("my-lamp", "lamp"))
+	w.Create(w.subscription("my-lamp", "lamp"))
 	w.supervise()
 	w.succeed("lamp.v2")
 	w.settled("my-lamp", "lamp.v2")
@@ -350,15 +350,15 @@ func TestOperatorGroups(t *testing.T) {
 		}
 	}
 	stays(w.says("my-lamp", unresolved, prevented, "found 0 operatorGroups, expected 1"))
-	w.says("my-lamp", api.ConditionBlocked, api.ReasonOperatorGroupInvalid, "create an OperatorGroup in namespace "+w.namespace)
-	w.create(w.subscription("new", "absent"))
+	w.says("my-lamp", api.ConditionBlocked, api.ReasonOperatorGroupInvalid, "create an OperatorGroup in namespace "+w.Namespace)
+	w.Create(w.subscription("new", "absent"))
 	w.says("new", unresolved, prevented, "found 0 operatorGroups, expected 1")
-	w.create(w.group("one"), w.group("two"))
+	w.Create(w.group("one"), w.group("two"))
 	stays(w.says("my-lamp", unresolved, prevented, "found 2 operatorGroups, expected 1"))
-	w.says("my-lamp", api.ConditionBlocked, api.ReasonOperatorGroupInvalid, "delete all but one of the OperatorGroups one, two of namespace "+w.namespace)
+	w.says("my-lamp", api.ConditionBlocked, api.ReasonOperatorGroupInvalid, "delete all but one of the OperatorGroups one, two of namespace "+w.Namespace)
 	// For a moment there was one group: publish the update after that.
 	w.server.Serve(w.lamp(3))
-	w.create(w.subscription("newer", "absent"))
+	w.Create(w.subscription("newer", "absent"))
 	w.says("newer", unresolved, prevented, "found 2 operatorGroups, expected 1")
 	if n := len(w.plans()); n != 1 {
 		t.Errorf("%d plans, want 1", n)
@@ -377,7 +377,7 @@ func TestDeprecations(t *testing.T) {
 	deprecated := w.lamp(2)
 	deprecated.Deprecation, deprecated.Channels[0].Deprecation = "use the radio", "no longer cared for"
 	w.server.Serve(deprecated)
-	w.create(w.subscription("my-lamp", "lamp", func(s *operatorsv1alpha1.SubscriptionSpec) { s.Channel = "stable" }))
+	w.Create(w.subscription("my-lamp", "lamp", func(s *operatorsv1alpha1.SubscriptionSpec) { s.Channel = "stable" }))
 	w.supervise()
 	w.succeed("lamp.v2")
 	const reason = "Deprecated"
@@ -410,16 +410,16 @@ func TestGlobalCatalogs(t *testing.T) {
 	everywhere := func(s *operatorsv1alpha1.SubscriptionSpec) {
 		s.CatalogSource, s.CatalogSourceNamespace = "everywhere", w.global
 	}
-	w.create(shop, w.subscription("my-globe", "globe", everywhere))
+	w.Create(shop, w.subscription("my-globe", "globe", everywhere))
 	w.supervise()
 	w.succeed("globe.v1")
 	sub := w.settled("my-globe", "globe.v1")
 	if h := sub.Status.CatalogHealth; len(h) != 2 {
 		t.Errorf("catalog health %+v", h)
 	}
-	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "group"}}
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "group"}}
 	w.patch(group, `{"metadata":{"annotations":{"olm.operatorframework.io/exclude-global-namespace-resolution":"true"}}}`)
-	w.create(w.subscription("my-orbit", "orbit", everywhere))
+	w.Create(w.subscription("my-orbit", "orbit", everywhere))
 	w.says("my-orbit", unresolved, "ConstraintsNotSatisfiable", "no operators found from catalog everywhere in namespace "+w.global)
 	w.says("my-orbit", api.ConditionBlocked, api.ReasonCatalogExcluded, "OperatorGroup group excludes the catalogs of namespace "+w.global+" by its annotation olm.operatorframework.io/exclude-global")
 	sub = w.says("my-globe", unhealthy, "UnhealthyCatalogSourceFound", "targeted catalogsource "+w.global+"/everywhere missing; OperatorGroup group excludes")

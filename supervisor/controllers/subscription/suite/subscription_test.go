@@ -40,14 +40,14 @@ func owners(p *operatorsv1alpha1.InstallPlan) []string {
 // next one.
 func TestSubscriptionInstallsAndUpdates(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.subscription("my-lamp", "lamp", manual, start("lamp.v1")))
+	w.Create(w.subscription("my-lamp", "lamp", manual, start("lamp.v1")))
 	w.supervise()
 	sub := w.says("my-lamp", waits, string(asking), "")
 	first := w.onlyPlan(asking)
 	if diff := cmp.Diff([]string{"Subscription my-lamp " + string(sub.UID)}, owners(first)); diff != "" {
 		t.Errorf("owners (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"olm.managed": "true", "operators.coreos.com/lamp." + w.namespace: ""}, first.Labels); diff != "" {
+	if diff := cmp.Diff(map[string]string{"olm.managed": "true", "operators.coreos.com/lamp." + w.Namespace: ""}, first.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	want := operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"lamp.v1"}, Approval: operatorsv1alpha1.ApprovalManual, Generation: 1}
@@ -76,7 +76,7 @@ func TestSubscriptionInstallsAndUpdates(t *testing.T) {
 		return sub.Status.State == latest && sub.Status.InstalledCSV == "lamp.v2" && sub.Status.GetCondition(waits).Status != "True"
 	})
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "lamp.v2"}, csv); err != nil || csv.Spec.Replaces != "lamp.v1" {
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "lamp.v2"}, csv); err != nil || csv.Spec.Replaces != "lamp.v1" {
 		t.Errorf("replaces %q, error %v", csv.Spec.Replaces, err)
 	}
 
@@ -94,7 +94,7 @@ func TestSubscriptionInstallsAndUpdates(t *testing.T) {
 // package.
 func TestTroublesStayWhereTheyAre(t *testing.T) {
 	w := newWorld(t)
-	w.create(
+	w.Create(
 		w.catalog("dead", "127.0.0.1:1"),
 		w.subscription("a-catalog", "lamp", func(s *operatorsv1alpha1.SubscriptionSpec) { s.CatalogSource = "gone" }),
 		w.subscription("a-channel", "lamp", func(s *operatorsv1alpha1.SubscriptionSpec) { s.Channel = "gone" }),
@@ -105,12 +105,12 @@ func TestTroublesStayWhereTheyAre(t *testing.T) {
 	)
 	w.supervise()
 	const unsatisfiable = "ConstraintsNotSatisfiable"
-	w.says("a-catalog", unresolved, unsatisfiable, "no operators found from catalog gone in namespace "+w.namespace+" referenced by subscription a-catalog")
-	w.says("a-catalog", unhealthy, "UnhealthyCatalogSourceFound", "targeted catalogsource "+w.namespace+"/gone missing")
+	w.says("a-catalog", unresolved, unsatisfiable, "no operators found from catalog gone in namespace "+w.Namespace+" referenced by subscription a-catalog")
+	w.says("a-catalog", unhealthy, "UnhealthyCatalogSourceFound", "targeted catalogsource "+w.Namespace+"/gone missing")
 	w.says("a-channel", unresolved, unsatisfiable, "no operators found in channel gone of package lamp in the catalog referenced by subscription a-channel, subscription a-channel exists")
 	w.says("a-channel", api.ConditionBlocked, api.ReasonChannelNotFound, "set spec.channel to one of stable")
 	w.says("a-package", unresolved, unsatisfiable, "no operators found in package gone in the catalog referenced by subscription a-package")
-	w.says("a-dead", unresolved, "ErrorPreventedResolution", "error using catalogsource "+w.namespace+"/dead")
+	w.says("a-dead", unresolved, "ErrorPreventedResolution", "error using catalogsource "+w.Namespace+"/dead")
 	w.says("a-fan", operatorsv1alpha1.SubscriptionBundleUnpackFailed, "BundleUnpackFailed", "registry.example/fan:1")
 	w.says("a-channel", unresolved, unsatisfiable, "no operators found in channel gone")
 	w.succeed("lamp.v2")
@@ -129,16 +129,16 @@ func TestTroublesStayWhereTheyAre(t *testing.T) {
 func TestCatalogThatGoesAwayGoesOnServing(t *testing.T) {
 	w := newWorld(t)
 	w.server.Serve(w.lamp(2), renamed(w.lamp(1), "radio"))
-	w.create(w.subscription("early", "lamp", manual))
+	w.Create(w.subscription("early", "lamp", manual))
 	w.supervise()
 	w.says("early", waits, string(asking), "")
 	w.server.Stop()
-	sub := w.says("early", unhealthy, "UnhealthyCatalogSourceFound", "targeted catalogsource "+w.namespace+"/shop unhealthy")
+	sub := w.says("early", unhealthy, "UnhealthyCatalogSourceFound", "targeted catalogsource "+w.Namespace+"/shop unhealthy")
 	if sub.Status.CurrentCSV != "lamp.v2" || sub.Status.GetCondition(unresolved).Status == "True" || sub.Status.GetCondition(waits).Status != "True" {
 		t.Errorf("status %+v", sub.Status)
 	}
 	// Without manifests there is only a plan, and the condition states how it continues.
-	w.create(w.subscription("late", "radio"))
+	w.Create(w.subscription("late", "radio"))
 	late := w.says("late", operatorsv1alpha1.SubscriptionBundleUnpackFailed, "EnsureInstallPlanFailed", "error ensuring InstallPlan: ")
 	w.says("late", api.ConditionBlocked, api.ReasonCatalogUnavailable, "the resolution continues when the catalog answers")
 	if late.Status.State != operatorsv1alpha1.SubscriptionStateNone || late.Status.CurrentCSV != "" || late.Status.InstalledCSV != "" {
@@ -157,7 +157,7 @@ func TestCatalogThatGoesAwayGoesOnServing(t *testing.T) {
 // its steps. It then deletes the plan.
 func TestPlanIsMadeGood(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.subscription("my-lamp", "lamp", manual))
+	w.Create(w.subscription("my-lamp", "lamp", manual))
 	stop := w.supervise()
 	w.onlyPlan(asking)
 	stop()
@@ -190,11 +190,11 @@ func TestSharedPlan(t *testing.T) {
 	w := newWorld(t)
 	w.server.Serve(w.lamp(2), renamed(w.lamp(1), "radio"))
 	first, other := w.subscription("first", "lamp", manual), w.subscription("other", "radio")
-	w.create(first, other)
+	w.Create(first, other)
 	w.supervise()
 	w.says("first", waits, string(asking), "")
 	second := w.subscription("second", "lamp")
-	w.create(second)
+	w.Create(second)
 	shared := w.says("second", waits, string(asking), "").Status.InstallPlanRef
 	w.Eventually(func(g gomega.Gomega) {
 		plans := w.plans()
@@ -211,22 +211,22 @@ func TestSharedPlan(t *testing.T) {
 			g.Expect(p.Spec.Approval).To(gomega.Equal(operatorsv1alpha1.ApprovalAutomatic))
 			g.Expect(p.Spec.Approved).To(gomega.BeTrue())
 		}
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 
 	// The last Subscription with manual approval becomes automatic, and the plan is approved.
 	w.patch(first, `{"spec":{"installPlanApproval":"Automatic"}}`)
 	w.Eventually(func(g gomega.Gomega) {
 		p := &operatorsv1alpha1.InstallPlan{}
-		g.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: shared.Name}, p)).To(gomega.Succeed())
+		g.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: shared.Name}, p)).To(gomega.Succeed())
 		g.Expect(p.Spec.Approved).To(gomega.BeTrue())
 		g.Expect(p.OwnerReferences).To(gomega.HaveLen(2))
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }
 
 // TestAnotherProcessGoesOn stops the supervisor while a plan waits.
 func TestAnotherProcessGoesOn(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.subscription("my-lamp", "lamp", manual))
+	w.Create(w.subscription("my-lamp", "lamp", manual))
 	stop := w.supervise()
 	before := w.onlyPlan(asking)
 	if err := w.Delete(t.Context(), w.group("group")); err != nil {
@@ -235,7 +235,7 @@ func TestAnotherProcessGoesOn(t *testing.T) {
 	w.approve(before.Name)
 	w.says("my-lamp", waits, string(working), "no operator group found")
 	stop()
-	w.create(w.group("group"))
+	w.Create(w.group("group"))
 	w.supervise()
 	after := w.onlyPlan(complete)
 	if after.UID != before.UID || after.Spec.Generation != before.Spec.Generation {
@@ -249,13 +249,13 @@ func TestAnotherProcessGoesOn(t *testing.T) {
 // TestRemovedVersionIsInstalledAnew deletes an installed version.
 func TestRemovedVersionIsInstalledAnew(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.subscription("my-lamp", "lamp"))
+	w.Create(w.subscription("my-lamp", "lamp"))
 	w.supervise()
 	first := w.onlyPlan(complete)
 	w.succeed("lamp.v2")
 	w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool { return sub.Status.State == latest })
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	csv.Namespace, csv.Name = w.namespace, "lamp.v2"
+	csv.Namespace, csv.Name = w.Namespace, "lamp.v2"
 	if err := w.Delete(t.Context(), csv); err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestRemovedVersionIsInstalledAnew(t *testing.T) {
 		for i := range plans {
 			g.Expect(plans[i].Status.Phase).To(gomega.Equal(complete))
 		}
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	w.succeed("lamp.v2")
 	w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool {
 		return sub.Status.State == latest && sub.Status.InstallPlanRef.Name == first.Name+"-2"

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -22,12 +19,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/chandlery/chandlery/proto/api"
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
@@ -36,34 +29,21 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer/crdcache"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
-const (
-	// patience bounds the wait for an expected state.
-	patience = controlplane.Timeout
-	polling  = 20 * time.Millisecond
-	// refresh is how often catalogs are read again.
-	refresh = 200 * time.Millisecond
-)
+// refresh is how often catalogs are read again.
+const refresh = 200 * time.Millisecond
 
 func TestMain(m *testing.M) {
-	handler := slog.DiscardHandler
-	if os.Getenv("CHANDLERY_TEST_LOGS") != "" {
-		handler = slog.NewTextHandler(os.Stderr, nil)
-	}
-	logf.SetLogger(logr.FromSlogHandler(handler))
-	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
-		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
-	}))
+	os.Exit(testenv.Main(m, controlplane.Options{Nodes: -1}, testenv.InstallCRDs))
 }
 
 // world is a test's view of the cluster, with a catalog of its own.
 type world struct {
-	client.Client
-	*gomega.WithT
+	*testenv.World
 
-	t         *testing.T
-	namespace string
 	// global is the namespace whose catalogs serve every namespace.
 	global string
 	server *fakecatalog.Server
@@ -73,10 +53,10 @@ type world struct {
 // with two versions, and fan with manifests in an image.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{Client: controlplane.Client(t), WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t)}
-	w.global = w.namespace
+	w := &world{World: testenv.New(t)}
+	w.global = w.Namespace
 	w.server = fakecatalog.Start(t, w.lamp(2), fakecatalog.Simple("fan", fakecatalog.Entry{Name: "fan.v1", Version: "1.0.0", Image: "registry.example/fan:1"}))
-	w.create(w.group("group"), w.catalog("shop", w.server.Address()))
+	w.Create(w.group("group"), w.catalog("shop", w.server.Address()))
 	return w
 }
 
@@ -133,17 +113,14 @@ func renamed(p fakecatalog.Package, name string) fakecatalog.Package {
 // catalog returns a CatalogSource with an update strategy that the API's Go type cannot read.
 func (w *world) catalog(name, address string) client.Object {
 	u := catalogs.NewObject()
-	u.SetNamespace(w.namespace)
+	u.SetNamespace(w.Namespace)
 	u.SetName(name)
 	u.Object["spec"] = map[string]any{"sourceType": "grpc", "address": address, "updateStrategy": map[string]any{}}
 	return u
 }
 
 func (w *world) subscription(name, pkg string, changes ...func(*operatorsv1alpha1.SubscriptionSpec)) *operatorsv1alpha1.Subscription {
-	sub := &operatorsv1alpha1.Subscription{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
-		Spec:       &operatorsv1alpha1.SubscriptionSpec{CatalogSource: "shop", CatalogSourceNamespace: w.namespace, Package: pkg},
-	}
+	sub := fixtures.Subscription(w.Namespace, name, pkg, "shop")
 	for _, change := range changes {
 		change(sub.Spec)
 	}
@@ -159,75 +136,42 @@ func start(csv string) func(*operatorsv1alpha1.SubscriptionSpec) {
 }
 
 func (w *world) group(name string) *operatorsv1.OperatorGroup {
-	return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	return fixtures.OperatorGroup(w.Namespace, name)
 }
 
 // supervise runs the controllers until the test ends or stop is called. stop waits for their end.
 func (w *world) supervise() (stop func()) {
-	w.t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
-	mgr, err := ctrl.NewManager(controlplane.Get(w.t).Config(), ctrl.Options{
-		Scheme:     w.Scheme(),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}, w.global: {}}},
-		Controller: config.Controller{SkipNameValidation: new(true)},
+	w.T.Helper()
+	return w.StartManager(ctrl.Options{
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{w.Namespace: {}, w.global: {}}},
+	}, func(ctx context.Context, mgr ctrl.Manager) error {
+		images, err := bundleimage.New(bundleimage.Options{Reader: mgr.GetAPIReader(), Dir: w.T.TempDir(), PlainHTTP: true})
+		if err != nil {
+			return err
+		}
+		crds, err := crdcache.Add(mgr)
+		if err != nil {
+			return err
+		}
+		store := catalogs.NewStore(ctx, refresh, clock.RealClock{})
+		return errors.Join(
+			catalogs.Setup(mgr, store),
+			catalogsource.Setup(mgr, catalogsource.Options{Store: store}),
+			images.Setup(mgr),
+			subscription.Setup(mgr, subscription.Options{Catalogs: store, Images: images, GlobalNamespace: w.global, Concurrency: 2}),
+			installplan.Setup(mgr, installplan.Options{CRDs: crds, Bundles: store, Images: images, RetryTimeout: time.Minute, Concurrency: 2}),
+		)
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	images, err := bundleimage.New(bundleimage.Options{Reader: mgr.GetAPIReader(), Dir: w.t.TempDir(), PlainHTTP: true})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	crds, err := crdcache.Add(mgr)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	store := catalogs.NewStore(ctx, refresh, clock.RealClock{})
-	err = errors.Join(
-		catalogs.Setup(mgr, store),
-		catalogsource.Setup(mgr, catalogsource.Options{Store: store}),
-		images.Setup(mgr),
-		subscription.Setup(mgr, subscription.Options{Catalogs: store, Images: images, GlobalNamespace: w.global, Concurrency: 2}),
-		installplan.Setup(mgr, installplan.Options{CRDs: crds, Bundles: store, Images: images, RetryTimeout: time.Minute, Concurrency: 2}),
-	)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			w.t.Errorf("the manager ended with: %v", err)
-		}
-	}
-	w.t.Cleanup(stop)
-	return stop
-}
-
-func (w *world) create(objects ...client.Object) {
-	w.t.Helper()
-	for _, object := range objects {
-		if err := w.Create(w.t.Context(), object); err != nil {
-			w.t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
-		}
-	}
 }
 
 // becomes waits until the condition holds for a Subscription, and returns the Subscription.
 func (w *world) becomes(name string, holds func(*operatorsv1alpha1.Subscription) bool) *operatorsv1alpha1.Subscription {
-	w.t.Helper()
+	w.T.Helper()
 	sub := &operatorsv1alpha1.Subscription{}
 	w.Eventually(func() bool {
 		sub = &operatorsv1alpha1.Subscription{}
-		return w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, sub) == nil && holds(sub)
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue(), func() string {
+		return w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, sub) == nil && holds(sub)
+	}).Should(gomega.BeTrue(), func() string {
 		return fmt.Sprintf("subscription %s: state %q, current %q, installed %q, plan %+v, conditions %+v", name, sub.Status.State, sub.Status.CurrentCSV, sub.Status.InstalledCSV, sub.Status.InstallPlanRef, sub.Status.Conditions)
 	})
 	return sub
@@ -235,7 +179,7 @@ func (w *world) becomes(name string, holds func(*operatorsv1alpha1.Subscription)
 
 // says waits until a Subscription has a condition with that reason and text.
 func (w *world) says(name string, kind operatorsv1alpha1.SubscriptionConditionType, reason, text string) *operatorsv1alpha1.Subscription {
-	w.t.Helper()
+	w.T.Helper()
 	return w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool {
 		c := sub.Status.GetCondition(kind)
 		return c.Status == "True" && c.Reason == reason && strings.Contains(c.Message, text)
@@ -243,47 +187,47 @@ func (w *world) says(name string, kind operatorsv1alpha1.SubscriptionConditionTy
 }
 
 func (w *world) plans() []operatorsv1alpha1.InstallPlan {
-	w.t.Helper()
+	w.T.Helper()
 	list := &operatorsv1alpha1.InstallPlanList{}
-	if err := w.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
-		w.t.Fatal(err)
+	if err := w.List(w.T.Context(), list, client.InNamespace(w.Namespace)); err != nil {
+		w.T.Fatal(err)
 	}
 	return list.Items
 }
 
 // onlyPlan waits until there is one plan in a phase, and fails when there are more.
 func (w *world) onlyPlan(phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alpha1.InstallPlan {
-	w.t.Helper()
+	w.T.Helper()
 	var plans []operatorsv1alpha1.InstallPlan
 	w.Eventually(func() bool {
 		plans = w.plans()
 		return len(plans) > 0 && plans[0].Status.Phase == phase
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue(), func() string { return fmt.Sprintf("%+v", plans) })
+	}).Should(gomega.BeTrue(), func() string { return fmt.Sprintf("%+v", plans) })
 	if len(plans) != 1 {
-		w.t.Fatalf("there are %d plans", len(plans))
+		w.T.Fatalf("there are %d plans", len(plans))
 	}
 	return &plans[0]
 }
 
 func (w *world) approve(name string) {
-	w.t.Helper()
-	p := &operatorsv1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	w.T.Helper()
+	p := &operatorsv1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
 	w.patch(p, `{"spec":{"approved":true}}`)
 }
 
 func (w *world) patch(object client.Object, text string) {
-	w.t.Helper()
-	if err := w.Patch(w.t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(text))); err != nil {
-		w.t.Fatal(err)
+	w.T.Helper()
+	if err := w.Patch(w.T.Context(), object, client.RawPatch("application/merge-patch+json", []byte(text))); err != nil {
+		w.T.Fatal(err)
 	}
 }
 
 // events returns the reasons of the Events of an object, with their numbers.
 func (w *world) events(name string) map[string]int {
-	w.t.Helper()
+	w.T.Helper()
 	list := &corev1.EventList{}
-	if err := w.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
-		w.t.Fatal(err)
+	if err := w.List(w.T.Context(), list, client.InNamespace(w.Namespace)); err != nil {
+		w.T.Fatal(err)
 	}
 	found := map[string]int{}
 	for i := range list.Items {
@@ -296,7 +240,7 @@ func (w *world) events(name string) map[string]int {
 
 // settled waits until a Subscription has its newest version and no resolution error.
 func (w *world) settled(name, csv string) *operatorsv1alpha1.Subscription {
-	w.t.Helper()
+	w.T.Helper()
 	return w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool {
 		return sub.Status.State == latest && sub.Status.InstalledCSV == csv && sub.Status.CurrentCSV == csv && sub.Status.GetCondition(unresolved).Status != "True"
 	})
@@ -305,9 +249,9 @@ func (w *world) settled(name, csv string) *operatorsv1alpha1.Subscription {
 // succeed sets the phase of a version to Succeeded, in place of its controller, which does not run
 // here.
 func (w *world) succeed(name string) {
-	w.t.Helper()
-	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	w.T.Helper()
+	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
 	w.Eventually(func() error {
-		return w.Status().Patch(w.t.Context(), csv, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"phase":"Succeeded"}}`)))
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+		return w.Status().Patch(w.T.Context(), csv, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"phase":"Succeeded"}}`)))
+	}).Should(gomega.Succeed())
 }

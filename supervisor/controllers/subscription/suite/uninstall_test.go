@@ -15,30 +15,30 @@ const uninstalling operatorsv1alpha1.SubscriptionConditionType = "Uninstalling"
 // uninstall requests the uninstallation of the operator of a Subscription, waits for the finalizer,
 // and deletes the Subscription.
 func (w *world) uninstall(name string) {
-	w.t.Helper()
+	w.T.Helper()
 	w.annotate(name, "chandlery.dev/on-delete", "uninstall")
 	sub := w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool {
 		return slices.Contains(sub.Finalizers, "chandlery.dev/uninstall")
 	})
-	if err := w.Delete(w.t.Context(), sub); err != nil {
-		w.t.Fatal(err)
+	if err := w.Delete(w.T.Context(), sub); err != nil {
+		w.T.Fatal(err)
 	}
 }
 
 // absent waits until there is no Subscription of a name.
 func (w *world) absent(name string) {
-	w.t.Helper()
+	w.T.Helper()
 	w.Eventually(func() bool {
-		err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &operatorsv1alpha1.Subscription{})
+		err := w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, &operatorsv1alpha1.Subscription{})
 		return apierrors.IsNotFound(err)
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue(), "subscription "+name+" is there still")
+	}).Should(gomega.BeTrue(), "subscription "+name+" is there still")
 }
 
 // TestUninstall removes an operator with its Subscription, also with a restart of the supervisor in
 // between. The status shows what the Subscription waits for.
 func TestUninstall(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.subscription("my-lamp", "lamp"))
+	w.Create(w.subscription("my-lamp", "lamp"))
 	stop := w.supervise()
 	w.succeed("lamp.v2")
 	w.settled("my-lamp", "lamp.v2")
@@ -58,7 +58,7 @@ func TestUninstall(t *testing.T) {
 // request was withdrawn.
 func TestDeletedWithoutWish(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.subscription("my-lamp", "lamp"))
+	w.Create(w.subscription("my-lamp", "lamp"))
 	w.supervise()
 	w.succeed("lamp.v2")
 	sub := w.settled("my-lamp", "lamp.v2")
@@ -83,16 +83,16 @@ func TestDeletedWithoutWish(t *testing.T) {
 func TestUninstallTakesDependenciesAlong(t *testing.T) {
 	w := newWorld(t)
 	w.server.Serve(single("tray", requiresPackage("bulb"), requiresPackage("wire")), single("desk", requiresPackage("wire")), single("bulb"), single("wire"))
-	w.create(w.subscription("my-tray", "tray"))
+	w.Create(w.subscription("my-tray", "tray"))
 	w.supervise()
 	for _, name := range []string{"tray.v1", "bulb.v1", "wire.v1"} {
 		w.succeed(name)
 	}
 	w.settled("my-tray", "tray.v1")
-	w.create(w.subscription("my-desk", "desk"))
+	w.Create(w.subscription("my-desk", "desk"))
 	w.succeed("desk.v1")
 	w.settled("my-desk", "desk.v1")
-	bulb, wire := "bulb-stable-shop-"+w.namespace, "wire-stable-shop-"+w.namespace
+	bulb, wire := "bulb-stable-shop-"+w.Namespace, "wire-stable-shop-"+w.Namespace
 	w.settled(bulb, "bulb.v1")
 	w.settled(wire, "wire.v1")
 
@@ -118,10 +118,10 @@ func TestUninstallTakesDependenciesAlong(t *testing.T) {
 // nothing later.
 func TestUninstallEndsAPlanThatWaits(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.subscription("my-lamp", "lamp", manual))
+	w.Create(w.subscription("my-lamp", "lamp", manual))
 	w.supervise()
 	w.onlyPlan(asking)
 	w.uninstall("my-lamp")
 	w.absent("my-lamp")
-	w.Eventually(func() int { return len(w.plans()) }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeZero())
+	w.Eventually(func() int { return len(w.plans()) }).Should(gomega.BeZero())
 }

@@ -11,20 +11,20 @@ import (
 
 // waitsFor makes a version wait, in place of its controller.
 func (w *world) waitsFor(name, message string) {
-	w.t.Helper()
+	w.T.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	csv.Namespace, csv.Name = w.namespace, name
+	csv.Namespace, csv.Name = w.Namespace, name
 	text := fmt.Appendf(nil, `{"status":{"phase":"Pending","reason":"OperatorConditionNotUpgradeable","message":%q}}`, message)
 	w.Eventually(func() error {
-		return w.Status().Patch(w.t.Context(), csv, client.RawPatch("application/merge-patch+json", text))
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+		return w.Status().Patch(w.T.Context(), csv, client.RawPatch("application/merge-patch+json", text))
+	}).Should(gomega.Succeed())
 }
 
 // TestUpdateThatWaits has an operator that prevents its update, for changing reasons.
 func TestUpdateThatWaits(t *testing.T) {
 	w := newWorld(t)
 	w.server.Serve(w.lamp(3))
-	w.create(w.subscription("my-lamp", "lamp", start("lamp.v2")))
+	w.Create(w.subscription("my-lamp", "lamp", start("lamp.v2")))
 	w.supervise()
 	w.succeed("lamp.v2")
 	w.waitsFor("lamp.v3", "operator is not upgradeable: it is hot")
@@ -43,7 +43,7 @@ func TestUpdateThatWaits(t *testing.T) {
 // TestConfigThatCannotBeRead checks the condition about an unreadable annotation.
 func TestConfigThatCannotBeRead(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.subscription("my-lamp", "lamp"))
+	w.Create(w.subscription("my-lamp", "lamp"))
 	w.supervise()
 	w.succeed("lamp.v2")
 	w.annotate("my-lamp", "chandlery.dev/config", `{"replicas": -1}`)

@@ -54,27 +54,24 @@ type record struct {
 
 // recording starts the watch.
 func (w *world) recording() *record {
-	w.t.Helper()
-	c, err := client.NewWithWatch(controlplane.Get(w.t).Config(), client.Options{Scheme: w.Scheme()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	w.T.Helper()
+	c := controlplane.Client(w.T)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.T.Context()))
 	list := &operatorsv1alpha1.SubscriptionList{}
-	if err := c.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
-		w.t.Fatal(err)
+	if err := c.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
+		w.T.Fatal(err)
 	}
-	watcher, err := c.Watch(ctx, &operatorsv1alpha1.SubscriptionList{}, client.InNamespace(w.namespace),
+	watcher, err := c.Watch(ctx, &operatorsv1alpha1.SubscriptionList{}, client.InNamespace(w.Namespace),
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	r := &record{
 		w: w, stop: cancel, ended: make(chan struct{}), wells: map[string]bool{},
 		statuses: map[string][]*operatorsv1alpha1.Subscription{}, truths: map[string][]truth{},
 	}
 	go r.follow(watcher)
-	w.t.Cleanup(r.end)
+	w.T.Cleanup(r.end)
 	return r
 }
 
@@ -126,7 +123,7 @@ func number(csv string) int {
 
 // succeed makes a version healthy once it exists.
 func (r *record) succeed(csv string) {
-	r.w.t.Helper()
+	r.w.T.Helper()
 	r.mu.Lock()
 	r.wells[csv] = true
 	r.mu.Unlock()
@@ -135,7 +132,7 @@ func (r *record) succeed(csv string) {
 
 // learn waits until every Subscription shows the current health.
 func (r *record) learn(h health, names ...string) {
-	r.w.t.Helper()
+	r.w.T.Helper()
 	for _, name := range names {
 		sub := r.w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool { return saysHealth(sub, h) })
 		r.truths[name] = append(r.truths[name], truth{health: h, from: revision(sub)})
@@ -144,7 +141,7 @@ func (r *record) learn(h health, names ...string) {
 
 // change ends the current facts of Subscriptions.
 func (r *record) change(names ...string) {
-	r.w.t.Helper()
+	r.w.T.Helper()
 	for _, name := range names {
 		if of := r.truths[name]; len(of) > 0 {
 			of[len(of)-1].to = r.revision(name)
@@ -153,7 +150,7 @@ func (r *record) change(names ...string) {
 }
 
 func (r *record) revision(name string) uint64 {
-	r.w.t.Helper()
+	r.w.T.Helper()
 	return revision(r.w.becomes(name, func(*operatorsv1alpha1.Subscription) bool { return true }))
 }
 
@@ -201,7 +198,7 @@ func TestCatalogTroublesDuringUpgrades(t *testing.T) {
 	scenario := &upgrades{world: w, names: []string{"my-lamp", "my-radio"}}
 	scenario.serve(1)
 	spare := fakecatalog.Start(t, single("spare"))
-	w.create(w.catalog("spare", spare.Address()), w.subscription("my-lamp", "lamp"), w.subscription("my-radio", "radio"))
+	w.Create(w.catalog("spare", spare.Address()), w.subscription("my-lamp", "lamp"), w.subscription("my-radio", "radio"))
 	scenario.r = w.recording()
 	w.supervise()
 	scenario.upgraded(1)
@@ -233,7 +230,7 @@ func (u *upgrades) serve(n int) { u.server.Serve(u.lamp(n), renamed(u.lamp(n), "
 
 // upgraded installs a version, and waits until the status shows it.
 func (u *upgrades) upgraded(n int) {
-	u.t.Helper()
+	u.T.Helper()
 	for _, pkg := range []string{"lamp", "radio"} {
 		u.r.succeed(fmt.Sprintf("%s.v%d", pkg, n))
 		u.settled("my-"+pkg, fmt.Sprintf("%s.v%d", pkg, n))
@@ -242,12 +239,12 @@ func (u *upgrades) upgraded(n int) {
 
 // appears waits until a version is in progress.
 func (u *upgrades) appears(n int) {
-	u.t.Helper()
+	u.T.Helper()
 	for _, pkg := range []string{"lamp", "radio"} {
-		key := client.ObjectKey{Namespace: u.namespace, Name: fmt.Sprintf("%s.v%d", pkg, n)}
+		key := client.ObjectKey{Namespace: u.Namespace, Name: fmt.Sprintf("%s.v%d", pkg, n)}
 		u.Eventually(func() error {
-			return u.Get(u.t.Context(), key, &operatorsv1alpha1.ClusterServiceVersion{})
-		}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+			return u.Get(u.T.Context(), key, &operatorsv1alpha1.ClusterServiceVersion{})
+		}).Should(gomega.Succeed())
 	}
 }
 
@@ -287,10 +284,10 @@ func (u *upgrades) isDeleted() {
 	u.r.change(u.names...)
 	blind := truth{from: min(u.r.revision(u.names[0]), u.r.revision(u.names[1]))}
 	shop := catalogs.NewObject()
-	shop.SetNamespace(u.namespace)
+	shop.SetNamespace(u.Namespace)
 	shop.SetName("shop")
-	if err := u.Delete(u.t.Context(), shop); err != nil {
-		u.t.Fatal(err)
+	if err := u.Delete(u.T.Context(), shop); err != nil {
+		u.T.Fatal(err)
 	}
 	u.r.learn(missing, u.names...)
 	for _, pkg := range []string{"lamp", "radio"} {
@@ -301,7 +298,7 @@ func (u *upgrades) isDeleted() {
 	}
 	u.r.change(u.names...)
 	u.server.Stop()
-	u.create(u.catalog("shop", u.server.Address()))
+	u.Create(u.catalog("shop", u.server.Address()))
 	u.r.learn(ill, u.names...)
 	u.r.change(u.names...)
 	u.serve(6)
