@@ -19,7 +19,6 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +26,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestAutoscaler scales a catalog up and down with the Kubernetes HPA controller. The annotation of
@@ -34,12 +34,12 @@ import (
 func TestAutoscaler(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	registry.push("shop:1", nil)
-	w.create(catalog("shop", registry.host+"/shop:1"))
+	w.Create(catalog("shop", registry.host+"/shop:1"))
 	w.supervise()
 	w.rolledOut("shop", 2)
 	numbers := w.numbers("shop")
 	hpa := autoscaler("front", "shop", 4, 6)
-	w.create(hpa)
+	w.Create(hpa)
 	touches := 0
 	// touched requests another number and returns the current one.
 	touched := func(g gomega.Gomega) int32 {
@@ -102,11 +102,9 @@ func TestAutoscalerAhead(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	registry.push("shop:1", nil)
 	news := &dam{}
-	w.configure = func(cfg *rest.Config) {
-		cfg.Wrap(func(inner http.RoundTripper) http.RoundTripper { return dammed{inner: inner, dam: news} })
-	}
+	w.Config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return dammed{inner: inner, dam: news} })
 	// An autoscaler without metrics leaves a number within its bounds unchanged.
-	w.create(catalog("shop", registry.host+"/shop:1"), autoscaler("front", "shop", 2, 6))
+	w.Create(catalog("shop", registry.host+"/shop:1"), autoscaler("front", "shop", 2, 6))
 	w.supervise()
 	w.rolledOut("shop", 2)
 	numbers := w.numbers("shop")
@@ -122,7 +120,7 @@ func TestAutoscalerAhead(t *testing.T) {
 	// The annotation changes the pods, which requires a rollout.
 	w.annotate(w, "example.com/make", "new")
 	tries := func() int {
-		return len(slices.DeleteFunc(w.writes.in(w.namespace), func(one string) bool {
+		return len(slices.DeleteFunc(w.written(), func(one string) bool {
 			return !strings.HasPrefix(one, http.MethodPatch) || !strings.HasSuffix(one, "/deployments/shop")
 		}))
 	}
@@ -147,27 +145,13 @@ func TestAutoscalerAhead(t *testing.T) {
 func TestAutoscalersHidden(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	registry.push("shop:1", nil)
-	blind := metav1.ObjectMeta{Name: "blind-" + w.namespace}
-	role := &rbacv1.ClusterRole{ObjectMeta: blind, Rules: []rbacv1.PolicyRule{{
+	blind := "blind-" + w.Namespace
+	w.Create(fixtures.ClusterRole(blind, fixtures.User(blind), rbacv1.PolicyRule{
 		APIGroups: []string{"", "apps", "policy", "networking.k8s.io", "operators.coreos.com", "events.k8s.io"},
 		Resources: []string{"*"}, Verbs: []string{"*"},
-	}}}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: blind, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: blind.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: blind.Name}},
-	}
-	for _, o := range []client.Object{role, binding} {
-		if err := w.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := w.Delete(context.WithoutCancel(t.Context()), o); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	w.configure = func(cfg *rest.Config) { cfg.Impersonate = rest.ImpersonationConfig{UserName: blind.Name} }
-	w.create(catalog("shop", registry.host+"/shop:1"), autoscaler("front", "shop", 2, 6))
+	})...)
+	w.Config.Impersonate = rest.ImpersonationConfig{UserName: blind}
+	w.Create(catalog("shop", registry.host+"/shop:1"), autoscaler("front", "shop", 2, 6))
 	w.supervise()
 	w.rolledOut("shop", 2)
 	w.annotate(w, "chandlery.dev/replicas", "3")
@@ -201,10 +185,10 @@ func autoscaler(named, catalog string, least, most int32) *autoscalingv2.Horizon
 // annotate sets an annotation of the CatalogSource shop.
 func (w *world) annotate(g gomega.Gomega, key, value string) {
 	source := catalogs.NewObject()
-	source.SetNamespace(w.namespace)
+	source.SetNamespace(w.Namespace)
 	source.SetName("shop")
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	g.Expect(w.Patch(w.t.Context(), source, client.RawPatch(types.MergePatchType, []byte(patch)))).To(gomega.Succeed())
+	g.Expect(w.Patch(w.T.Context(), source, client.RawPatch(types.MergePatchType, []byte(patch)))).To(gomega.Succeed())
 }
 
 // number returns the wanted number of replicas of a Deployment.
@@ -232,7 +216,7 @@ func (w *world) ownersOfNumber(g gomega.Gomega, named string) []string {
 // undone returns the notes of a CatalogSource's Events about undone scaling.
 func (w *world) undone(named string) []string {
 	var list eventsv1.EventList
-	w.Expect(w.List(w.t.Context(), &list, client.InNamespace(w.namespace))).To(gomega.Succeed())
+	w.Expect(w.List(w.T.Context(), &list, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 	var notes []string
 	for i := range list.Items {
 		if one := &list.Items[i]; one.Regarding.Name == named && one.Reason == "ScalingUndone" {
@@ -244,14 +228,10 @@ func (w *world) undone(named string) []string {
 
 // numbers records every wanted number of replicas of a Deployment.
 func (w *world) numbers(named string) func() []int32 {
-	w.t.Helper()
-	c, err := client.NewWithWatch(controlplane.Get(w.t).Config(), client.Options{Scheme: w.Scheme()})
+	w.T.Helper()
+	changes, err := controlplane.Client(w.T).Watch(w.T.Context(), &appsv1.DeploymentList{}, client.InNamespace(w.Namespace), client.MatchingFields{"metadata.name": named})
 	if err != nil {
-		w.t.Fatal(err)
-	}
-	changes, err := c.Watch(w.t.Context(), &appsv1.DeploymentList{}, client.InNamespace(w.namespace), client.MatchingFields{"metadata.name": named})
-	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	var (
 		mu   sync.Mutex
@@ -272,7 +252,7 @@ func (w *world) numbers(named string) func() []int32 {
 			mu.Unlock()
 		}
 	}()
-	w.t.Cleanup(func() {
+	w.T.Cleanup(func() {
 		changes.Stop()
 		<-ended
 	})

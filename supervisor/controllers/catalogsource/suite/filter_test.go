@@ -33,7 +33,7 @@ func TestCatalogFilter(t *testing.T) {
 	}
 	plain := catalog("plain", registry.host+"/shop:1", filtered(`{"heads":true}`))
 	plain.Spec.GrpcPodConfig = nil
-	w.create(selected,
+	w.Create(selected,
 		catalog("shop", registry.host+"/shop:1", filtered("part")), catalog("inline", registry.host+"/shop:1", filtered(`{heads: true}`)),
 		catalog("gone", registry.host+"/shop:1", filtered("gone")), plain)
 	w.supervise()
@@ -49,7 +49,7 @@ func TestCatalogFilter(t *testing.T) {
 	})
 	w.rolledOut("inline", 2, serves("serve", gomega.HavePrefix("/extracted-catalog/"), `--selection={"heads":true}`))
 	w.becomes("gone", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
-		g.Expect(s.Status.Message).To(gomega.Equal("ConfigMap " + w.namespace + "/gone of annotation chandlery.dev/catalog-filter does not exist; create it"))
+		g.Expect(s.Status.Message).To(gomega.Equal("ConfigMap " + w.Namespace + "/gone of annotation chandlery.dev/catalog-filter does not exist; create it"))
 	})
 	w.becomes("plain", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(string(s.Status.Reason)).To(gomega.Equal("SpecInvalidError"))
@@ -57,7 +57,7 @@ func TestCatalogFilter(t *testing.T) {
 			"set spec.grpcPodConfig.extractContent, or remove the annotation"))
 	})
 	for _, named := range []string{"gone", "plain"} {
-		if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: named}, &appsv1.Deployment{}); err == nil {
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: named}, &appsv1.Deployment{}); err == nil {
 			t.Errorf("CatalogSource %s serves more than it may", named)
 		}
 	}
@@ -70,7 +70,7 @@ func TestCatalogFilter(t *testing.T) {
 	}
 	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(string(s.Status.Reason)).To(gomega.Equal("SpecInvalidError"))
-		g.Expect(s.Status.Message).To(gomega.Equal("annotation chandlery.dev/catalog-filter names ConfigMap " + w.namespace +
+		g.Expect(s.Status.Message).To(gomega.Equal("annotation chandlery.dev/catalog-filter names ConfigMap " + w.Namespace +
 			`/part, which contains no selection: reading the selection: json: unknown field "version"; correct it`))
 		g.Expect(condition(s, "Progressing")).To(gomega.Equal("False Blocked " + s.Status.Message))
 	})

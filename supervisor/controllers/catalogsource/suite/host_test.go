@@ -23,6 +23,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 func secrets(named ...string) func(*operatorsv1alpha1.CatalogSource) {
@@ -40,7 +41,7 @@ func polls(interval string) func(*operatorsv1alpha1.CatalogSource) {
 func TestHosting(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "clerk", "secret")
 	first, digest := registry.push("shop:1", nil)
-	w.create(pullSecret("pull", registry.host, "clerk", "secret"), catalog("my.shop", registry.host+"/shop:1", secrets("pull"), polls("5s")))
+	w.Create(pullSecret("pull", registry.host, "clerk", "secret"), catalog("my.shop", registry.host+"/shop:1", secrets("pull"), polls("5s")))
 	w.supervise()
 	pinned := registry.host + "/shop@" + digest
 	w.rolledOut("my.shop", 2, runs(pinned))
@@ -52,7 +53,7 @@ func TestHosting(t *testing.T) {
 		g.Expect(service).NotTo(gomega.BeNil())
 		service.CreatedAt = metav1.Time{}
 		g.Expect(*service).To(gomega.Equal(operatorsv1alpha1.RegistryServiceStatus{
-			Protocol: "grpc", ServiceName: "my-shop", ServiceNamespace: w.namespace, Port: "50051",
+			Protocol: "grpc", ServiceName: "my-shop", ServiceNamespace: w.Namespace, Port: "50051",
 		}))
 	})
 	w.hasAllParts("my.shop", "my-shop")
@@ -90,10 +91,10 @@ func TestHosting(t *testing.T) {
 	}).Should(gomega.Succeed())
 	w.Eventually(func(g gomega.Gomega) {
 		var all corev1.PodList
-		g.Expect(w.List(t.Context(), &all, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(w.List(t.Context(), &all, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 		g.Expect(all.Items).To(gomega.BeEmpty())
 		var budgets policyv1.PodDisruptionBudgetList
-		g.Expect(w.List(t.Context(), &budgets, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(w.List(t.Context(), &budgets, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 		g.Expect(budgets.Items).To(gomega.BeEmpty())
 		s := w.source(g, "my.shop")
 		g.Expect(condition(s, "Available")).To(gomega.BeEmpty())
@@ -103,7 +104,7 @@ func TestHosting(t *testing.T) {
 
 // hasAllParts checks every object of a catalog.
 func (w *world) hasAllParts(named, service string) {
-	w.t.Helper()
+	w.T.Helper()
 	source := w.source(w, named)
 	for _, o := range []client.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: named}},
@@ -118,19 +119,19 @@ func (w *world) hasAllParts(named, service string) {
 			Controller: new(true), BlockOwnerDeletion: new(true),
 		}
 		if diff := cmp.Diff([]metav1.OwnerReference{want}, o.GetOwnerReferences()); diff != "" {
-			w.t.Errorf("%T owners (-want +got):\n%s", o, diff)
+			w.T.Errorf("%T owners (-want +got):\n%s", o, diff)
 		}
 		if o.GetLabels()["olm.managed"] != "true" || o.GetLabels()["olm.catalogSource"] != named {
-			w.t.Errorf("%T labels %v", o, o.GetLabels())
+			w.T.Errorf("%T labels %v", o, o.GetLabels())
 		}
 	}
 }
 
 func (w *world) nodesOf(named string) []string {
-	w.t.Helper()
+	w.T.Helper()
 	var all corev1.PodList
-	if err := w.List(w.t.Context(), &all, client.InNamespace(w.namespace), client.MatchingLabels{"olm.catalogSource": named}); err != nil {
-		w.t.Fatal(err)
+	if err := w.List(w.T.Context(), &all, client.InNamespace(w.Namespace), client.MatchingLabels{"olm.catalogSource": named}); err != nil {
+		w.T.Fatal(err)
 	}
 	nodes := map[string]bool{}
 	for i := range all.Items {
@@ -141,7 +142,7 @@ func (w *world) nodesOf(named string) []string {
 
 // restores damages the objects of a catalog in many ways and waits until they are restored.
 func (w *world) restores(named, service string) {
-	w.t.Helper()
+	w.T.Helper()
 	for _, tt := range []struct {
 		reason string
 		object client.Object
@@ -179,14 +180,14 @@ func (w *world) restores(named, service string) {
 		w.Eventually(func(g gomega.Gomega) {
 			w.get(g, tt.name, tt.object)
 			tt.damage(tt.object)
-			g.Expect(w.Update(w.t.Context(), tt.object)).To(gomega.Succeed())
+			g.Expect(w.Update(w.T.Context(), tt.object)).To(gomega.Succeed())
 		}).Should(gomega.Succeed())
 		w.Eventually(func(g gomega.Gomega) {
 			w.get(g, tt.name, tt.object)
 			g.Expect(content(tt.object)).To(gomega.Equal(content(before)))
 		}).Should(gomega.Succeed(), "%T %s", tt.object, tt.reason)
 		if s, is := before.(*corev1.Service); is && s.UID != tt.object.GetUID() {
-			w.t.Errorf("%s: the Service is another one", tt.reason)
+			w.T.Errorf("%s: the Service is another one", tt.reason)
 		}
 	}
 	for _, o := range []client.Object{
@@ -198,8 +199,8 @@ func (w *world) restores(named, service string) {
 	} {
 		w.get(w, o.GetName(), o)
 		gone := o.GetUID()
-		if err := w.Delete(w.t.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-			w.t.Fatal(err)
+		if err := w.Delete(w.T.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			w.T.Fatal(err)
 		}
 		w.Eventually(func(g gomega.Gomega) types.UID {
 			w.get(g, o.GetName(), o)
@@ -233,30 +234,25 @@ func TestRest(t *testing.T) {
 	registry.push("shop:1", nil)
 	const many = 8
 	for i := range many {
-		w.create(catalog("shop-"+string(rune('a'+i)), registry.host+"/shop:1"))
+		w.Create(catalog("shop-"+string(rune('a'+i)), registry.host+"/shop:1"))
 	}
 	w.supervise()
 	for i := range many {
 		w.rolledOut("shop-"+string(rune('a'+i)), 2)
 	}
-	settled := func() []string {
-		var before []string
-		w.Eventually(func() bool {
-			last := before
-			before = w.writes.in(w.namespace)
-			return len(before) == len(last)
-		}).WithPolling(quiet).Should(gomega.BeTrue())
-		return before
+	looks := func() int {
+		return len(w.Requests.Reads(testenv.Containing("/"+w.Namespace+"/"), func(r string) bool { return strings.HasSuffix(r, "/horizontalpodautoscalers") }))
 	}
-	before, looks := settled(), w.writes.looksIn(w.namespace)
-	w.Consistently(func() []string { return w.writes.in(w.namespace)[len(before):] }).Should(gomega.BeEmpty())
-	if more := w.writes.looksIn(w.namespace) - looks; more > 0 || looks == 0 {
-		t.Errorf("looked for autoscalers %d times to begin with and %d times at rest", looks, more)
+	before := w.EventuallyIdle(w.written)
+	looked := looks()
+	w.Consistently(func() []string { return w.written()[before:] }).Should(gomega.BeEmpty())
+	if more := looks() - looked; more > 0 || looked == 0 {
+		t.Errorf("looked for autoscalers %d times to begin with and %d times at rest", looked, more)
 	}
 
 	// A second supervisor finds nothing to change.
 	w.supervise()
-	w.Consistently(func() []string { return w.writes.in(w.namespace)[len(before):] }).Should(gomega.BeEmpty())
+	w.Consistently(func() []string { return w.written()[before:] }).Should(gomega.BeEmpty())
 }
 
 // TestHostTakesOver starts with the objects of another controller.
@@ -264,7 +260,7 @@ func TestHostTakesOver(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	_, digest := registry.push("shop:1", nil)
 	source := catalog("shop", registry.host+"/shop:1")
-	w.create(source)
+	w.Create(source)
 	service := w.createOLMObjects(source)
 	w.Eventually(func(g gomega.Gomega) {
 		p := &corev1.Pod{}
@@ -278,7 +274,7 @@ func TestHostTakesOver(t *testing.T) {
 	w.rolledOut("shop", 2, runs(registry.host+"/shop@"+digest))
 	w.Eventually(func(g gomega.Gomega) {
 		var pods corev1.PodList
-		g.Expect(w.List(t.Context(), &pods, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(w.List(t.Context(), &pods, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 		g.Expect(pods.Items).To(gomega.HaveLen(2))
 	}).Should(gomega.Succeed())
 	if gaps := stop(); len(gaps) > 0 {
@@ -293,7 +289,7 @@ func TestHostTakesOver(t *testing.T) {
 		t.Errorf("status: %s", s.Status.Message)
 	}
 	policies := &networkingv1.NetworkPolicyList{}
-	if err := w.List(t.Context(), policies, client.InNamespace(w.namespace)); err != nil {
+	if err := w.List(t.Context(), policies, client.InNamespace(w.Namespace)); err != nil {
 		t.Fatal(err)
 	}
 	if len(policies.Items) != 1 || !metav1.IsControlledBy(&policies.Items[0], source) || !metav1.IsControlledBy(now, source) {
@@ -306,7 +302,7 @@ func TestHostTakesOver(t *testing.T) {
 
 // createOLMObjects creates the objects that OLM creates for a catalog, and returns the Service.
 func (w *world) createOLMObjects(source *operatorsv1alpha1.CatalogSource) *corev1.Service {
-	w.t.Helper()
+	w.T.Helper()
 	owner := metav1.OwnerReference{
 		APIVersion: "operators.coreos.com/v1alpha1", Kind: "CatalogSource", Name: "shop", UID: source.UID,
 		Controller: new(true), BlockOwnerDeletion: new(false),
@@ -331,7 +327,7 @@ func (w *world) createOLMObjects(source *operatorsv1alpha1.CatalogSource) *corev
 		Selector: map[string]string{"olm.catalogSource": "shop", "olm.managed": "true"},
 		Ports:    []corev1.ServicePort{{Name: "grpc", Port: 50051, TargetPort: intstr.FromInt32(50051)}},
 	}}
-	w.create(
+	w.Create(
 		&corev1.ServiceAccount{ObjectMeta: theirs("shop", managed)}, service,
 		&networkingv1.NetworkPolicy{ObjectMeta: loosely("shop-grpc-server", managed), Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"olm.catalogSource": "shop", "olm.managed": "true"}},
@@ -362,7 +358,7 @@ func (w *world) watchReadyPods(selector map[string]string) (stop func() []string
 			case <-time.After(20 * time.Millisecond):
 			}
 			var pods corev1.PodList
-			if err := w.List(w.t.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels(selector)); err != nil {
+			if err := w.List(w.T.Context(), &pods, client.InNamespace(w.Namespace), client.MatchingLabels(selector)); err != nil {
 				gaps = append(gaps, err.Error())
 				continue
 			}
@@ -387,7 +383,7 @@ func TestAnotherMake(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	_, digest := registry.push("shop:1", nil)
 	source := catalog("shop", registry.host+"/shop:1")
-	w.create(source)
+	w.Create(source)
 	labels := map[string]string{"olm.catalogSource": "shop", "olm.managed": "true", "older": "make"}
 	old := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop", OwnerReferences: []metav1.OwnerReference{{
@@ -398,7 +394,7 @@ func TestAnotherMake(t *testing.T) {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "old"}}}},
 		},
 	}
-	w.create(old)
+	w.Create(old)
 	w.Eventually(func(g gomega.Gomega) {
 		w.get(g, "shop", old)
 		g.Expect(old.Status.AvailableReplicas).To(gomega.Equal(int32(1)))
@@ -410,10 +406,10 @@ func TestAnotherMake(t *testing.T) {
 	}
 	w.Eventually(func(g gomega.Gomega) {
 		var sets appsv1.ReplicaSetList
-		g.Expect(w.List(t.Context(), &sets, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(w.List(t.Context(), &sets, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 		g.Expect(sets.Items).To(gomega.HaveLen(1))
 		var pods corev1.PodList
-		g.Expect(w.List(t.Context(), &pods, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(w.List(t.Context(), &pods, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 		g.Expect(pods.Items).To(gomega.HaveLen(2))
 	}).Should(gomega.Succeed())
 }
@@ -428,7 +424,7 @@ func TestTroubles(t *testing.T) {
 	taken.Name = "taken"
 	token := &corev1.Secret{Data: map[string][]byte{"token": []byte("t")}}
 	token.Name = "token"
-	w.create(pullSecret("pull", registry.host, "clerk", "secret"), pullSecret("wrong", registry.host, "clerk", "wrong"), token, taken)
+	w.Create(pullSecret("pull", registry.host, "clerk", "secret"), pullSecret("wrong", registry.host, "clerk", "wrong"), token, taken)
 	strict := func(s *operatorsv1alpha1.CatalogSource) {
 		s.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{NodeSelector: map[string]string{"no": "node"}}
 	}
@@ -443,10 +439,10 @@ func TestTroubles(t *testing.T) {
 		{source: catalog("good", good, works), runs: 2},
 		{source: catalog("unknown", registry.host+"/gone:1", works), reason: server, want: []string{"couldn't ensure registry server - ", "/gone:1", "404 Not Found"}},
 		{source: catalog("wrong-secret", good, secrets("wrong")), reason: server, want: []string{"401 Unauthorized", "spec.secrets"}},
-		{source: catalog("no-secret", good, secrets("gone")), reason: server, want: []string{"401 Unauthorized", "Secret " + w.namespace + "/gone does not exist"}},
-		{source: catalog("one-secret", good, secrets("pull", "gone")), reason: spec, runs: 2, want: []string{"spec.secrets names Secret " + w.namespace + "/gone, which does not exist"}},
-		{source: catalog("odd-secret", good, secrets("pull", "token")), reason: spec, runs: 2, want: []string{"Secret " + w.namespace + "/token, which is of type Opaque"}},
-		{source: catalog("taken", good, works), reason: server, want: []string{"Service " + w.namespace + "/taken exists and has another owner; delete it"}},
+		{source: catalog("no-secret", good, secrets("gone")), reason: server, want: []string{"401 Unauthorized", "Secret " + w.Namespace + "/gone does not exist"}},
+		{source: catalog("one-secret", good, secrets("pull", "gone")), reason: spec, runs: 2, want: []string{"spec.secrets names Secret " + w.Namespace + "/gone, which does not exist"}},
+		{source: catalog("odd-secret", good, secrets("pull", "token")), reason: spec, runs: 2, want: []string{"Secret " + w.Namespace + "/token, which is of type Opaque"}},
+		{source: catalog("taken", good, works), reason: server, want: []string{"Service " + w.Namespace + "/taken exists and has another owner; delete it"}},
 		{source: catalog("interval", good, works, polls("often")), reason: interval, runs: 2, want: []string{"error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: "}},
 		{source: catalog("both", good, works, func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Address = "here:1" }), reason: spec, runs: 2, want: []string{"spec.image and spec.address are both set"}},
 		{source: catalog("number", good, works, func(s *operatorsv1alpha1.CatalogSource) {
@@ -467,9 +463,9 @@ func TestTroubles(t *testing.T) {
 		}), reason: server, want: []string{"no PriorityClass with name gone"}},
 		{source: catalog("bad-selector", good, works, func(s *operatorsv1alpha1.CatalogSource) {
 			s.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{NodeSelector: map[string]string{"no": "such value!"}}
-		}), reason: server, want: []string{"applying Deployment " + w.namespace + "/bad-selector", "refuses spec.grpcPodConfig.nodeSelector", "such value!"}},
+		}), reason: server, want: []string{"applying Deployment " + w.Namespace + "/bad-selector", "refuses spec.grpcPodConfig.nodeSelector", "such value!"}},
 	} {
-		w.create(tt.source)
+		w.Create(tt.source)
 		checks = append(checks, func() {
 			t.Run(tt.source.Name, func(t *testing.T) {
 				w := w.in(t)
@@ -500,13 +496,13 @@ func TestConfigMap(t *testing.T) {
 		"packages":                  "- {packageName: lamp, channels: [{name: stable, currentCSV: lamp.v1}]}",
 	}}
 	held.Name = "lamps"
-	w.create(held)
+	w.Create(held)
 	fromMap := func(named, kind, configMap string) *operatorsv1alpha1.CatalogSource {
 		return catalog(named, "", func(s *operatorsv1alpha1.CatalogSource) {
 			s.Spec.SourceType, s.Spec.ConfigMap = operatorsv1alpha1.SourceType(kind), configMap
 		})
 	}
-	w.create(fromMap("lamps", "configmap", "lamps"), fromMap("inner", "internal", "lamps"), fromMap("gone", "configmap", "gone"))
+	w.Create(fromMap("lamps", "configmap", "lamps"), fromMap("inner", "internal", "lamps"), fromMap("gone", "configmap", "gone"))
 	w.supervise()
 	first := w.rolledOut("lamps", 2, runs("chandlery/registry:latest"))
 	w.rolledOut("inner", 2)
@@ -526,14 +522,14 @@ func TestConfigMap(t *testing.T) {
 	}
 	w.becomes("gone", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(string(s.Status.Reason)).To(gomega.Equal("ConfigMapError"))
-		g.Expect(s.Status.Message).To(gomega.ContainSubstring("ConfigMap " + w.namespace + "/gone of spec.configMap does not exist"))
+		g.Expect(s.Status.Message).To(gomega.ContainSubstring("ConfigMap " + w.Namespace + "/gone of spec.configMap does not exist"))
 	})
 	w.changeConfigMap(held, first)
 }
 
 // changeConfigMap changes the content of a ConfigMap that replicas serve.
 func (w *world) changeConfigMap(held *corev1.ConfigMap, first *appsv1.Deployment) {
-	t := w.t
+	t := w.T
 	t.Helper()
 	// Invalid content does not change the running replicas.
 	good := held.Data["packages"]
@@ -568,7 +564,7 @@ func (w *world) changeConfigMap(held *corev1.ConfigMap, first *appsv1.Deployment
 	// A copy exists as long as it is in use.
 	copies := func() (named []string) {
 		var all corev1.ConfigMapList
-		w.Expect(w.List(t.Context(), &all, client.InNamespace(w.namespace), client.MatchingLabels{"olm.catalogSource": "lamps"})).To(gomega.Succeed())
+		w.Expect(w.List(t.Context(), &all, client.InNamespace(w.Namespace), client.MatchingLabels{"olm.catalogSource": "lamps"})).To(gomega.Succeed())
 		for i := range all.Items {
 			named = append(named, all.Items[i].Name)
 		}
@@ -584,7 +580,7 @@ func (w *world) changeConfigMap(held *corev1.ConfigMap, first *appsv1.Deployment
 
 // mounted reads the ConfigMap that replicas mount.
 func (w *world) mounted(d *appsv1.Deployment) *corev1.ConfigMap {
-	w.t.Helper()
+	w.T.Helper()
 	for _, v := range d.Spec.Template.Spec.Volumes {
 		if v.ConfigMap != nil {
 			found := &corev1.ConfigMap{}
@@ -592,7 +588,7 @@ func (w *world) mounted(d *appsv1.Deployment) *corev1.ConfigMap {
 			return found
 		}
 	}
-	w.t.Fatal("replicas mount no ConfigMap")
+	w.T.Fatal("replicas mount no ConfigMap")
 	return nil
 }
 
@@ -605,7 +601,7 @@ func TestTemplate(t *testing.T) {
 			s.Annotations = map[string]string{"olm.catalogImageTemplate": registry.host + text}
 		}
 	}
-	w.create(catalog("shop", "old", template("/shop:v{kube_major_version}.{kube_minor_version}")), catalog("odd", registry.host+"/shop:v1.36", template("/shop:{odd}")))
+	w.Create(catalog("shop", "old", template("/shop:v{kube_major_version}.{kube_minor_version}")), catalog("odd", registry.host+"/shop:v1.36", template("/shop:{odd}")))
 	w.supervise()
 	w.rolledOut("shop", 2, runs(registry.host+"/shop@"+digest))
 	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
@@ -628,7 +624,7 @@ func TestTemplate(t *testing.T) {
 func TestRegistryOnContent(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	_, digest := registry.push("shop:1", map[string]string{"operators.operatorframework.io.index.configs.v1": "/catalog"})
-	w.create(catalog("shop", registry.host+"/shop:1"))
+	w.Create(catalog("shop", registry.host+"/shop:1"))
 	w.supervise(func(h *catalogsource.Config) { h.Server = deployment.ServerRegistry })
 	d := w.rolledOut("shop", 2, runs("chandlery/registry:latest"))
 	init := d.Spec.Template.Spec.InitContainers

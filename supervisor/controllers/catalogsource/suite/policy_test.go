@@ -17,12 +17,12 @@ import (
 // forbid makes the API server reject requests for objects in the test's namespace unless an
 // expression is true. The returned function removes the policy.
 func (w *world) forbid(rule admissionregistrationv1.Rule, verb admissionregistrationv1.OperationType, expression, message string) (end func()) {
-	w.t.Helper()
-	name := metav1.ObjectMeta{Name: w.namespace}
+	w.T.Helper()
+	name := metav1.ObjectMeta{Name: w.Namespace}
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: new(admissionregistrationv1.Fail),
 		MatchConstraints: &admissionregistrationv1.MatchResources{
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.namespace}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}},
 			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 				Operations: []admissionregistrationv1.OperationType{verb}, Rule: rule,
 			}}},
@@ -33,8 +33,8 @@ func (w *world) forbid(rule admissionregistrationv1.Rule, verb admissionregistra
 		PolicyName: name.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 	}}
 	for _, o := range []client.Object{policy, binding} {
-		if err := w.Create(w.t.Context(), o); err != nil {
-			w.t.Fatal(err)
+		if err := w.Client.Create(w.T.Context(), o); err != nil {
+			w.T.Fatal(err)
 		}
 	}
 	ended := false
@@ -44,8 +44,8 @@ func (w *world) forbid(rule admissionregistrationv1.Rule, verb admissionregistra
 		}
 		ended = true
 		for _, o := range []client.Object{binding, policy} {
-			if err := w.Delete(w.t.Context(), o); err != nil {
-				w.t.Error(err)
+			if err := w.Delete(w.T.Context(), o); err != nil {
+				w.T.Error(err)
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func (w *world) forbid(rule admissionregistrationv1.Rule, verb admissionregistra
 func TestDeniedMending(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	registry.push("shop:1", nil)
-	w.create(catalog("shop", registry.host+"/shop:1"))
+	w.Create(catalog("shop", registry.host+"/shop:1"))
 	w.supervise()
 	w.rolledOut("shop", 2)
 	end := w.forbid(admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"services"}},
@@ -93,7 +93,7 @@ func TestDeniedMending(t *testing.T) {
 func TestDeniedEnd(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	registry.push("shop:1", nil)
-	w.create(catalog("shop", registry.host+"/shop:1"))
+	w.Create(catalog("shop", registry.host+"/shop:1"))
 	w.supervise()
 	d := w.rolledOut("shop", 2)
 	end := w.forbid(admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
@@ -122,13 +122,13 @@ func TestDeniedEnd(t *testing.T) {
 func TestGoneDigest(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	registry.push("shop:1", nil)
-	w.create(catalog("shop", registry.host+"/shop:1"))
+	w.Create(catalog("shop", registry.host+"/shop:1"))
 	w.supervise()
 	d := w.rolledOut("shop", 2)
 	_, digest := registry.push("shop:1", nil)
 	w.Eventually(func(g gomega.Gomega) {
 		var pods corev1.PodList
-		g.Expect(w.List(t.Context(), &pods, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(w.List(t.Context(), &pods, client.InNamespace(w.Namespace))).To(gomega.Succeed())
 		g.Expect(pods.Items).NotTo(gomega.BeEmpty())
 		pod := &pods.Items[0]
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
@@ -148,7 +148,7 @@ func TestDefaultName(t *testing.T) {
 	_, digest := registry.push("shop:1", nil)
 	account := &corev1.ServiceAccount{}
 	w.Eventually(func(g gomega.Gomega) { w.get(g, "default", account) }).Should(gomega.Succeed())
-	w.create(pullSecret("pull", registry.host, "porter", "secret"), catalog("default", registry.host+"/shop:1", secrets("pull")))
+	w.Create(pullSecret("pull", registry.host, "porter", "secret"), catalog("default", registry.host+"/shop:1", secrets("pull")))
 	w.supervise()
 	d := w.rolledOut("default", 2, runs(registry.host+"/shop@"+digest))
 	if got := d.Spec.Template.Spec.ImagePullSecrets; len(got) != 1 || got[0].Name != "pull" {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -29,180 +27,61 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/test/controlplane"
-)
-
-const (
-	// wait is how long an expected state may take.
-	wait    = 60 * time.Second
-	polling = 50 * time.Millisecond
-	// quiet is how long a state must stay unchanged.
-	quiet = 3 * time.Second
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 func TestMain(m *testing.M) {
-	handler := slog.DiscardHandler
-	if os.Getenv("CHANDLERY_TEST_LOGS") != "" {
-		handler = slog.NewTextHandler(os.Stderr, nil)
-	}
-	logf.SetLogger(logr.FromSlogHandler(handler))
-	os.Exit(controlplane.Main(m, controlplane.Options{}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
-		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
-	}))
+	os.Exit(testenv.Main(m, controlplane.Options{}, testenv.InstallCRDs))
 }
 
 // world gives a test access to the cluster.
-type world struct {
-	client.Client
-	*gomega.WithT
-
-	t         *testing.T
-	namespace string
-	writes    *writes
-	// configure changes how a supervisor connects to the API server; nil for no change.
-	configure func(*rest.Config)
-}
+type world struct{ *testenv.World }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return (&world{Client: c, namespace: controlplane.Namespace(t), writes: &writes{}}).in(t)
+	w := &world{testenv.New(t)}
+	w.Config.QPS, w.Config.Burst = 1000, 1000
+	return w
 }
 
 // in returns the world for a subtest.
 func (w *world) in(t *testing.T) *world {
 	t.Helper()
-	g := gomega.NewWithT(t)
-	g.SetDefaultEventuallyTimeout(wait)
-	g.SetDefaultEventuallyPollingInterval(polling)
-	g.SetDefaultConsistentlyDuration(quiet)
-	g.SetDefaultConsistentlyPollingInterval(polling)
-	return &world{Client: w.Client, WithT: g, t: t, namespace: w.namespace, writes: w.writes, configure: w.configure}
+	return &world{w.In(t)}
 }
 
-// writes records a supervisor's write requests and its list requests for autoscalers.
-type writes struct {
-	mu     sync.Mutex
-	seen   []string
-	looked []string
-}
-
-type counted struct {
-	inner http.RoundTripper
-	to    *writes
-}
-
-func (c counted) RoundTrip(req *http.Request) (*http.Response, error) {
-	c.to.mu.Lock()
-	switch {
-	case req.Method != http.MethodGet:
-		c.to.seen = append(c.to.seen, req.Method+" "+req.URL.Path)
-	case strings.HasSuffix(req.URL.Path, "/horizontalpodautoscalers"):
-		c.to.looked = append(c.to.looked, req.URL.Path)
-	}
-	c.to.mu.Unlock()
-	return c.inner.RoundTrip(req)
-}
-
-// in returns the write requests in a namespace. Objects of other tests remain for the cleanup.
-func (w *writes) in(namespace string) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return inNamespace(w.seen, namespace)
-}
-
-// looksIn returns the number of list requests for autoscalers in a namespace.
-func (w *writes) looksIn(namespace string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(inNamespace(w.looked, namespace))
-}
-
-func inNamespace(all []string, namespace string) []string {
-	var found []string
-	for _, one := range all {
-		if strings.Contains(one, "/"+namespace+"/") {
-			found = append(found, one)
-		}
-	}
-	return found
+// written returns the write requests of the supervisors in the namespace of the test. Objects of other tests remain for
+// the cleanup.
+func (w *world) written() []string {
+	return w.Requests.Writes(testenv.Containing("/" + w.Namespace + "/"))
 }
 
 // supervise runs the controller until the end of the test.
 func (w *world) supervise(change ...func(*catalogsource.Config)) {
-	w.t.Helper()
-	cfg := controlplane.Get(w.t).Config()
-	cfg.QPS, cfg.Burst = 1000, 1000
-	cfg.Wrap(func(inner http.RoundTripper) http.RoundTripper { return counted{inner: inner, to: w.writes} })
-	if w.configure != nil {
-		w.configure(cfg)
-	}
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:     scheme,
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.T.Helper()
 	settings := catalogsource.Config{Settings: deployment.Settings{SetWorkloadUserID: true}, PlainHTTP: true}
 	for _, c := range change {
 		c(&settings)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	store := catalogs.NewStore(ctx, time.Second, clock.RealClock{})
-	// The store follows nothing, because kwok's replicas do not answer.
-	if err := catalogsource.Setup(mgr, catalogsource.Options{Store: store, Config: settings}); err != nil {
-		w.t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	w.t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			w.t.Errorf("the manager ended with: %v", err)
-		}
+	w.StartManager(ctrl.Options{}, func(ctx context.Context, mgr ctrl.Manager) error {
+		// The store follows nothing, because kwok's replicas do not answer.
+		store := catalogs.NewStore(ctx, time.Second, clock.RealClock{})
+		return catalogsource.Setup(mgr, catalogsource.Options{Store: store, Config: settings})
 	})
-}
-
-// create creates objects in the namespace of the test.
-func (w *world) create(objects ...client.Object) {
-	w.t.Helper()
-	for _, o := range objects {
-		o.SetNamespace(w.namespace)
-		if err := w.Create(w.t.Context(), o); err != nil {
-			w.t.Fatal(err)
-		}
-	}
 }
 
 // catalog returns a CatalogSource with an image.
 func catalog(named, image string, change ...func(*operatorsv1alpha1.CatalogSource)) *operatorsv1alpha1.CatalogSource {
-	source := &operatorsv1alpha1.CatalogSource{Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: image}}
-	source.Name = named
+	source := fixtures.ImageCatalog("", named, image)
 	for _, c := range change {
 		c(source)
 	}
@@ -211,7 +90,7 @@ func catalog(named, image string, change ...func(*operatorsv1alpha1.CatalogSourc
 
 // get reads an object in the test's namespace.
 func (w *world) get(g gomega.Gomega, named string, o client.Object) {
-	g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: named}, o)).To(gomega.Succeed())
+	g.Expect(w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: named}, o)).To(gomega.Succeed())
 }
 
 // source reads a CatalogSource with a decoder that accepts every valid object.
@@ -225,7 +104,7 @@ func (w *world) source(g gomega.Gomega, named string) *operatorsv1alpha1.Catalog
 
 // becomes waits until a CatalogSource meets the expectations of a test.
 func (w *world) becomes(named string, want func(gomega.Gomega, *operatorsv1alpha1.CatalogSource)) {
-	w.t.Helper()
+	w.T.Helper()
 	w.Eventually(func(g gomega.Gomega) { want(g, w.source(g, named)) }).Should(gomega.Succeed())
 }
 
@@ -241,7 +120,7 @@ func condition(source *operatorsv1alpha1.CatalogSource, kind string) string {
 
 // rolledOut waits until all replicas of a catalog run and the Deployment meets the expectations.
 func (w *world) rolledOut(named string, replicas int32, want ...func(gomega.Gomega, *appsv1.Deployment)) *appsv1.Deployment {
-	w.t.Helper()
+	w.T.Helper()
 	d := &appsv1.Deployment{}
 	w.Eventually(func(g gomega.Gomega) {
 		w.get(g, named, d)
