@@ -2,13 +2,10 @@ package suite_test
 
 import (
 	"context"
-	"io"
-	"log/slog"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,182 +18,113 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
-)
-
-const (
-	// patience is how long an expected state may take.
-	patience = controlplane.Timeout
-	polling  = 20 * time.Millisecond
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 func TestMain(m *testing.M) {
-	handler := slog.DiscardHandler
-	if os.Getenv("CHANDLERY_TEST_LOGS") != "" {
-		handler = slog.NewTextHandler(os.Stderr, nil)
-	}
-	logf.SetLogger(logr.FromSlogHandler(handler))
-	os.Exit(controlplane.Main(m, controlplane.Options{}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
-		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
-	}))
+	os.Exit(testenv.Main(m, controlplane.Options{}, testenv.InstallCRDs))
 }
 
 // supervise runs the store and its controller on a standby. Another instance leads.
-func supervise(t *testing.T, namespace string) (client.Client, *catalogs.Store) {
+func supervise(t *testing.T) (*testenv.World, *catalogs.Store) {
 	t.Helper()
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
+	w := testenv.New(t)
 	const lease = "leader"
-	taken := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: lease},
+	w.Create(&coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: lease},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: new("somebody else"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro()), AcquireTime: new(metav1.NowMicro()),
 		},
-	}
-	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Create(t.Context(), taken); err != nil {
-		t.Fatal(err)
-	}
-	mgr, err := ctrl.NewManager(controlplane.Get(t).Config(), ctrl.Options{
-		Scheme:                  scheme,
-		Metrics:                 metricsserver.Options{BindAddress: "0"},
-		Cache:                   cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
-		Controller:              config.Controller{SkipNameValidation: new(true)},
-		LeaderElection:          true,
-		LeaderElectionID:        lease,
-		LeaderElectionNamespace: namespace,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := catalogs.NewStore(ctx, time.Hour, clock.RealClock{})
-	if err := catalogs.Setup(mgr, store); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+	var store *catalogs.Store
+	w.StartManager(ctrl.Options{
+		Cache:          cache.Options{DefaultNamespaces: map[string]cache.Config{w.Namespace: {}}},
+		LeaderElection: true, LeaderElectionID: lease, LeaderElectionNamespace: w.Namespace,
+	}, func(ctx context.Context, mgr ctrl.Manager) error {
+		store = catalogs.NewStore(ctx, time.Hour, clock.RealClock{})
+		return catalogs.Setup(mgr, store)
 	})
-	return mgr.GetClient(), store
+	return w, store
 }
 
-func TestReplicasFollowTheEndpointSlices(t *testing.T) {
-	w := gomega.NewWithT(t)
-	namespace := controlplane.Namespace(t)
-	c, store := supervise(t, namespace)
-	key := types.NamespacedName{Namespace: namespace, Name: "my.shop"}
-	labels := map[string]string{api.LabelCatalogSource: key.Name, api.LabelManaged: catalogs.LabelManagedValue}
-	source := &operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: key.Name},
-		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: "example/catalog:1"},
-	}
-	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: catalogs.ServiceName(source), Labels: labels},
+// service returns the Service of a catalog.
+func service(namespace, name string, selector, labels map[string]string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
 		Spec: corev1.ServiceSpec{
-			Selector: labels,
+			Selector: selector,
 			Ports:    []corev1.ServicePort{{Name: "grpc", Port: catalogs.Port, TargetPort: intstr.FromInt32(catalogs.Port)}},
 		},
 	}
-	deployment := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "my-shop"},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "registry-server", Image: "example/catalog:1"}}},
-			},
-		},
-	}
-	for _, o := range []client.Object{source, service, deployment} {
-		w.Expect(c.Create(t.Context(), o)).To(gomega.Succeed())
-	}
+}
+
+// deployment returns the Deployment of a catalog with two replicas.
+func deployment(namespace string, labels map[string]string) *appsv1.Deployment {
+	d := fixtures.Deployment(namespace, "my-shop", "registry-server")
+	d.Spec.Replicas, d.Spec.Selector.MatchLabels, d.Spec.Template.Labels = new(int32(2)), labels, labels
+	return d
+}
+
+func TestReplicasFollowTheEndpointSlices(t *testing.T) {
+	w, store := supervise(t)
+	key := types.NamespacedName{Namespace: w.Namespace, Name: "my.shop"}
+	labels := map[string]string{api.LabelCatalogSource: key.Name, api.LabelManaged: catalogs.LabelManagedValue}
+	source := fixtures.ImageCatalog(w.Namespace, key.Name, "example/catalog:1")
+	w.Create(source, service(w.Namespace, catalogs.ServiceName(source), labels, labels), deployment(w.Namespace, labels))
 
 	// The store follows the pods, with their nodes and readiness.
-	w.Eventually(func() map[types.UID]string { return ready(store.Replicas(key)) }).WithTimeout(patience).WithPolling(polling).
-		Should(gomega.And(gomega.HaveLen(2), gomega.Equal(wanted(t, c, namespace, labels))))
-	if state, followed := store.State(key); !followed || state.Address != "my-shop."+namespace+".svc:50051" {
+	w.Eventually(func() map[types.UID]string { return ready(store.Replicas(key)) }).Should(gomega.And(gomega.HaveLen(2), gomega.Equal(wanted(w, labels))))
+	if state, followed := store.State(key); !followed || state.Address != "my-shop."+w.Namespace+".svc:50051" {
 		t.Errorf("followed %v: %+v", followed, state)
 	}
 
 	// A replica that is not ready any more stays in the set and is probed on.
-	pod := onePod(t, c, namespace, labels)
+	pod := pods(w, labels)[0]
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == corev1.PodReady {
 			pod.Status.Conditions[i].Status = corev1.ConditionFalse
 		}
 	}
-	w.Expect(c.Status().Update(t.Context(), &pod)).To(gomega.Succeed())
-	w.Eventually(func() map[types.UID]string { return ready(store.Replicas(key)) }).WithTimeout(patience).WithPolling(polling).Should(gomega.HaveLen(1))
+	w.Expect(w.Status().Update(t.Context(), &pod)).To(gomega.Succeed())
+	w.Eventually(func() map[types.UID]string { return ready(store.Replicas(key)) }).Should(gomega.HaveLen(1))
 	if n := len(store.Replicas(key)); n != 2 {
 		t.Errorf("%d replicas are followed", n)
 	}
 
 	// An address replaces the image. Deleting the CatalogSource then removes all replicas.
 	source.Spec.Image, source.Spec.Address = "", "127.0.0.1:1"
-	w.Expect(c.Update(t.Context(), source)).To(gomega.Succeed())
-	w.Eventually(func() string { state, _ := store.State(key); return state.Address }).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal("127.0.0.1:1"))
-	w.Expect(c.Delete(t.Context(), source)).To(gomega.Succeed())
-	w.Eventually(func() []replicas.State { return store.Replicas(key) }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeEmpty())
+	w.Expect(w.Update(t.Context(), source)).To(gomega.Succeed())
+	w.Eventually(func() string { state, _ := store.State(key); return state.Address }).Should(gomega.Equal("127.0.0.1:1"))
+	w.Expect(w.Delete(t.Context(), source)).To(gomega.Succeed())
+	w.Eventually(func() []replicas.State { return store.Replicas(key) }).Should(gomega.BeEmpty())
 }
 
 // TestReplicasOfOLMsService has a Service in OLM's form without the catalog's label. Its replicas
 // are created last, and another catalog has the same Service name.
 func TestReplicasOfOLMsService(t *testing.T) {
-	w := gomega.NewWithT(t)
-	namespace := controlplane.Namespace(t)
-	c, store := supervise(t, namespace)
-	key := types.NamespacedName{Namespace: namespace, Name: "my-shop"}
-	other := types.NamespacedName{Namespace: namespace, Name: "my.shop"}
+	w, store := supervise(t)
+	key := types.NamespacedName{Namespace: w.Namespace, Name: "my-shop"}
+	other := types.NamespacedName{Namespace: w.Namespace, Name: "my.shop"}
 	labels := map[string]string{api.LabelCatalogSource: key.Name, api.LabelManaged: catalogs.LabelManagedValue}
 	for _, name := range []string{key.Name, other.Name} {
-		w.Expect(c.Create(t.Context(), &operatorsv1alpha1.CatalogSource{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: "example/catalog:1"},
-		})).To(gomega.Succeed())
+		w.Create(fixtures.ImageCatalog(w.Namespace, name, "example/catalog:1"))
 		w.Eventually(func() bool {
-			_, followed := store.State(types.NamespacedName{Namespace: namespace, Name: name})
+			_, followed := store.State(types.NamespacedName{Namespace: w.Namespace, Name: name})
 			return followed
-		}).
-			WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
+		}).Should(gomega.BeTrue())
 	}
-	w.Expect(c.Create(t.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "my-shop", Labels: map[string]string{api.LabelManaged: catalogs.LabelManagedValue}},
-		Spec: corev1.ServiceSpec{
-			Selector: labels,
-			Ports:    []corev1.ServicePort{{Name: "grpc", Port: catalogs.Port, TargetPort: intstr.FromInt32(catalogs.Port)}},
-		},
-	})).To(gomega.Succeed())
-	w.Expect(c.Create(t.Context(), &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "my-shop"},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "registry-server", Image: "example/catalog:1"}}},
-			},
-		},
-	})).To(gomega.Succeed())
-	w.Eventually(func() map[types.UID]string { return ready(store.Replicas(key)) }).WithTimeout(patience).WithPolling(polling).
-		Should(gomega.And(gomega.HaveLen(2), gomega.Equal(wanted(t, c, namespace, labels))))
+	w.Create(
+		service(w.Namespace, "my-shop", labels, map[string]string{api.LabelManaged: catalogs.LabelManagedValue}),
+		deployment(w.Namespace, labels),
+	)
+	w.Eventually(func() map[types.UID]string { return ready(store.Replicas(key)) }).Should(gomega.And(gomega.HaveLen(2), gomega.Equal(wanted(w, labels))))
 	for _, r := range store.Replicas(key) {
 		if r.Revision == "" || r.Created.IsZero() {
 			t.Errorf("replica %s is of revision %q, made at %s", r.Pod.Name, r.Revision, r.Created)
@@ -210,16 +138,11 @@ func TestReplicasOfOLMsService(t *testing.T) {
 // TestCatalogsTellOfTheirContent has a catalog at an address. Its content changes, it stops, and it
 // returns with other content under the same name.
 func TestCatalogsTellOfTheirContent(t *testing.T) {
-	w := gomega.NewWithT(t)
-	namespace := controlplane.Namespace(t)
-	c, store := supervise(t, namespace)
-	key := types.NamespacedName{Namespace: namespace, Name: "shop"}
+	w, store := supervise(t)
+	key := types.NamespacedName{Namespace: w.Namespace, Name: "shop"}
 	server := fakecatalog.StartExtended(t, fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0"}))
 	source := func() *operatorsv1alpha1.CatalogSource {
-		return &operatorsv1alpha1.CatalogSource{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: key.Name},
-			Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: server.Address()},
-		}
+		return fixtures.ServedCatalog(w.Namespace, key.Name, server.Address())
 	}
 	offers := func() []string {
 		state, _ := store.State(key)
@@ -234,21 +157,21 @@ func TestCatalogsTellOfTheirContent(t *testing.T) {
 	}
 	becomes := func(names ...string) {
 		t.Helper()
-		w.Eventually(offers).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(names))
+		w.Eventually(offers).Should(gomega.Equal(names))
 	}
-	w.Expect(c.Create(t.Context(), source())).To(gomega.Succeed())
+	w.Create(source())
 	becomes("lamp")
 	server.Serve(fakecatalog.Simple("fan", fakecatalog.Entry{Name: "fan.v1", Version: "1.0.0"}))
 	becomes("fan")
 	// While the server is unreachable, its last content stays.
 	server.Stop()
-	w.Eventually(func() error { state, _ := store.State(key); return state.Err }).WithTimeout(patience).WithPolling(polling).ShouldNot(gomega.Succeed())
+	w.Eventually(func() error { state, _ := store.State(key); return state.Err }).ShouldNot(gomega.Succeed())
 	becomes("fan")
 	// Without a CatalogSource, the store has no state.
-	w.Expect(c.Delete(t.Context(), source())).To(gomega.Succeed())
-	w.Eventually(func() bool { _, followed := store.State(key); return followed }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeFalse())
-	w.Expect(c.Create(t.Context(), source())).To(gomega.Succeed())
-	w.Eventually(func() bool { _, followed := store.State(key); return followed }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
+	w.Expect(w.Delete(t.Context(), source())).To(gomega.Succeed())
+	w.Eventually(func() bool { _, followed := store.State(key); return followed }).Should(gomega.BeFalse())
+	w.Create(source())
+	w.Eventually(func() bool { _, followed := store.State(key); return followed }).Should(gomega.BeTrue())
 	if got := offers(); got != nil {
 		t.Errorf("a catalog that was made again offers %v before it was read", got)
 	}
@@ -269,30 +192,26 @@ func ready(states []replicas.State) map[types.UID]string {
 }
 
 // wanted returns the nodes of the pods, once both run.
-func wanted(t *testing.T, c client.Client, namespace string, labels map[string]string) map[types.UID]string {
-	t.Helper()
+func wanted(w *testenv.World, labels map[string]string) map[types.UID]string {
+	w.T.Helper()
 	nodes := map[types.UID]string{}
-	gomega.NewWithT(t).Eventually(func() int {
-		var pods corev1.PodList
-		if err := c.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil {
-			t.Fatal(err)
-		}
+	w.Eventually(func() int {
 		clear(nodes)
-		for _, pod := range pods.Items {
+		for _, pod := range pods(w, labels) {
 			if pod.Status.Phase == corev1.PodRunning {
 				nodes[pod.UID] = pod.Spec.NodeName
 			}
 		}
 		return len(nodes)
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(2))
+	}).Should(gomega.Equal(2))
 	return nodes
 }
 
-func onePod(t *testing.T, c client.Client, namespace string, labels map[string]string) corev1.Pod {
-	t.Helper()
-	var pods corev1.PodList
-	if err := c.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil || len(pods.Items) == 0 {
-		t.Fatalf("no pod: %v", err)
+func pods(w *testenv.World, labels map[string]string) []corev1.Pod {
+	w.T.Helper()
+	var list corev1.PodList
+	if err := w.List(w.T.Context(), &list, client.InNamespace(w.Namespace), client.MatchingLabels(labels)); err != nil {
+		w.T.Fatal(err)
 	}
-	return pods.Items[0]
+	return list.Items
 }
