@@ -8,7 +8,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 var (
@@ -34,17 +34,9 @@ var (
 // operator creates the Deployment of an operator, with a number of running pods.
 func (w *world) operator(name string, pods int32) *appsv1.Deployment {
 	labels := map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/version": "1.2.3"}
-	d := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: labels},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &pods, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "operator", Image: "registry.example.com/operator:1"}}},
-			},
-		},
-	}
-	w.create(d)
+	d := fixtures.Deployment(w.Namespace, name, "operator")
+	d.Labels, d.Spec.Template.Labels, d.Spec.Selector.MatchLabels, d.Spec.Replicas = labels, labels, labels, &pods
+	w.Create(d)
 	w.eventually("Deployment "+name+" runs", func(ctx context.Context) bool {
 		return w.Get(ctx, client.ObjectKeyFromObject(d), d) == nil && d.Status.ObservedGeneration > 0 && d.Status.AvailableReplicas == pods
 	})
@@ -54,11 +46,11 @@ func (w *world) operator(name string, pods int32) *appsv1.Deployment {
 // lease creates a Lease that was renewed some time ago.
 func (w *world) lease(name string, ago time.Duration) types.NamespacedName {
 	holder, duration, renewed := name+"-7", int32(15), metav1.NewMicroTime(time.Now().Add(-ago))
-	w.create(&coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+	w.Create(&coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &duration, RenewTime: &renewed},
 	})
-	return types.NamespacedName{Namespace: w.namespace, Name: name}
+	return types.NamespacedName{Namespace: w.Namespace, Name: name}
 }
 
 func (w *world) with(ref discovery.OperatorRef) discovery.Target {
@@ -74,7 +66,7 @@ func TestOperatorStates(t *testing.T) {
 	named := func(d *appsv1.Deployment) types.NamespacedName { return client.ObjectKeyFromObject(d) }
 	good, stopped := named(w.operator("good", 1)), named(w.operator("stopped", 0))
 	fresh, old := w.lease("fresh", 0), w.lease("old", time.Hour)
-	absent := types.NamespacedName{Namespace: w.namespace, Name: "absent"}
+	absent := types.NamespacedName{Namespace: w.Namespace, Name: "absent"}
 
 	w.expect(everybody, w.with(discovery.OperatorRef{Deployment: good}), running, "operator runs: Deployment "+good.String()+" 1.2.3")
 	w.expect(everybody, w.with(discovery.OperatorRef{Deployment: good, Lease: fresh}), running, "Deployment "+good.String())
@@ -109,7 +101,7 @@ func TestOwner(t *testing.T) {
 	w.expect(everybody, target, missing, "no ClusterServiceVersion owns widgets."+w.group)
 
 	csv := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"namespace": w.namespace, "name": "widgets.v1.4.0"},
+		"metadata": map[string]any{"namespace": w.Namespace, "name": "widgets.v1.4.0"},
 		"spec": map[string]any{
 			"displayName": "Widgets", "version": "1.4.0",
 			"install": map[string]any{"strategy": "deployment", "spec": map[string]any{"deployments": []any{}}},
@@ -119,15 +111,15 @@ func TestOwner(t *testing.T) {
 		},
 	}}
 	csv.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
-	w.create(csv)
-	w.expect(everybody, target, down, "its operator does not run: ClusterServiceVersion "+w.namespace+"/widgets.v1.4.0 1.4.0: it has no phase")
+	w.Create(csv)
+	w.expect(everybody, target, down, "its operator does not run: ClusterServiceVersion "+w.Namespace+"/widgets.v1.4.0 1.4.0: it has no phase")
 	for _, step := range []struct {
 		phase string
 		want  discovery.Verdict
 		say   string
 	}{
 		{"Failed", down, "its phase is Failed: the pod crashes"},
-		{"Succeeded", running, "its operator runs: ClusterServiceVersion " + w.namespace + "/widgets.v1.4.0 1.4.0"},
+		{"Succeeded", running, "its operator runs: ClusterServiceVersion " + w.Namespace + "/widgets.v1.4.0 1.4.0"},
 	} {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"status": {"phase": "`+step.phase+`", "message": "the pod crashes"}}`))
 		if err := w.Status().Patch(t.Context(), csv, patch); err != nil {
@@ -144,15 +136,15 @@ func TestBackendDown(t *testing.T) {
 		"metadata": map[string]any{"name": "v1." + w.group},
 		"spec": map[string]any{
 			"group": w.group, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(10),
-			"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": w.namespace, "name": "absent"},
+			"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": w.Namespace, "name": "absent"},
 		},
 	}}
 	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
-	w.create(service)
+	w.Create(service)
 	w.eventually("the API server has tried the backend", func(ctx context.Context) bool {
 		return w.findWithin(ctx, everybody, w.widgets("v1")).Verdict == backendDown
 	})
-	w.expect(everybody, w.widgets("v1"), backendDown, "APIService v1."+w.group+" is not available: Service "+w.namespace+"/absent: ")
+	w.expect(everybody, w.widgets("v1"), backendDown, "APIService v1."+w.group+" is not available: Service "+w.Namespace+"/absent: ")
 	unnamed := w.widgets("")
 	unnamed.Resource = ""
 	w.expect(everybody, unnamed, backendDown, "APIService v1."+w.group)

@@ -26,7 +26,7 @@ func TestUsers(t *testing.T) {
 		"Admin": {}, "Reader": w.reader(), "ReaderHere": w.readerHere(), "Nobody": w.nobody(), "Stranger": w.stranger(),
 	}
 	here := w.widgets("v2")
-	here.Namespace = w.namespace
+	here.Namespace = w.Namespace
 	unnamed := w.widgets("")
 	unnamed.Resource = ""
 	gadgets := w.widgets("v2")
@@ -48,7 +48,7 @@ func TestUsers(t *testing.T) {
 		"Here": {
 			"in one namespace more people may read it", here,
 			map[string]discovery.Verdict{"Admin": served, "Reader": served, "ReaderHere": served, "Nobody": mayNotList, "Stranger": mayNotKnow},
-			"in namespace " + w.namespace,
+			"in namespace " + w.Namespace,
 		},
 		"LookedUp": {
 			"the preferred version is found, and the name of the resource", unnamed,
@@ -73,8 +73,7 @@ func TestUsers(t *testing.T) {
 	} {
 		for who, want := range tc.want {
 			t.Run(name+"/"+who, func(t *testing.T) {
-				w := *w
-				w.t = t
+				w := w.in(t)
 				got := w.expect(people[who], tc.target, want, tc.say)
 				if want == noVersion && strings.Join(got.Served, " ") != "v2 v1beta1" {
 					t.Errorf("%s: it is served at %q, want v2 and v1beta1", tc.reason, got.Served)
@@ -89,11 +88,11 @@ func TestGrant(t *testing.T) {
 	w := newWorld(t)
 	w.serve(w.definition("v1"))
 	here := w.widgets("v1")
-	here.Namespace = w.namespace
+	here.Namespace = w.Namespace
 	unnamed := w.widgets("")
 	unnamed.Resource = ""
 	account := person{
-		name:   "system:serviceaccount:" + w.namespace + ":default",
+		name:   "system:serviceaccount:" + w.Namespace + ":default",
 		groups: []string{"system:serviceaccounts", "system:authenticated"},
 	}
 	for name, tc := range map[string]struct {
@@ -110,8 +109,7 @@ func TestGrant(t *testing.T) {
 		"UndiscoverableUnnamed": {person{name: "carol", groups: w.stranger().groups}, unnamed, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := *w
-			w.t = t
+			w := w.in(t)
 			for range tc.asks {
 				before := w.find(tc.who, tc.target)
 				if before.Outcome != discovery.Forbidden || before.Grant == "" {

@@ -15,28 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/discovery"
-	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // grant grants a user permissions until the test ends.
 func (w *world) grant(name, user string, rules ...rbacv1.PolicyRule) {
-	w.t.Helper()
-	meta := metav1.ObjectMeta{Name: w.namespace + "-" + name}
-	for _, o := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: meta,
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-		},
-	} {
-		w.create(o)
-		w.t.Cleanup(func() {
-			if err := w.Delete(context.WithoutCancel(w.t.Context()), o); err != nil {
-				w.t.Error(err)
-			}
-		})
-	}
+	w.T.Helper()
+	w.Create(fixtures.ClusterRole(w.Namespace+"-"+name, fixtures.User(user), rules...)...)
 }
 
 // user is the name of the supervisor's user.
@@ -44,7 +29,7 @@ const user = "keeper"
 
 // keeper grants the user all permissions of a supervisor except the one to read Proxies, which are installed.
 func (w *world) keeper() *rest.Config {
-	w.t.Helper()
+	w.T.Helper()
 	all := []string{"*"}
 	w.grant("most", user, rbacv1.PolicyRule{
 		APIGroups: []string{
@@ -54,7 +39,7 @@ func (w *world) keeper() *rest.Config {
 		},
 		Resources: all, Verbs: all,
 	})
-	cfg := rest.CopyConfig(controlplane.Get(w.t).Config())
+	cfg := rest.CopyConfig(w.Config)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
 	w.eventually("the user has its rights, and the API is there", func(ctx context.Context) bool {
 		asUser, err := client.New(cfg, client.Options{Scheme: w.Scheme()})
@@ -70,7 +55,7 @@ func (w *world) keeper() *rest.Config {
 
 // lacks waits until a version names the rule that the supervisor lacks.
 func (w *world) lacks(csv client.Object) {
-	w.t.Helper()
+	w.T.Helper()
 	const (
 		says   = "the proxy settings in OpenShift's Proxy cluster are unknown"
 		remedy = "allow the supervisor to get and list proxies of config.openshift.io, or run the supervisor with --openshift=disabled"
@@ -88,7 +73,7 @@ func (w *world) lacks(csv client.Object) {
 	})
 	w.eventually("an Event says so, too", func(ctx context.Context) bool {
 		list := &eventsv1.EventList{}
-		if err := w.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+		if err := w.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
 			return false
 		}
 		for i := range list.Items {
@@ -99,8 +84,8 @@ func (w *world) lacks(csv client.Object) {
 		}
 		return false
 	})
-	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "kettle"}, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
-		w.t.Errorf("the Deployment was made without its proxies being known: %v", err)
+	if err := w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "kettle"}, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+		w.T.Errorf("the Deployment was made without its proxies being known: %v", err)
 	}
 
 	w.grant("proxies", user, rbacv1.PolicyRule{APIGroups: []string{"config.openshift.io"}, Resources: []string{"proxies"}, Verbs: []string{"get", "list"}})
