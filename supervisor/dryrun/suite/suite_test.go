@@ -1,13 +1,9 @@
 package suite_test
 
 import (
-	"context"
-	"io"
 	"maps"
-	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,56 +13,34 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(controlplane.Main(m, controlplane.Options{}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
-		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
-	}))
+	os.Exit(testenv.Main(m, controlplane.Options{}, testenv.InstallCRDs))
 }
 
 // world is a namespace with an operator, and a user who may read it.
 type world struct {
-	client.Client
+	*testenv.World
 
-	t         *testing.T
-	namespace string
-	viewer    *rest.Config
-
-	mu      sync.Mutex
-	methods map[string]int
+	viewer *rest.Config
 }
 
 func newWorld(t *testing.T, rules ...rbacv1.PolicyRule) *world {
 	t.Helper()
-	cp := controlplane.Get(t)
-	w := &world{Client: controlplane.Client(t), t: t, namespace: cp.Namespace(t), methods: map[string]int{}}
-	user := "viewer-of-" + w.namespace
-	kubeconfig, err := cp.NewKubeconfig(user)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.viewer, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-	w.viewer.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{world: w, next: next} })
-	named := metav1.ObjectMeta{Namespace: w.namespace, Name: "viewer"}
-	w.create(
-		&rbacv1.Role{ObjectMeta: named, Rules: rules},
-		&rbacv1.RoleBinding{
-			ObjectMeta: *named.DeepCopy(),
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "viewer"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-		},
-	)
+	w := &world{World: testenv.New(t)}
+	user := "viewer-of-" + w.Namespace
+	w.viewer = testenv.ConfigOf(t, user)
+	w.viewer.Wrap(w.Requests.Record)
+	w.Create(fixtures.Role(w.Namespace, "viewer", fixtures.User(user), rules...)...)
 	return w
 }
 
@@ -80,84 +54,43 @@ func looking() rbacv1.PolicyRule {
 	return may(operatorsv1alpha1.GroupName, "subscriptions", "clusterserviceversions", "installplans", "operatorgroups", "catalogsources")
 }
 
-// recorder counts requests by method.
-type recorder struct {
-	world *world
-	next  http.RoundTripper
-}
-
-// RoundTrip counts a request and sends it.
-func (r recorder) RoundTrip(req *http.Request) (*http.Response, error) {
-	r.world.mu.Lock()
-	r.world.methods[req.Method]++
-	r.world.mu.Unlock()
-	return r.next.RoundTrip(req)
-}
-
-func (w *world) create(objects ...client.Object) {
-	w.t.Helper()
-	for _, o := range objects {
-		if err := w.Create(w.t.Context(), o); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-}
-
 // furnish creates the objects of the namespace.
 func (w *world) furnish(address string) {
-	w.t.Helper()
-	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: w.namespace, Name: name} }
-	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta("lamp.v1")}
+	w.T.Helper()
+	csv := fixtures.Kettle(w.Namespace, "lamp.v1")
 	csv.Annotations = map[string]string{"operatorframework.io/properties": `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}`}
-	csv.Spec.DisplayName = "Lamp"
-	csv.Spec.InstallStrategy.StrategyName = operatorsv1alpha1.InstallStrategyNameDeployment
-	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{}
 	// A copy of a version from another namespace does not count.
 	copied := csv.DeepCopy()
 	copied.Name, copied.Labels = "lamp.v3", map[string]string{operatorsv1alpha1.CopiedLabelKey: "elsewhere"}
-	w.create(
+	w.Create(
 		copied,
-		&operatorsv1.OperatorGroup{ObjectMeta: meta("group"), Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{w.namespace}}},
-		w.catalogSource("shop", address, ""), w.catalogSource("dead", "127.0.0.1:1", ""),
+		fixtures.OperatorGroup(w.Namespace, "group", w.Namespace),
+		fixtures.ServedCatalog(w.Namespace, "shop", address), fixtures.ServedCatalog(w.Namespace, "dead", "127.0.0.1:1"),
 		csv,
-		w.subscription("my-lamp", "lamp", "shop"), w.subscription("my-fan", "fan", "dead"),
+		fixtures.Subscription(w.Namespace, "my-lamp", "lamp", "shop"), fixtures.Subscription(w.Namespace, "my-fan", "fan", "dead"),
 	)
 	csv.Status.Phase = operatorsv1alpha1.CSVPhaseSucceeded
-	if err := w.Status().Update(w.t.Context(), csv); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *world) catalogSource(name, address, image string) *operatorsv1alpha1.CatalogSource {
-	return &operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
-		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address, Image: image},
-	}
-}
-
-func (w *world) subscription(name, pkg, catalog string) *operatorsv1alpha1.Subscription {
-	return &operatorsv1alpha1.Subscription{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
-		Spec:       &operatorsv1alpha1.SubscriptionSpec{Package: pkg, CatalogSource: catalog, CatalogSourceNamespace: w.namespace},
+	if err := w.Status().Update(w.T.Context(), csv); err != nil {
+		w.T.Fatal(err)
 	}
 }
 
 // look makes a dry run as the viewer.
 func (w *world) look(change func(*inputs.Options)) ([]string, error) {
-	w.t.Helper()
+	w.T.Helper()
 	o := inputs.Options{
-		Namespace: w.namespace, Global: w.namespace, Now: metav1.Now(),
+		Namespace: w.Namespace, Global: w.Namespace, Now: metav1.Now(),
 		Connect:  func() (*inputs.Cluster, error) { return inputs.NewCluster(w.viewer, w.Scheme()) },
 		Progress: func(string) func() { return func() {} },
 	}
 	if change != nil {
 		change(&o)
 	}
-	requests, err := inputs.Gather(w.t.Context(), o)
+	requests, err := inputs.Gather(w.T.Context(), o)
 	if err != nil {
 		return nil, err
 	}
-	f, err := dryrun.Run(w.t.Context(), requests[0])
+	f, err := dryrun.Run(w.T.Context(), requests[0])
 	if err != nil {
 		return nil, err
 	}
@@ -168,25 +101,25 @@ func (w *world) look(change func(*inputs.Options)) ([]string, error) {
 	for _, r := range append(f.Refusals, f.Unknown...) {
 		text, _, _ := strings.Cut(r.Reason, ": nothing")
 		text, _, _ = strings.Cut(text, ": catalog at")
-		out = append(out, "no "+r.Subscription+": "+strings.ReplaceAll(text, w.namespace, "NAMESPACE"))
+		out = append(out, "no "+r.Subscription+": "+strings.ReplaceAll(text, w.Namespace, "NAMESPACE"))
 	}
 	return out, nil
 }
 
 // versions returns the versions of the objects that a dry run must not change.
 func (w *world) versions() map[string]string {
-	w.t.Helper()
+	w.T.Helper()
 	out := map[string]string{}
 	for _, list := range []client.ObjectList{
 		&operatorsv1alpha1.SubscriptionList{}, &operatorsv1alpha1.ClusterServiceVersionList{}, &operatorsv1alpha1.InstallPlanList{},
 		&operatorsv1alpha1.CatalogSourceList{}, &operatorsv1.OperatorGroupList{}, &corev1.PodList{}, &corev1.ServiceList{},
 	} {
-		if err := w.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
-			w.t.Fatal(err)
+		if err := w.List(w.T.Context(), list, client.InNamespace(w.Namespace)); err != nil {
+			w.T.Fatal(err)
 		}
 		items, err := metaList(list)
 		if err != nil {
-			w.t.Fatal(err)
+			w.T.Fatal(err)
 		}
 		maps.Copy(out, items)
 	}
@@ -220,7 +153,7 @@ func TestNamespaceIsOnlyRead(t *testing.T) {
 
 	const radio = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"Subscription","metadata":{"name":"my-radio"},"spec":{"name":"radio","source":"shop","sourceNamespace":"NAMESPACE","installPlanApproval":"Manual"}}`
 	got, err = w.look(func(o *inputs.Options) {
-		o.Files, o.Stdin = []string{"-"}, strings.NewReader(strings.ReplaceAll(radio, "NAMESPACE", w.namespace))
+		o.Files, o.Stdin = []string{"-"}, strings.NewReader(strings.ReplaceAll(radio, "NAMESPACE", w.Namespace))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -230,10 +163,8 @@ func TestNamespaceIsOnlyRead(t *testing.T) {
 		t.Errorf("with the file (-want +got):\n%s", diff)
 	}
 
-	for method := range w.methods {
-		if method != http.MethodGet {
-			t.Errorf("%d requests with method %s", w.methods[method], method)
-		}
+	if writes := w.Requests.Writes(); len(writes) > 0 {
+		t.Errorf("requests that write: %q", writes)
 	}
 	if diff := cmp.Diff(before, w.versions()); diff != "" {
 		t.Errorf("the namespace was changed (-before +after):\n%s", diff)
@@ -260,14 +191,14 @@ func TestCatalogIsReadByPages(t *testing.T) {
 func TestMissingRights(t *testing.T) {
 	w := newWorld(t, may(operatorsv1alpha1.GroupName, "subscriptions"))
 	_, err := w.look(nil)
-	if want := "permission to list clusterserviceversions.operators.coreos.com in namespace " + w.namespace + " is missing"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "permission to list clusterserviceversions.operators.coreos.com in namespace " + w.Namespace + " is missing"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want one with %q", err, want)
 	}
 
 	w = newWorld(t, looking(), may("", "pods"))
-	w.create(
-		&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "group"}},
-		w.catalogSource("shop", "", "registry.example/shop:1"), w.subscription("my-lamp", "lamp", "shop"),
+	w.Create(
+		fixtures.OperatorGroup(w.Namespace, "group"),
+		fixtures.ImageCatalog(w.Namespace, "shop", "registry.example/shop:1"), fixtures.Subscription(w.Namespace, "my-lamp", "lamp", "shop"),
 	)
 	got, err := w.look(nil)
 	want := []string{"no my-lamp: not known: catalog NAMESPACE/shop cannot be read: no registry client established: no replica of it is ready (of 0)"}
@@ -276,10 +207,10 @@ func TestMissingRights(t *testing.T) {
 	}
 
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop-1", Labels: map[string]string{"olm.catalogSource": "shop"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "shop-1", Labels: map[string]string{"olm.catalogSource": "shop"}},
 		Spec:       corev1.PodSpec{NodeName: "nowhere", Containers: []corev1.Container{{Name: "registry", Image: "registry.example/shop:1"}}},
 	}
-	w.create(pod)
+	w.Create(pod)
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	if err := w.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
@@ -293,9 +224,9 @@ func TestMissingRights(t *testing.T) {
 // TestMissingNamespace makes a dry run of a missing namespace, without and with a file.
 func TestMissingNamespace(t *testing.T) {
 	w := newWorld(t)
-	w.viewer, w.namespace = controlplane.Get(t).Config(), w.namespace+"-gone"
+	w.viewer, w.Namespace = controlplane.Get(t).Config(), w.Namespace+"-gone"
 	_, err := w.look(nil)
-	if want := "looking at namespace " + w.namespace + ": the cluster has no such namespace"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "looking at namespace " + w.Namespace + ": the cluster has no such namespace"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want one with %q", err, want)
 	}
 	const radio = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"Subscription","metadata":{"name":"my-radio"},"spec":{"name":"radio","source":"shop","sourceNamespace":"olm"}}`
