@@ -9,35 +9,17 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}))
-}
-
-func clientOf(t *testing.T, kubeconfig string) client.Client {
-	t.Helper()
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kinds, err := scheme.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(cfg, client.Options{Scheme: kinds})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	os.Exit(testenv.Main(m, controlplane.Options{Nodes: -1}))
 }
 
 // lease returns the Lease of a supervisor, renewed at an arbitrary time.
@@ -53,7 +35,7 @@ func lease(namespace, holder string, seconds int32) *coordinationv1.Lease {
 // TestLeases checks that only renewed Leases of other namespaces count.
 func TestLeases(t *testing.T) {
 	const seconds = 2
-	c := clientOf(t, controlplane.Get(t).Kubeconfig())
+	c := controlplane.Client(t)
 	own, other := controlplane.Namespace(t), controlplane.Namespace(t)
 	look := func() (competing.Finding, time.Duration) {
 		begun := time.Now()
@@ -117,11 +99,9 @@ func TestLeases(t *testing.T) {
 
 // TestForbidden checks that objects which may not be read are reported, and are not competing managers.
 func TestForbidden(t *testing.T) {
-	kubeconfig, err := controlplane.Get(t).NewKubeconfig("somebody", "system:authenticated")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := clientOf(t, kubeconfig)
+	w := testenv.New(t)
+	w.Config = testenv.ConfigOf(t, "somebody", "system:authenticated")
+	c := w.ManagerClient()
 	found, err := competing.NewDetector(competing.Config{Client: c, Namespace: "default", Clock: clock.RealClock{}}).Wait(t.Context())
 	if err != nil {
 		t.Fatal(err)
