@@ -18,10 +18,11 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}))
+	os.Exit(testenv.Main(m, controlplane.Options{Nodes: -1}))
 }
 
 func newClient(t *testing.T) client.Client {

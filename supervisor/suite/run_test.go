@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,27 +20,22 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/apiproxy"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/ports"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 const (
-	patience = controlplane.Timeout
-	polling  = 20 * time.Millisecond
+	patience = testenv.Patience
+	polling  = testenv.Polling
 )
 
 func TestMain(m *testing.M) {
-	handler := slog.DiscardHandler
-	if os.Getenv("CHANDLERY_TEST_LOGS") != "" {
-		handler = slog.NewTextHandler(os.Stderr, nil)
-	}
-	logf.SetLogger(logr.FromSlogHandler(handler))
-	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}))
+	os.Exit(testenv.Main(m, controlplane.Options{Nodes: -1}))
 }
 
 // TestSupervisor follows an installation. It is one test because its parts depend on each other, and because

@@ -13,6 +13,7 @@ import (
 	"github.com/onsi/gomega"
 
 	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // watches records the watches of a process at the API server.
@@ -23,7 +24,7 @@ type watches struct {
 
 // record wraps a transport.
 func (w *watches) record(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+	return testenv.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if query := req.URL.Query(); query.Get("watch") == "true" {
 			form := informer.Whole
 			if strings.Contains(req.Header.Get("Accept"), "as=PartialObjectMetadata") {
@@ -71,8 +72,3 @@ func (w *watches) matchTheTable(t *testing.T) {
 		t.Errorf("watched kinds (-table +API server); renew supervisor/informer/kinds.go and docs/security.md:\n%s", diff)
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip calls the function.
-func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
