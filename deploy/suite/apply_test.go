@@ -2,7 +2,6 @@ package suite_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,11 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/controlplane"
-)
-
-const (
-	patience = controlplane.Timeout
-	polling  = 200 * time.Millisecond
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // install applies the prerequisites and then the product, as the documentation describes.
@@ -37,23 +32,18 @@ func kubectl(t *testing.T, args ...string) []byte {
 // TestOneApplyIsEnough applies everything to an empty cluster, and applies it again, as an update
 // does. Admission enforces the restricted standard on the pods, and the scheduler spreads them.
 func TestOneApplyIsEnough(t *testing.T) {
-	cp := controlplane.Get(t)
+	w := testenv.New(t)
 	for range 2 {
 		install(t)
 	}
-	c, err := client.New(cp.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := gomega.NewWithT(t)
 	deployment := &appsv1.Deployment{}
-	g.Eventually(func(g gomega.Gomega) {
-		g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "chandlery-system", Name: "chandlery-supervisor"}, deployment)).To(gomega.Succeed())
+	w.EventuallySucceeds(func(g gomega.Gomega) {
+		g.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: "chandlery-system", Name: "chandlery-supervisor"}, deployment)).To(gomega.Succeed())
 		g.Expect(deployment.Status.AvailableReplicas).To(gomega.BeEquivalentTo(2), "conditions: %+v", deployment.Status.Conditions)
-	}, patience, polling).Should(gomega.Succeed())
+	})
 
 	var pods corev1.PodList
-	if err := c.List(t.Context(), &pods, client.InNamespace("chandlery-system")); err != nil {
+	if err := w.List(t.Context(), &pods, client.InNamespace("chandlery-system")); err != nil {
 		t.Fatal(err)
 	}
 	nodes := map[string]bool{}

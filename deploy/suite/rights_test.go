@@ -22,10 +22,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor"
@@ -33,6 +30,8 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/images"
 	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // refusals are the requests that the API server refused as forbidden.
@@ -41,13 +40,9 @@ type refusals struct {
 	seen []string
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // watch records the forbidden requests among those that pass through next.
 func (r *refusals) watch(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
+	return testenv.RoundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
 		if err != nil || response.StatusCode != http.StatusForbidden {
 			return response, err //nolint:wrapcheck // it stands for the other
@@ -73,25 +68,19 @@ func (r *refusals) all() []string {
 // scene is a cluster with everything applied. Its supervisor has the permissions of the
 // ServiceAccount and no others.
 type scene struct {
-	client.Client
-	*gomega.WithT
+	*testenv.World
 
-	t  *testing.T
 	cp *controlplane.ControlPlane
 }
 
 // TestRightsAreEnough installs operators, hosts catalogs and cleans up, and expects no forbidden request.
 func TestRightsAreEnough(t *testing.T) {
 	cp := controlplane.Get(t)
-	c := controlplane.Client(t)
-	s := &scene{Client: c, WithT: gomega.NewWithT(t), t: t, cp: cp}
+	s := &scene{testenv.New(t), cp}
 	install(t)
 	forbidden := s.supervise()
 
-	s.Expect(c.Create(t.Context(), &operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "sample"},
-		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: s.registry()},
-	})).To(gomega.Succeed())
+	s.Create(fixtures.ServedCatalog("olm", "sample", s.registry()))
 	for _, example := range []string{"lantern", "compass"} {
 		output(t, cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "apply", "-f", "../../examples/manifests/"+example+".yaml")
 	}
@@ -107,12 +96,9 @@ func TestRightsAreEnough(t *testing.T) {
 
 // supervise runs a supervisor until the test ends.
 func (s *scene) supervise() *refusals {
-	s.t.Helper()
+	s.T.Helper()
 	const account = "chandlery-system:chandlery-supervisor"
-	kubeconfig, err := s.cp.NewKubeconfig("system:serviceaccount:"+account, "system:serviceaccounts", "system:serviceaccounts:chandlery-system")
-	s.Expect(err).NotTo(gomega.HaveOccurred())
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	s.Expect(err).NotTo(gomega.HaveOccurred())
+	cfg := testenv.ConfigOf(s.T, "system:serviceaccount:"+account, "system:serviceaccounts", "system:serviceaccounts:chandlery-system")
 	forbidden := &refusals{}
 	cfg.Wrap(forbidden.watch)
 	cfg.QPS = -1
@@ -124,142 +110,120 @@ func (s *scene) supervise() *refusals {
 		"--leader-election-namespace=chandlery-system", "--metrics-address=0", "--health-address=0",
 		"--catalog-refresh-interval=1s", "--image-plain-http",
 	})).To(gomega.Succeed())
-	s.run(cfg, o)
+	s.Run(func(ctx context.Context) error { return supervisor.Run(ctx, cfg, o) })
 	return forbidden
-}
-
-func (s *scene) run(cfg *rest.Config, o supervisor.Options) {
-	ctx, stop := context.WithCancel(s.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- supervisor.Run(ctx, cfg, o) }()
-	s.t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			s.t.Errorf("the supervisor ended: %v", err)
-		}
-	})
 }
 
 // registry serves the sample catalog and returns its address.
 func (s *scene) registry() string {
-	s.t.Helper()
+	s.T.Helper()
 	root, err := buildcache.SourceDir(".")
 	s.Expect(err).NotTo(gomega.HaveOccurred())
-	return programs.Serve(s.t, programs.Registry(s.t), filepath.Join(root, "examples", "catalog"))
+	return programs.Serve(s.T, programs.Registry(s.T), filepath.Join(root, "examples", "catalog"))
 }
 
 // approve waits for an InstallPlan in a namespace and approves it.
 func (s *scene) approve(namespace string) {
-	s.t.Helper()
+	s.T.Helper()
 	s.Eventually(func(g gomega.Gomega) {
 		var plans operatorsv1alpha1.InstallPlanList
-		g.Expect(s.List(s.t.Context(), &plans, client.InNamespace(namespace))).To(gomega.Succeed())
+		g.Expect(s.List(s.T.Context(), &plans, client.InNamespace(namespace))).To(gomega.Succeed())
 		g.Expect(plans.Items).NotTo(gomega.BeEmpty())
 		plan := &plans.Items[0]
 		before := plan.DeepCopy()
 		plan.Spec.Approved = true
-		g.Expect(s.Patch(s.t.Context(), plan, client.MergeFrom(before))).To(gomega.Succeed())
-	}, patience, polling).Should(gomega.Succeed())
+		g.Expect(s.Patch(s.T.Context(), plan, client.MergeFrom(before))).To(gomega.Succeed())
+	}).Should(gomega.Succeed())
 }
 
 // succeeds waits until a ClusterServiceVersion has succeeded and returns its name.
 func (s *scene) succeeds(namespace string) string {
-	s.t.Helper()
+	s.T.Helper()
 	var name string
 	s.Eventually(func(g gomega.Gomega) {
 		var versions operatorsv1alpha1.ClusterServiceVersionList
-		g.Expect(s.List(s.t.Context(), &versions, client.InNamespace(namespace))).To(gomega.Succeed())
+		g.Expect(s.List(s.T.Context(), &versions, client.InNamespace(namespace))).To(gomega.Succeed())
 		i := slices.IndexFunc(versions.Items, func(v operatorsv1alpha1.ClusterServiceVersion) bool {
 			return v.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 		})
 		g.Expect(i).To(gomega.BeNumerically(">=", 0), "%+v", versions.Items)
 		name = versions.Items[i].Name
-	}, patience, polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	return name
 }
 
 // uninstalls deletes a ClusterServiceVersion and waits until its cleanup is complete.
 func (s *scene) uninstalls(namespace, name string) {
-	s.t.Helper()
+	s.T.Helper()
 	version := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	subscription := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace}}
-	s.Expect(s.Delete(s.t.Context(), subscription)).To(gomega.Succeed())
-	s.Expect(s.Delete(s.t.Context(), version)).To(gomega.Succeed())
-	s.Eventually(func() bool {
-		return apierrors.IsNotFound(s.Get(s.t.Context(), client.ObjectKeyFromObject(version), version))
-	}, patience, polling).Should(gomega.BeTrue(), "it is still there")
+	s.Expect(s.Delete(s.T.Context(), subscription)).To(gomega.Succeed())
+	s.Expect(s.Delete(s.T.Context(), version)).To(gomega.Succeed())
+	s.EventuallyGone(version)
 }
 
 // hosts creates an image catalog and a ConfigMap catalog in the namespace olm, and changes the
 // number of replicas. The pods must pass admission.
 func (s *scene) hosts() {
-	s.t.Helper()
-	source := &operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "hosted"},
-		Spec: operatorsv1alpha1.CatalogSourceSpec{
-			SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: s.catalogImage(), Secrets: []string{"absent"},
-		},
-	}
-	s.Expect(s.Create(s.t.Context(), source)).To(gomega.Succeed())
+	s.T.Helper()
+	source := fixtures.ImageCatalog("olm", "hosted", s.catalogImage())
+	source.Spec.Secrets = []string{"absent"}
 	configured := &operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "configured"},
 		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeConfigmap, ConfigMap: "configured"},
 	}
-	s.Expect(s.Create(s.t.Context(), &corev1.ConfigMap{
+	s.Create(source, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "configured"}, Data: map[string]string{"packages": "[]"},
-	})).To(gomega.Succeed())
-	s.Expect(s.Create(s.t.Context(), configured)).To(gomega.Succeed())
+	}, configured)
 	key := client.ObjectKeyFromObject(source)
 	s.Eventually(func(g gomega.Gomega) {
 		d := &appsv1.Deployment{}
-		g.Expect(s.Get(s.t.Context(), key, d)).To(gomega.Succeed())
+		g.Expect(s.Get(s.T.Context(), key, d)).To(gomega.Succeed())
 		g.Expect(d.Status.AvailableReplicas).To(gomega.BeEquivalentTo(2), "%+v", d.Status.Conditions)
-		g.Expect(s.Get(s.t.Context(), key, &policyv1.PodDisruptionBudget{})).To(gomega.Succeed())
-	}, patience, polling).Should(gomega.Succeed())
+		g.Expect(s.Get(s.T.Context(), key, &policyv1.PodDisruptionBudget{})).To(gomega.Succeed())
+	}).Should(gomega.Succeed())
 	s.Eventually(func(g gomega.Gomega) {
 		seen := &corev1.ConfigMap{}
-		g.Expect(s.Get(s.t.Context(), client.ObjectKeyFromObject(configured), seen)).To(gomega.Succeed())
+		g.Expect(s.Get(s.T.Context(), client.ObjectKeyFromObject(configured), seen)).To(gomega.Succeed())
 		g.Expect(seen.Labels).To(gomega.HaveKey("olm.managed"))
-	}, patience, polling).Should(gomega.Succeed())
+	}).Should(gomega.Succeed())
 
 	s.moves(source.Name)
 	before := source.DeepCopy()
 	source.Annotations = map[string]string{"chandlery.dev/replicas": "1"}
-	s.Expect(s.Patch(s.t.Context(), source, client.MergeFrom(before))).To(gomega.Succeed())
-	s.Eventually(func() bool {
-		return apierrors.IsNotFound(s.Get(s.t.Context(), key, &policyv1.PodDisruptionBudget{}))
-	}, patience, polling).Should(gomega.BeTrue(), "the budget of two replicas is still there")
+	s.Expect(s.Patch(s.T.Context(), source, client.MergeFrom(before))).To(gomega.Succeed())
+	s.EventuallyGone(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
 }
 
 // moves stops the node of a catalog's pod and waits until both replicas run on other nodes.
 func (s *scene) moves(catalog string) {
-	s.t.Helper()
+	s.T.Helper()
 	replicas := func() []corev1.Pod {
 		var pods corev1.PodList
-		s.Expect(s.List(s.t.Context(), &pods, client.InNamespace("olm"), client.MatchingLabels{"olm.catalogSource": catalog})).To(gomega.Succeed())
+		s.Expect(s.List(s.T.Context(), &pods, client.InNamespace("olm"), client.MatchingLabels{"olm.catalogSource": catalog})).To(gomega.Succeed())
 		return pods.Items
 	}
 	lost := replicas()[0].Spec.NodeName
-	s.Expect(s.cp.StopNode(s.t.Context(), lost)).To(gomega.Succeed())
+	s.Expect(s.cp.StopNode(s.T.Context(), lost)).To(gomega.Succeed())
 	s.Eventually(func(g gomega.Gomega) {
 		left := replicas()
 		g.Expect(left).To(gomega.HaveLen(2))
 		for i := range left {
 			g.Expect(left[i].Spec.NodeName).NotTo(gomega.BeElementOf("", lost))
 		}
-	}, patience, polling).Should(gomega.Succeed())
-	s.Expect(s.cp.StartNode(s.t.Context(), lost)).To(gomega.Succeed())
+	}).Should(gomega.Succeed())
+	s.Expect(s.cp.StartNode(s.T.Context(), lost)).To(gomega.Succeed())
 }
 
 // catalogImage pushes a catalog image to a registry of the test.
 func (s *scene) catalogImage() string {
-	s.t.Helper()
+	s.T.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	s.t.Cleanup(server.Close)
+	s.T.Cleanup(server.Close)
 	image, err := images.Content(os.DirFS("../../examples/catalog"))
 	s.Expect(err).NotTo(gomega.HaveOccurred())
 	reference := strings.TrimPrefix(server.URL, "http://") + "/catalog:v1"
-	_, err = images.Push(s.t.Context(), reference, image)
+	_, err = images.Push(s.T.Context(), reference, image)
 	s.Expect(err).NotTo(gomega.HaveOccurred())
 	return reference
 }
