@@ -21,7 +21,7 @@ import (
 
 // waits makes the InstallPlan of the world wait for approval, with steps to apply.
 func (w *world) waits() {
-	w.t.Helper()
+	w.T.Helper()
 	p := w.plan()
 	p.Status.Phase, p.Status.CatalogSources = operatorsv1alpha1.InstallPlanPhaseRequiresApproval, []string{"wares"}
 	p.Status.Plan = []*operatorsv1alpha1.Step{
@@ -40,22 +40,22 @@ func TestApprove(t *testing.T) {
 	w := newWorld(t)
 	w.waits()
 	for _, program := range callers(t) {
-		got := program.call(t, w.kubeconfig, "approve", "my-lamp", "-n", w.namespace, "--dry-run")
+		got := program.call(t, w.kubeconfig, "approve", "my-lamp", "-n", w.Namespace, "--dry-run")
 		contains(t, got.out, "installs lamp.v1 (1.0.0)", "new cluster-wide permissions:", "get secrets", "2 objects in total", "would be approved (dry run)")
 		if got.code != 0 || w.plan().Spec.Approved {
 			t.Fatalf("%s: %+v", program.name, got)
 		}
-		contains(t, program.call(t, w.kubeconfig, "status", "-n", w.namespace).out, "> "+program.name+" approve install-aaa -n "+w.namespace)
+		contains(t, program.call(t, w.kubeconfig, "status", "-n", w.Namespace).out, "> "+program.name+" approve install-aaa -n "+w.Namespace)
 	}
-	for _, want := range []string{"InstallPlan " + w.namespace + "/install-aaa is approved\n", "is approved already, and in phase RequiresApproval"} {
-		got := callers(t)[1].call(t, w.kubeconfig, "approve", "installplan/install-aaa", "-n", w.namespace)
+	for _, want := range []string{"InstallPlan " + w.Namespace + "/install-aaa is approved\n", "is approved already, and in phase RequiresApproval"} {
+		got := callers(t)[1].call(t, w.kubeconfig, "approve", "installplan/install-aaa", "-n", w.Namespace)
 		contains(t, got.out, want)
 		if got.code != 0 || !w.plan().Spec.Approved {
 			t.Fatalf("%+v", got)
 		}
 	}
-	got := callers(t)[0].call(t, w.kubeconfig, "approve", "--all", "-n", w.namespace)
-	contains(t, got.out, "No InstallPlan of namespace "+w.namespace+" waits for approval.")
+	got := callers(t)[0].call(t, w.kubeconfig, "approve", "--all", "-n", w.Namespace)
+	contains(t, got.out, "No InstallPlan of namespace "+w.Namespace+" waits for approval.")
 }
 
 // TestApproveTellsWhatIsDropped checks that the command shows fields that the cluster does not
@@ -70,7 +70,7 @@ func TestApproveTellsWhatIsDropped(t *testing.T) {
 	}
 	p.Status.Plan = []*operatorsv1alpha1.Step{{Resolving: "lamp.v1", Status: operatorsv1alpha1.StepStatusUnknown, Resource: resource}}
 	w.status(p)
-	args := []string{"approve", "my-lamp", "-n", w.namespace, "--dry-run"}
+	args := []string{"approve", "my-lamp", "-n", w.Namespace, "--dry-run"}
 	got := callers(t)[1].call(t, w.kubeconfig, args...)
 	contains(t, strings.Join(strings.Fields(got.out), " "), "the API server warns:", `Service lamp: unknown field "spec.bogus", unknown field "spec.ports[0].colour"`, "1 object in total")
 	if got.code != 0 || got.log != "" {
@@ -82,7 +82,7 @@ func TestApproveTellsWhatIsDropped(t *testing.T) {
 	got = callers(t)[0].call(t, w.in(t).as(plans).kubeconfig, args...)
 	contains(t, strings.Join(strings.Fields(got.out), " "), "1 of them not checked for unknown fields: the API server refused the dry run")
 	services := &corev1.ServiceList{}
-	if err := w.List(t.Context(), services, client.InNamespace(w.namespace)); err != nil || len(services.Items) > 0 {
+	if err := w.List(t.Context(), services, client.InNamespace(w.Namespace)); err != nil || len(services.Items) > 0 {
 		t.Errorf("%d Services, error %v", len(services.Items), err)
 	}
 }
@@ -97,7 +97,7 @@ func TestApproveRights(t *testing.T) {
 	t.Run("Reader", func(t *testing.T) {
 		reader := w.in(t).as(plans("list"))
 		for _, flags := range [][]string{{"--dry-run"}, {}} {
-			got := callers(t)[1].call(t, reader.kubeconfig, append([]string{"approve", "install-aaa", "-n", w.namespace}, flags...)...)
+			got := callers(t)[1].call(t, reader.kubeconfig, append([]string{"approve", "install-aaa", "-n", w.Namespace}, flags...)...)
 			contains(t, got.log, "the missing rule: {apiGroups: [operators.coreos.com], resources: [installplans], verbs: [patch]}")
 			if got.code != 3 || w.plan().Spec.Approved {
 				t.Errorf("%+v", got)
@@ -106,7 +106,7 @@ func TestApproveRights(t *testing.T) {
 	})
 	t.Run("Approver", func(t *testing.T) {
 		approver := w.in(t).as(plans("list", "patch"))
-		got := callers(t)[1].call(t, approver.kubeconfig, "approve", "install-aaa", "-n", w.namespace)
+		got := callers(t)[1].call(t, approver.kubeconfig, "approve", "install-aaa", "-n", w.Namespace)
 		if got.code != 0 || !w.plan().Spec.Approved {
 			t.Errorf("%+v", got)
 		}
@@ -125,7 +125,7 @@ func TestApproveWaits(t *testing.T) {
 		t.Run(string(phase), func(t *testing.T) {
 			w := newWorld(t)
 			w.waits()
-			r := &running{cmd: exec.CommandContext(t.Context(), program, "approve", "my-lamp", "--wait", "-n", w.namespace, "--kubeconfig", w.kubeconfig)}
+			r := &running{cmd: exec.CommandContext(t.Context(), program, "approve", "my-lamp", "--wait", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
 			r.cmd.Stdout, r.cmd.Stderr = r, r
 			if err := r.cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -148,7 +148,7 @@ func TestApproveWaits(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.waits()
-	got := callers(t)[0].call(t, w.kubeconfig, "approve", "my-lamp", "--wait", "--timeout", "1s", "-n", w.namespace)
+	got := callers(t)[0].call(t, w.kubeconfig, "approve", "my-lamp", "--wait", "--timeout", "1s", "-n", w.Namespace)
 	contains(t, got.log, "not installed within 1s (--timeout): InstallPlan install-aaa is in phase RequiresApproval")
 	if got.code != 2 {
 		t.Errorf("%+v", got)
@@ -160,10 +160,10 @@ func TestSupportBundle(t *testing.T) {
 	const hush = "hushhush4711"
 	w := newWorld(t)
 	w.well()
-	w.create(
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "keys"}, StringData: map[string]string{"a": hush}},
+	w.Create(
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "keys"}, StringData: map[string]string{"a": hush}},
 		&corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "lamp", Annotations: map[string]string{"example.com/url": "https://me:" + hush + "@example.com"}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "lamp", Annotations: map[string]string{"example.com/url": "https://me:" + hush + "@example.com"}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{
 				Name: "lamp", Image: "lamp", Args: []string{"--token", hush},
 				Env: []corev1.EnvVar{{Name: "COLOUR", Value: "green"}, {Name: "PASSWORD", Value: hush}},
@@ -172,7 +172,7 @@ func TestSupportBundle(t *testing.T) {
 	)
 	for flags, want := range map[string]string{"": "value: '[redacted]'", "--show-env": "value: green"} {
 		path := filepath.Join(t.TempDir(), "bundle.tar.gz")
-		args := strings.Fields("support-bundle -n " + w.namespace + " -o " + path + " " + flags)
+		args := strings.Fields("support-bundle -n " + w.Namespace + " -o " + path + " " + flags)
 		got := callers(t)[1].call(t, w.kubeconfig, args...)
 		if got.code != 0 || got.out != path+"\n" {
 			t.Fatalf("%+v", got)
@@ -191,17 +191,17 @@ func TestSupportBundle(t *testing.T) {
 				t.Errorf("%s is not redacted:\n%s", name, content)
 			}
 		}
-		contains(t, files["objects/"+w.namespace+"/pod/lamp.yaml"], want, "https://[redacted]@example.com", "name: PASSWORD")
+		contains(t, files["objects/"+w.Namespace+"/pod/lamp.yaml"], want, "https://[redacted]@example.com", "name: PASSWORD")
 		contains(t, files["status.txt"], "my-lamp")
 		contains(t, files["explain.txt"], "The only Subscription in namespace")
 		contains(t, files["versions.txt"], "api server: v1.")
-		for _, name := range []string{"status.json", "objects/" + w.namespace + "/subscription/my-lamp.yaml", "objects/" + global + "/catalogsource/wares.yaml"} {
+		for _, name := range []string{"status.json", "objects/" + w.Namespace + "/subscription/my-lamp.yaml", "objects/" + global + "/catalogsource/wares.yaml"} {
 			if files[name] == "" {
 				t.Errorf("%s is not there; there are %d files", name, len(files))
 			}
 		}
 	}
-	got := callers(t)[1].call(t, w.kubeconfig, "support-bundle", "-n", w.namespace, "--max-bytes", "2Ki", "-o", "small.tar.gz")
+	got := callers(t)[1].call(t, w.kubeconfig, "support-bundle", "-n", w.Namespace, "--max-bytes", "2Ki", "-o", "small.tar.gz")
 	contains(t, got.log, "missing.txt in the bundle lists it")
 	if got.code != 3 {
 		t.Errorf("%+v", got)

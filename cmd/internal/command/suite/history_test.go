@@ -15,6 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/command/history/timeline"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 func contains(t *testing.T, text string, wanted ...string) {
@@ -30,16 +31,16 @@ func contains(t *testing.T, text string, wanted ...string) {
 func TestHistory(t *testing.T) {
 	w := newWorld(t)
 	out, failure := w.history("my-lamp")
-	contains(t, out, "Subscription "+w.namespace+"/my-lamp: package lamp, channel stable, catalog olm/wares\n",
+	contains(t, out, "Subscription "+w.Namespace+"/my-lamp: package lamp, channel stable, catalog olm/wares\n",
 		"TIME (UTC)", "InstallPlan install-aaa: lamp.v1\n", "RequiresApproval", "UpgradePending: lamp.v1 is pending\n",
-		"> approve it: supervisor approve install-aaa -n "+w.namespace)
+		"> approve it: supervisor approve install-aaa -n "+w.Namespace)
 	if failure != "" {
 		t.Error(failure)
 	}
 
 	w.subscribe("another")
 	out, _ = w.history()
-	contains(t, out, "/another: ", "no history yet", "\n\nSubscription "+w.namespace+"/my-lamp: ")
+	contains(t, out, "/another: ", "no history yet", "\n\nSubscription "+w.Namespace+"/my-lamp: ")
 	for form, decode := range map[string]func([]byte, any) error{
 		"json": json.Unmarshal,
 		"yaml": func(text []byte, into any) error { return yaml.Unmarshal(text, into) },
@@ -52,12 +53,12 @@ func TestHistory(t *testing.T) {
 	}
 
 	_, failure = w.history("my-lamp", "nothing", "other")
-	contains(t, failure, "namespace "+w.namespace+" has no Subscription nothing, other; it has another, my-lamp", "exit status 1")
+	contains(t, failure, "namespace "+w.Namespace+" has no Subscription nothing, other; it has another, my-lamp", "exit status 1")
 
 	w.annotate("another", `{"seq":1}`)
 	out, failure = w.history()
 	contains(t, out, "/my-lamp: ", "no history: annotation")
-	contains(t, failure, "annotation chandlery.dev/transitions of Subscription "+w.namespace+"/another is not a list of transitions; remove the annotation", "exit status 1")
+	contains(t, failure, "annotation chandlery.dev/transitions of Subscription "+w.Namespace+"/another is not a list of transitions; remove the annotation", "exit status 1")
 }
 
 // TestHistoryRights runs the command with fewer and fewer permissions.
@@ -86,13 +87,13 @@ func TestHistoryRights(t *testing.T) {
 	t.Run("None", func(t *testing.T) {
 		seen := w.in(t).as()
 		_, failure := seen.history()
-		contains(t, failure, "; you lack permission to list subscriptions.operators.coreos.com in namespace "+w.namespace, "exit status 3")
+		contains(t, failure, "; you lack permission to list subscriptions.operators.coreos.com in namespace "+w.Namespace, "exit status 3")
 		_, failure = seen.history("my-lamp")
-		contains(t, failure, "; you lack permission to get subscriptions.operators.coreos.com in namespace "+w.namespace)
+		contains(t, failure, "; you lack permission to get subscriptions.operators.coreos.com in namespace "+w.Namespace)
 	})
 	t.Run("NoWatch", func(t *testing.T) {
 		_, failure := w.in(t).as(may("get", "list")).history("--watch")
-		contains(t, failure, "; you lack permission to watch subscriptions.operators.coreos.com in namespace "+w.namespace)
+		contains(t, failure, "; you lack permission to watch subscriptions.operators.coreos.com in namespace "+w.Namespace)
 	})
 }
 
@@ -100,7 +101,7 @@ func TestHistoryRights(t *testing.T) {
 func TestHistoryFollows(t *testing.T) {
 	w := newWorld(t)
 	plan := &operatorsv1alpha1.InstallPlan{}
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "install-aaa"}, plan); err != nil {
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "install-aaa"}, plan); err != nil {
 		t.Fatal(err)
 	}
 	people, machines := w.start("my-lamp", "-w"), w.start("-w", "-o", "json")
@@ -143,7 +144,7 @@ func TestHistoryFollows(t *testing.T) {
 // in returns the world for a subtest.
 func (w *world) in(t *testing.T) *world {
 	t.Helper()
-	return &world{Client: w.Client, t: t, namespace: w.namespace, kubeconfig: w.kubeconfig}
+	return &world{w.In(t), w.kubeconfig}
 }
 
 // running is the command while it follows.
@@ -156,11 +157,11 @@ type running struct {
 
 // start runs the command until it is interrupted.
 func (w *world) start(args ...string) *running {
-	w.t.Helper()
+	w.T.Helper()
 	r := &running{cmd: w.command(args...)}
 	r.cmd.Stdout, r.cmd.Stderr = r, r
 	if err := r.cmd.Start(); err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return r
 }
@@ -181,7 +182,7 @@ func (r *running) text() string {
 // await waits until a text is printed.
 func (r *running) await(t *testing.T, want string) {
 	t.Helper()
-	ticker, deadline := time.NewTicker(20*time.Millisecond), time.After(patience)
+	ticker, deadline := time.NewTicker(20*time.Millisecond), time.After(testenv.Patience)
 	defer ticker.Stop()
 	for !strings.Contains(r.text(), want) {
 		select {

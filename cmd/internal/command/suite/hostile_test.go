@@ -27,16 +27,16 @@ var colours = regexp.MustCompile(`\x1b\[(0|1|2|31|32|33)m`)
 
 // hostile writes hostile texts to all objects of the world.
 func (w *world) hostile() {
-	w.t.Helper()
+	w.T.Helper()
 	w.well()
 	w.waits()
-	ctx := w.t.Context()
+	ctx := w.T.Context()
 	p := w.plan()
 	p.Status.Message = hostile
-	p.Status.Plan[0].Resource.Manifest = `{"kind":"ClusterServiceVersion","spec":{"version":"1.0.0","displayName":` + quoted(w.t, hostile) + `}}`
-	p.Status.Plan[1].Resource.Manifest = `{"kind":"ClusterRole","rules":[{"apiGroups":[""],"resources":[` + quoted(w.t, hostile) + `],"verbs":["get"]}]}`
+	p.Status.Plan[0].Resource.Manifest = `{"kind":"ClusterServiceVersion","spec":{"version":"1.0.0","displayName":` + quoted(w.T, hostile) + `}}`
+	p.Status.Plan[1].Resource.Manifest = `{"kind":"ClusterRole","rules":[{"apiGroups":[""],"resources":[` + quoted(w.T, hostile) + `],"verbs":["get"]}]}`
 	p.Status.BundleLookups = []operatorsv1alpha1.BundleLookup{{
-		Path: hostile, Identifier: hostile, CatalogSourceRef: &corev1.ObjectReference{Namespace: w.namespace, Name: "dark"},
+		Path: hostile, Identifier: hostile, CatalogSourceRef: &corev1.ObjectReference{Namespace: w.Namespace, Name: "dark"},
 		Conditions: []operatorsv1alpha1.BundleLookupCondition{{Type: operatorsv1alpha1.BundleLookupPending, Status: corev1.ConditionTrue, Reason: "Bad", Message: hostile}},
 	}}
 	p.Status.Conditions = []operatorsv1alpha1.InstallPlanCondition{{
@@ -45,22 +45,22 @@ func (w *world) hostile() {
 	}}
 	w.status(p)
 	source := &operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "dark"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "dark"},
 		Spec: operatorsv1alpha1.CatalogSourceSpec{
 			SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: hostile, DisplayName: hostile, Publisher: hostile, Description: hostile,
 		},
 	}
-	w.create(source)
+	w.Create(source)
 	source.Status.Message, source.Status.Reason = hostile, "SpecInvalidError"
 	source.Status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{Address: hostile, LastObservedState: hostile}
 	w.status(source)
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := w.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "lamp.v1"}, csv); err != nil {
-		w.t.Fatal(err)
+	if err := w.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: "lamp.v1"}, csv); err != nil {
+		w.T.Fatal(err)
 	}
 	csv.Spec.DisplayName = hostile
 	if err := w.Update(ctx, csv); err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	csv.Status.Phase, csv.Status.Reason, csv.Status.Message = operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed, hostile
 	w.status(csv)
@@ -102,16 +102,16 @@ func TestHostileTexts(t *testing.T) {
 		// shows reports whether the texts are part of the output.
 		shows bool
 	}{
-		{args: []string{"status", "-n", w.namespace, "--color=always"}, forms: forms, shows: true},
-		{args: []string{"explain", "my-lamp", "-n", w.namespace, "--color=always"}, forms: forms, shows: true},
-		{args: []string{"explain", "csv/lamp.v1", "catalogsource/dark", "installplan/install-aaa", "-n", w.namespace, "--color=always"}, forms: forms, shows: true},
-		{args: []string{"explain", hostile, "-n", w.namespace, "--color=always"}, forms: forms, shows: true},
-		{args: []string{"history", "-n", w.namespace, "--color=always"}, forms: forms, shows: true},
-		{args: []string{"approve", "my-lamp", "-n", w.namespace, "--dry-run", "--color=always"}, forms: forms},
-		{args: []string{"plan", "-n", w.namespace, "--catalog=" + catalog, "--color=always"}, forms: append([]string{"mermaid", "dot", "svg"}, forms...)},
+		{args: []string{"status", "-n", w.Namespace, "--color=always"}, forms: forms, shows: true},
+		{args: []string{"explain", "my-lamp", "-n", w.Namespace, "--color=always"}, forms: forms, shows: true},
+		{args: []string{"explain", "csv/lamp.v1", "catalogsource/dark", "installplan/install-aaa", "-n", w.Namespace, "--color=always"}, forms: forms, shows: true},
+		{args: []string{"explain", hostile, "-n", w.Namespace, "--color=always"}, forms: forms, shows: true},
+		{args: []string{"history", "-n", w.Namespace, "--color=always"}, forms: forms, shows: true},
+		{args: []string{"approve", "my-lamp", "-n", w.Namespace, "--dry-run", "--color=always"}, forms: forms},
+		{args: []string{"plan", "-n", w.Namespace, "--catalog=" + catalog, "--color=always"}, forms: append([]string{"mermaid", "dot", "svg"}, forms...)},
 		{args: []string{"discover", "--selector=" + hostile, "widgets.example.com", "--color=always"}, forms: forms},
 		{args: []string{"discover", hostile, "--color=always"}, forms: forms, shows: true},
-		{args: []string{"support-bundle", "-n", w.namespace}},
+		{args: []string{"support-bundle", "-n", w.Namespace}},
 		{args: []string{"takeover", "--dry-run", "--color=always"}, forms: forms},
 		{args: []string{"handback", "--dry-run", "--color=always"}, forms: forms},
 		{args: []string{"uninstall", "--dry-run", "--everything", "--color=always"}, forms: forms},

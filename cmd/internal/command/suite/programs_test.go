@@ -29,6 +29,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // global is the namespace of global catalogs and of the supervisor's Lease.
@@ -53,10 +55,7 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err != nil {
 		return err
 	}
-	source := &operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: global, Name: "wares"},
-		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: "wares.example.com:50051"},
-	}
+	source := fixtures.ServedCatalog(global, "wares", "wares.example.com:50051")
 	now := metav1.NowMicro()
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: global}},
@@ -86,26 +85,26 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 
 // lead renews the Lease until the test ends, as its holder would.
 func (w *world) lead() {
-	w.t.Helper()
+	w.T.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: global, Name: api.LeaseName}}
 	renew := func(ctx context.Context) error {
 		patch := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, metav1.NowMicro().UTC().Format(metav1.RFC3339Micro))
 		return w.Patch(ctx, lease.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
 	}
-	if err := renew(w.t.Context()); err != nil {
-		w.t.Fatalf("renewing the Lease: %v", err)
+	if err := renew(w.T.Context()); err != nil {
+		w.T.Fatalf("renewing the Lease: %v", err)
 	}
 	const interval = 5 * time.Second
 	// The API server may be unreachable in between; the next renewal succeeds.
-	go wait.UntilWithContext(w.t.Context(), func(ctx context.Context) { _ = renew(ctx) }, interval)
+	go wait.UntilWithContext(w.T.Context(), func(ctx context.Context) { _ = renew(ctx) }, interval)
 }
 
 // well gives the Subscription of the world a healthy status.
 func (w *world) well() {
-	w.t.Helper()
+	w.T.Helper()
 	w.lead()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "lamp.v1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "lamp.v1"},
 		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
 			DisplayName: "Lamp",
 			Version:     version.OperatorVersion{Version: semver.MustParse("1.0.0")},
@@ -116,14 +115,14 @@ func (w *world) well() {
 			InstallModes: []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}},
 		},
 	}
-	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "group"}}
-	w.create(csv, group)
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "group"}}
+	w.Create(csv, group)
 	group.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: new(metav1.Now())}
 	w.status(group)
 	csv.Status.Phase, csv.Status.Reason = operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful
 	w.status(csv)
 	w.phase(operatorsv1alpha1.InstallPlanPhaseComplete)
-	w.change("my-lamp", func(o client.Object) error { return w.Status().Update(w.t.Context(), o) }, func(sub *operatorsv1alpha1.Subscription) {
+	w.change("my-lamp", func(o client.Object) error { return w.Status().Update(w.T.Context(), o) }, func(sub *operatorsv1alpha1.Subscription) {
 		sub.Status.State, sub.Status.InstalledCSV, sub.Status.Conditions = operatorsv1alpha1.SubscriptionStateAtLatest, "lamp.v1", nil
 		sub.Status.CatalogHealth = []operatorsv1alpha1.SubscriptionCatalogHealth{{
 			CatalogSourceRef: &corev1.ObjectReference{Namespace: "olm", Name: "wares"}, Healthy: true, LastUpdated: new(metav1.Now()),
@@ -133,7 +132,7 @@ func (w *world) well() {
 
 // phase sets the phase of the world's InstallPlan.
 func (w *world) phase(phase operatorsv1alpha1.InstallPlanPhase) {
-	w.t.Helper()
+	w.T.Helper()
 	p := w.plan()
 	p.Status.Phase = phase
 	if p.Status.CatalogSources == nil {
@@ -143,18 +142,18 @@ func (w *world) phase(phase operatorsv1alpha1.InstallPlanPhase) {
 }
 
 func (w *world) plan() *operatorsv1alpha1.InstallPlan {
-	w.t.Helper()
+	w.T.Helper()
 	p := &operatorsv1alpha1.InstallPlan{}
-	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "install-aaa"}, p); err != nil {
-		w.t.Fatal(err)
+	if err := w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "install-aaa"}, p); err != nil {
+		w.T.Fatal(err)
 	}
 	return p
 }
 
 func (w *world) status(o client.Object) {
-	w.t.Helper()
-	if err := w.Status().Update(w.t.Context(), o); err != nil {
-		w.t.Fatalf("writing the status of %T %s: %v", o, o.GetName(), err)
+	w.T.Helper()
+	if err := w.Status().Update(w.T.Context(), o); err != nil {
+		w.T.Fatalf("writing the status of %T %s: %v", o, o.GetName(), err)
 	}
 }
 
@@ -201,30 +200,30 @@ type user struct{ name, kubeconfig string }
 
 // users returns users with different permissions in the world's namespace.
 func (w *world) users() []user {
-	w.t.Helper()
-	cp := controlplane.Get(w.t)
-	viewer, reader, nobody := "viewer-"+w.namespace, "reader-"+w.namespace, "nobody-"+w.namespace
+	w.T.Helper()
+	cp := controlplane.Get(w.T)
+	viewer, reader, nobody := "viewer-"+w.Namespace, "reader-"+w.Namespace, "nobody-"+w.Namespace
 	subject := func(name string) []rbacv1.Subject {
 		return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}
 	}
 	view := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: viewer}, RoleRef: view, Subjects: subject(viewer)}
-	w.create(
+	w.Create(
 		binding,
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: reader}, RoleRef: view, Subjects: subject(reader)},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: reader}, RoleRef: view, Subjects: subject(reader)},
 	)
-	w.t.Cleanup(func() { _ = w.Delete(context.WithoutCancel(w.t.Context()), binding) })
+	w.T.Cleanup(func() { _ = w.Delete(context.WithoutCancel(w.T.Context()), binding) })
 	all := []user{{name: "admin", kubeconfig: w.kubeconfig}}
 	for kind, name := range map[string]string{"viewer": viewer, "reader": reader, "nobody": nobody} {
 		kubeconfig, err := cp.NewKubeconfig(name)
 		if err != nil {
-			w.t.Fatal(err)
+			w.T.Fatal(err)
 		}
 		all = append(all, user{name: kind, kubeconfig: kubeconfig})
 	}
 	w.await("the rights of viewers", func() bool {
 		for _, u := range all {
-			may := callers(w.t)[1].call(w.t, u.kubeconfig, "history", "-n", w.namespace)
+			may := callers(w.T)[1].call(w.T, u.kubeconfig, "history", "-n", w.Namespace)
 			if (may.code == 0) != (u.name != "nobody") {
 				return false
 			}
@@ -236,14 +235,14 @@ func (w *world) users() []user {
 
 // await waits until a condition holds.
 func (w *world) await(what string, is func() bool) {
-	w.t.Helper()
-	ticker, deadline := time.NewTicker(100*time.Millisecond), time.After(patience)
+	w.T.Helper()
+	ticker, deadline := time.NewTicker(100*time.Millisecond), time.After(testenv.Patience)
 	defer ticker.Stop()
 	for !is() {
 		select {
 		case <-ticker.C:
 		case <-deadline:
-			w.t.Fatalf("waiting for %s took too long", what)
+			w.T.Fatalf("waiting for %s took too long", what)
 		}
 	}
 }

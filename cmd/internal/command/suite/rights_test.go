@@ -89,7 +89,7 @@ func TestRights(t *testing.T) {
 		for _, program := range callers(t) {
 			for _, user := range users {
 				t.Run(strings.Join([]string{tt.args[0], program.name, user.name}, "/"), func(t *testing.T) {
-					got := program.call(t, user.kubeconfig, append(tt.args, "-n", w.namespace)...)
+					got := program.call(t, user.kubeconfig, append(tt.args, "-n", w.Namespace)...)
 					if got.code != tt.codes[user.name] {
 						t.Errorf("exit code %d, want %d:\n%s%s", got.code, tt.codes[user.name], got.out, got.log)
 					}
@@ -105,18 +105,18 @@ func TestExplainsTheOriginalOfACopy(t *testing.T) {
 	w := newWorld(t)
 	w.well()
 	replica := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "lamp.v1"}, replica); err != nil {
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "lamp.v1"}, replica); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := controlplane.Get(t).Namespace(t)
-	replica.ObjectMeta = metav1.ObjectMeta{Namespace: elsewhere, Name: "lamp.v1", Labels: map[string]string{operatorsv1alpha1.CopiedLabelKey: w.namespace}}
-	w.create(replica)
+	replica.ObjectMeta = metav1.ObjectMeta{Namespace: elsewhere, Name: "lamp.v1", Labels: map[string]string{operatorsv1alpha1.CopiedLabelKey: w.Namespace}}
+	w.Create(replica)
 	for _, program := range callers(t) {
 		got := program.call(t, w.kubeconfig, "explain", "csv/lamp.v1", "-n", elsewhere)
 		if got.code != 0 {
 			t.Errorf("%s: exit code %d:\n%s%s", program.name, got.code, got.out, got.log)
 		}
-		contains(t, got.out, "ClusterServiceVersion "+w.namespace+"/lamp.v1: healthy: it runs ("+elsewhere+"/lamp.v1 is a copy of it)")
+		contains(t, got.out, "ClusterServiceVersion "+w.Namespace+"/lamp.v1: healthy: it runs ("+elsewhere+"/lamp.v1 is a copy of it)")
 	}
 }
 
@@ -137,7 +137,7 @@ func TestStatusFallsBack(t *testing.T) {
 func TestStatusWatches(t *testing.T) {
 	w := newWorld(t)
 	w.well()
-	r := &running{cmd: exec.CommandContext(t.Context(), program, "status", "--watch", "--interval", "1s", "-n", w.namespace, "--kubeconfig", w.kubeconfig)}
+	r := &running{cmd: exec.CommandContext(t.Context(), program, "status", "--watch", "--interval", "1s", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
 	r.cmd.Stdout, r.cmd.Stderr = r, r
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestDocuments(t *testing.T) {
 		t.Run(args[0], func(t *testing.T) {
 			documents := map[string]any{}
 			for _, form := range []string{"json", "yaml"} {
-				got := callers(t)[1].call(t, w.kubeconfig, append(args, "-n", w.namespace, "-o", form)...)
+				got := callers(t)[1].call(t, w.kubeconfig, append(args, "-n", w.Namespace, "-o", form)...)
 				var document map[string]any
 				decode := json.Unmarshal
 				if form == "yaml" {
@@ -199,10 +199,10 @@ func TestExitCodes(t *testing.T) {
 	}{
 		"Usage":               {args: []string{"status", "--nonsense"}, code: 1, says: "status --help'"},
 		"Form":                {args: []string{"status", "-o", "svg"}, code: 1, says: "human, wide, json, yaml"},
-		"Both":                {args: []string{"status", "-A", "-n", w.namespace}, code: 1, says: "exclude each other"},
-		"Nobody":              {args: []string{"approve", "-n", w.namespace, "someone"}, code: 1, says: "its Subscriptions are my-lamp"},
-		"Nothing":             {args: []string{"approve", "-n", w.namespace}, code: 1, says: "these InstallPlans wait for approval: install-aaa"},
-		"Wrong":               {args: []string{"status", "-n", w.namespace}, code: 2, says: "Problems found"},
+		"Both":                {args: []string{"status", "-A", "-n", w.Namespace}, code: 1, says: "exclude each other"},
+		"Nobody":              {args: []string{"approve", "-n", w.Namespace, "someone"}, code: 1, says: "its Subscriptions are my-lamp"},
+		"Nothing":             {args: []string{"approve", "-n", w.Namespace}, code: 1, says: "these InstallPlans wait for approval: install-aaa"},
+		"Wrong":               {args: []string{"status", "-n", w.Namespace}, code: 2, says: "Problems found"},
 		"Size":                {args: []string{"support-bundle", "--log-bytes", "much"}, code: 1, says: "--log-bytes"},
 		"Nowhere status":      {args: []string{"status", "-n", "nowhere"}, code: 1, says: "namespace nowhere does not exist"},
 		"Nowhere explain":     {args: []string{"explain", "-n", "nowhere"}, code: 1, says: "namespace nowhere does not exist"},
@@ -237,10 +237,10 @@ func TestCompletion(t *testing.T) {
 		want string
 	}{
 		"Commands":      {args: []string{"chandlery", "st"}, want: "status\t"},
-		"Namespaces":    {args: []string{"chandlery", "status", "-n", w.namespace[:len(w.namespace)-1]}, want: w.namespace + "\n"},
-		"Subscriptions": {args: []string{"chandlery", "history", "-n", w.namespace, "my"}, want: "my-lamp\n"},
-		"Plans":         {args: []string{"chandlery", "approve", "-n", w.namespace, ""}, want: "install-aaa\nmy-lamp\n"},
-		"Given":         {args: []string{"chandlery", "approve", "-n", w.namespace, "install-aaa", ""}, want: "my-lamp\n"},
+		"Namespaces":    {args: []string{"chandlery", "status", "-n", w.Namespace[:len(w.Namespace)-1]}, want: w.Namespace + "\n"},
+		"Subscriptions": {args: []string{"chandlery", "history", "-n", w.Namespace, "my"}, want: "my-lamp\n"},
+		"Plans":         {args: []string{"chandlery", "approve", "-n", w.Namespace, ""}, want: "install-aaa\nmy-lamp\n"},
+		"Given":         {args: []string{"chandlery", "approve", "-n", w.Namespace, "install-aaa", ""}, want: "my-lamp\n"},
 		"Forms":         {args: []string{"chandlery", "status", "-o", "j"}, want: "human\nwide\njson\nyaml\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestCompletion(t *testing.T) {
 		})
 	}
 	nobody := w.as()
-	got := callers(t)[0].call(t, nobody.kubeconfig, "__complete", "history", "-n", w.namespace, "")
+	got := callers(t)[0].call(t, nobody.kubeconfig, "__complete", "history", "-n", w.Namespace, "")
 	if got.out != ":4\n" || strings.Contains(got.log, "forbidden") {
 		t.Errorf("who may see nothing is not left in silence: %+v", got)
 	}

@@ -10,34 +10,30 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/transitionlog"
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
-
-// patience is the deadline for conditions.
-const patience = controlplane.Timeout
 
 // program is the supervisor and plugin is the kubectl plugin. Both are built once for the package
 // into their own folder.
 var program, plugin string
 
 func TestMain(m *testing.M) {
-	ctrllog.SetLogger(logr.Discard())
 	os.Exit(programs.Main(func(dir string) int {
 		program, plugin = filepath.Join(dir, "supervisor"), filepath.Join(dir, "kubectl-chandlery")
-		return controlplane.Main(m, controlplane.Options{Nodes: -1}, installCompleter, installCRDs, prepare)
+		return testenv.Main(m, controlplane.Options{Nodes: -1}, installCompleter, testenv.InstallCRDsWith(program), prepare)
 	}, "./cmd/supervisor", "./cmd/kubectl-chandlery"))
 }
 
@@ -58,84 +54,68 @@ func installCompleter(context.Context, *controlplane.ControlPlane) error {
 	return nil
 }
 
-func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
-	return programs.InstallCRDs(ctx, program, cp.Kubeconfig()) //nolint:wrapcheck // says what failed
-}
-
 // world is a namespace with a Subscription and its InstallPlan.
 type world struct {
-	client.Client
+	*testenv.World
 
-	t          *testing.T
-	namespace  string
 	kubeconfig string
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	cp := controlplane.Get(t)
-	w := &world{Client: controlplane.Client(t), t: t, namespace: cp.Namespace(t), kubeconfig: cp.Kubeconfig()}
+	w := &world{testenv.New(t), controlplane.Get(t).Kubeconfig()}
 	plan := &operatorsv1alpha1.InstallPlan{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-aaa"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "install-aaa"},
 		Spec: operatorsv1alpha1.InstallPlanSpec{
 			Approval: operatorsv1alpha1.ApprovalManual, ClusterServiceVersionNames: []string{"lamp.v1"},
 		},
 	}
-	w.create(plan)
+	w.Create(plan)
 	w.subscribe("my-lamp")
 	w.went("my-lamp", plan, "Planning")
 	w.went("my-lamp", plan, "RequiresApproval")
 	return w
 }
 
-func (w *world) create(objects ...client.Object) {
-	w.t.Helper()
-	for _, o := range objects {
-		if err := w.Create(w.t.Context(), o); err != nil {
-			w.t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
-		}
-	}
-}
-
 func (w *world) subscribe(name string) {
-	w.t.Helper()
-	w.create(&operatorsv1alpha1.Subscription{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+	w.T.Helper()
+	w.Create(&operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name},
 		Spec:       &operatorsv1alpha1.SubscriptionSpec{Package: "lamp", Channel: "stable", CatalogSource: "wares", CatalogSourceNamespace: "olm"},
 	})
 }
 
 // change changes a Subscription.
 func (w *world) change(name string, write func(client.Object) error, change func(*operatorsv1alpha1.Subscription)) {
-	w.t.Helper()
+	w.T.Helper()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		sub := &operatorsv1alpha1.Subscription{}
-		if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, sub); err != nil {
+		if err := w.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, sub); err != nil {
 			return err
 		}
 		change(sub)
 		return write(sub)
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 }
 
 // went writes a transition to the log of a Subscription and then the matching status.
 func (w *world) went(name string, plan *operatorsv1alpha1.InstallPlan, phase string) {
-	w.t.Helper()
-	update := func(o client.Object) error { return w.Update(w.t.Context(), o) }
+	w.T.Helper()
+	update := func(o client.Object) error { return w.Update(w.T.Context(), o) }
 	w.change(name, update, func(sub *operatorsv1alpha1.Subscription) {
 		ledger, err := transitionlog.Read(sub)
 		if err != nil {
-			w.t.Fatal(err)
+			w.T.Fatal(err)
 		}
 		ledger = ledger.Append(transitionlog.Transition{
 			Plan: plan.Name, UID: plan.UID, Version: plan.ResourceVersion, Phase: phase, Reason: phase, Time: metav1.Now(), Observed: transitionlog.Live,
 		})
 		metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationTransitions, ledger.Text())
 	})
-	status := func(o client.Object) error { return w.Status().Update(w.t.Context(), o) }
+	status := func(o client.Object) error { return w.Status().Update(w.T.Context(), o) }
 	w.change(name, status, func(sub *operatorsv1alpha1.Subscription) {
 		sub.Status.State, sub.Status.CurrentCSV, sub.Status.LastUpdated = operatorsv1alpha1.SubscriptionStateUpgradePending, "lamp.v1", metav1.Now()
 		sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: plan.Name, UID: plan.UID}
@@ -147,29 +127,22 @@ func (w *world) went(name string, plan *operatorsv1alpha1.InstallPlan, phase str
 
 // annotate replaces the transition log of a Subscription by a text.
 func (w *world) annotate(name, text string) {
-	w.t.Helper()
-	w.change(name, func(o client.Object) error { return w.Update(w.t.Context(), o) }, func(sub *operatorsv1alpha1.Subscription) {
+	w.T.Helper()
+	w.change(name, func(o client.Object) error { return w.Update(w.T.Context(), o) }, func(sub *operatorsv1alpha1.Subscription) {
 		metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationTransitions, text)
 	})
 }
 
 // as returns the same world as a user with only these permissions.
 func (w *world) as(rules ...rbacv1.PolicyRule) *world {
-	w.t.Helper()
-	user := strings.ToLower(strings.ReplaceAll(w.t.Name(), "/", "-")) + "-" + w.namespace
-	kubeconfig, err := controlplane.Get(w.t).NewKubeconfig(user)
+	w.T.Helper()
+	user := strings.ToLower(strings.ReplaceAll(w.T.Name(), "/", "-")) + "-" + w.Namespace
+	kubeconfig, err := controlplane.Get(w.T).NewKubeconfig(user)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	w.create(
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: user}, Rules: rules},
-		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: user},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-		},
-	)
-	return &world{Client: w.Client, t: w.t, namespace: w.namespace, kubeconfig: kubeconfig}
+	w.Create(fixtures.Role(w.Namespace, user, fixtures.User(user), rules...)...)
+	return &world{w.World, kubeconfig}
 }
 
 // may returns a permission for Subscriptions.
@@ -179,7 +152,7 @@ func may(verbs ...string) rbacv1.PolicyRule {
 
 // history runs the command and returns what it prints, and the error text if it fails.
 func (w *world) history(args ...string) (out, failure string) {
-	w.t.Helper()
+	w.T.Helper()
 	var printed, errors bytes.Buffer
 	cmd := w.command(args...)
 	cmd.Stdout, cmd.Stderr = &printed, &errors
@@ -190,7 +163,7 @@ func (w *world) history(args ...string) (out, failure string) {
 }
 
 func (w *world) command(args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(w.t.Context(), program, append([]string{"history", "-n", w.namespace, "--kubeconfig", w.kubeconfig}, args...)...)
+	cmd := exec.CommandContext(w.T.Context(), program, append([]string{"history", "-n", w.Namespace, "--kubeconfig", w.kubeconfig}, args...)...)
 	cmd.Env = append(os.Environ(), "TZ=UTC")
 	return cmd
 }

@@ -42,7 +42,7 @@ func TestApproveAsks(t *testing.T) {
 			w := newWorld(t)
 			w.waits()
 			person, tty := terminal(t)
-			r := &running{cmd: exec.CommandContext(t.Context(), program, "approve", "my-lamp", "-n", w.namespace, "--kubeconfig", w.kubeconfig)}
+			r := &running{cmd: exec.CommandContext(t.Context(), program, "approve", "my-lamp", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
 			r.cmd.Env = []string{"TERM=xterm", "HOME=" + t.TempDir()}
 			r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = tty, tty, tty
 			if err := r.cmd.Start(); err != nil {

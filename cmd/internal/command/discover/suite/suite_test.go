@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -21,25 +19,21 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/discover"
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 func TestMain(m *testing.M) {
-	logf.SetLogger(logr.Discard())
-	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}, prepare))
+	os.Exit(testenv.Main(m, controlplane.Options{Nodes: -1}, testenv.InstallCRDs, prepare))
 }
 
-// prepare installs the kinds and creates the Lease of a running supervisor.
+// prepare creates the Lease of a running supervisor.
 func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
-	if err := supervisor.InstallCRDs(ctx, cp.Config(), io.Discard); err != nil {
-		return err //nolint:wrapcheck // says what it did
-	}
 	c, err := client.New(cp.Config(), client.Options{})
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
@@ -72,16 +66,10 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 // deployment returns a Deployment with OLM's labels that runs a program.
 func deployment(name, program string) *appsv1.Deployment {
 	labels := map[string]string{"app": "catalog-operator"}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/" + program + ":v1", Command: []string{"/bin/" + program}}}},
-			},
-		},
-	}
+	d := fixtures.Deployment("default", name, "main")
+	d.Labels, d.Spec.Selector.MatchLabels, d.Spec.Template.Labels = labels, labels, labels
+	d.Spec.Template.Spec.Containers[0].Command = []string{"/bin/" + program}
+	return d
 }
 
 // adminRights returns a binding that grants all permissions to the service account of a Deployment,
@@ -123,23 +111,10 @@ func unreachable(t *testing.T) string {
 }
 
 func TestOLMReconcilesItsKinds(t *testing.T) {
-	cp := controlplane.Get(t)
-	c, err := client.New(cp.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testenv.New(t)
 	olm := deployment("catalog-operator", "catalog")
-	for _, o := range []client.Object{olm, adminRights(olm)} {
-		if err := c.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := c.Delete(context.WithoutCancel(t.Context()), o); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	out, _, code := run(t, "subscriptions", "--kubeconfig", cp.Kubeconfig())
+	w.Create(olm, adminRights(olm))
+	out, _, code := run(t, "subscriptions", "--kubeconfig", controlplane.Get(t).Kubeconfig())
 	if code != console.Degraded || !strings.Contains(unwrapped(out), "its operator does not run: Deployment default/catalog-operator") {
 		t.Errorf("an OLM without pods: exit code %d, want %d, and that it is named:\n%s", code, console.Degraded, out)
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,10 +33,12 @@ import (
 	"github.com/chandlery/chandlery/test/helm"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 const (
-	patience  = 3 * time.Minute
+	patience  = testenv.Patience
 	polling   = 200 * time.Millisecond
 	home      = "chandlery-system"
 	operators = 10
@@ -342,10 +343,7 @@ func (c *cluster) atRest() inventory {
 func (c *cluster) operate() {
 	c.t.Helper()
 	address := programs.Serve(c.t, program("registry"), filepath.Join(c.root, "examples", "catalog"))
-	c.Expect(c.Create(c.t.Context(), &operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "sample"},
-		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address},
-	})).To(gomega.Succeed())
+	c.Expect(c.Create(c.t.Context(), fixtures.ServedCatalog("olm", "sample", address))).To(gomega.Succeed())
 	for i := range operators {
 		c.subscribe(fmt.Sprintf("op-%d", i))
 	}
@@ -363,13 +361,11 @@ func (c *cluster) operate() {
 // subscribe installs an operator into its own namespace.
 func (c *cluster) subscribe(namespace string) {
 	c.t.Helper()
-	in := metav1.ObjectMeta{Namespace: namespace, Name: "lantern"}
+	subscription := fixtures.Subscription(namespace, "lantern", "lantern", "sample")
+	subscription.Spec.CatalogSourceNamespace, subscription.Spec.Channel = "olm", "stable"
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		&operatorsv1.OperatorGroup{ObjectMeta: in, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{namespace}}},
-		&operatorsv1alpha1.Subscription{ObjectMeta: in, Spec: &operatorsv1alpha1.SubscriptionSpec{
-			CatalogSource: "sample", CatalogSourceNamespace: "olm", Package: "lantern", Channel: "stable",
-		}},
+		fixtures.OperatorGroup(namespace, "lantern", namespace), subscription,
 	} {
 		c.Expect(c.Create(c.t.Context(), o)).To(gomega.Succeed())
 	}
