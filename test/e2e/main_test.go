@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // leaseNamespace holds the Lease that the supervisors compete for.
@@ -30,12 +30,8 @@ var bin string
 func TestMain(m *testing.M) {
 	os.Exit(programs.Main(func(dir string) int {
 		bin = dir
-		return controlplane.Main(m, controlplane.Options{AuditWrites: true}, installCRDs)
+		return testenv.Main(m, controlplane.Options{AuditWrites: true}, testenv.InstallCRDsWith(filepath.Join(dir, "supervisor")))
 	}, "./cmd/registry", "./cmd/supervisor"))
-}
-
-func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
-	return programs.InstallCRDs(ctx, filepath.Join(bin, "supervisor"), cp.Kubeconfig()) //nolint:wrapcheck // says what failed
 }
 
 // startSupervisor runs a supervisor with an identity.

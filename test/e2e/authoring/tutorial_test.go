@@ -13,16 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-containerregistry/pkg/registry"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/docs"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // page is the tutorial, below the root of the repository.
@@ -38,10 +37,9 @@ const timeout = 8 * time.Minute
 var bin string
 
 func TestMain(m *testing.M) {
-	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	os.Exit(programs.Main(func(dir string) int {
 		bin = dir
-		return controlplane.Main(m, controlplane.Options{})
+		return testenv.Main(m, controlplane.Options{})
 	}, "./cmd/registry", "./cmd/supervisor", "./cmd/catalog"))
 }
 

@@ -1,19 +1,13 @@
 package cleanup_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -22,10 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -34,6 +26,7 @@ import (
 	"github.com/chandlery/chandlery/test/census"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 const (
@@ -43,7 +36,7 @@ const (
 	polling  = 200 * time.Millisecond
 
 	// home is the namespace of the supervisor. account is its ServiceAccount.
-	home    = "chandlery-system"
+	home    = testenv.SupervisorNamespace
 	account = "system:serviceaccount:" + home + ":chandlery-supervisor"
 	// bystander is the namespace of an operator that is never deleted.
 	bystander = "bystander"
@@ -53,41 +46,13 @@ func TestMain(m *testing.M) {
 	if code, is := supervisors.Serve(); is {
 		os.Exit(code)
 	}
-	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
-	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
-		return errors.Join(supervisor.InstallCRDs(ctx, cp.Config(), io.Discard), grant(ctx, cp))
-	}))
-}
-
-// grant grants the supervisor's account exactly its permissions in a cluster. The supervisor needs
-// temporary grants for custom resources.
-func grant(ctx context.Context, cp *controlplane.ControlPlane) error {
-	for _, args := range [][]string{
-		{"create", "namespace", home},
-		{"apply", "-f", "../../../deploy/rbac/supervisor.yaml", "-f", "../../../deploy/rbac/leases.yaml"},
-	} {
-		var said bytes.Buffer
-		command := exec.CommandContext(ctx, cp.Kubectl(), append([]string{"--kubeconfig", cp.Kubeconfig()}, args...)...)
-		command.Stdout, command.Stderr = &said, &said
-		if err := command.Run(); err != nil {
-			return fmt.Errorf("kubectl %v: %w: %s", args, err, said.String())
-		}
-	}
-	return nil
+	os.Exit(testenv.Main(m, controlplane.Options{Nodes: -1}, testenv.InstallCRDs, testenv.Deploy("rbac/supervisor.yaml", "rbac/leases.yaml")))
 }
 
 // employed returns the access of the supervisor's account.
 func employed(t *testing.T) *rest.Config {
 	t.Helper()
-	kubeconfig, err := controlplane.Get(t).NewKubeconfig(account, "system:serviceaccounts", "system:serviceaccounts:"+home, "system:authenticated")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cfg
+	return testenv.ConfigOf(t, account, "system:serviceaccounts", "system:serviceaccounts:"+home, "system:authenticated")
 }
 
 // bed is a cluster with a proxy between it and the supervisor. The test itself accesses the cluster
@@ -138,7 +103,7 @@ const atRest = time.Second
 // rests waits until the supervisor leads and is idle for an operator, so its next calls belong to the clean-up.
 func (b *bed) rests(tr *trial) {
 	b.t.Helper()
-	b.until("the supervisor to have nothing to do", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "the supervisor to have nothing to do", func(ctx context.Context) string {
 		var lease coordinationv1.Lease
 		if err := b.Get(ctx, client.ObjectKey{Namespace: home, Name: api.LeaseName}, &lease); err != nil {
 			return err.Error()
@@ -182,7 +147,7 @@ func (b *bed) kill() {
 func (b *bed) dies(tr *trial, csv *operatorsv1alpha1.ClusterServiceVersion) {
 	b.t.Helper()
 	gone := time.Time{}
-	b.until(tr.namespace+" to be cleaned up, or the supervisor to die", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, tr.namespace+" to be cleaned up, or the supervisor to die", func(ctx context.Context) string {
 		select {
 		case <-tr.dead:
 			return ""
@@ -232,7 +197,7 @@ func (b *bed) prepare(list ...*trial) census.Census {
 		b.create(ground(tr.namespace, tr.shape)...)
 	}
 	var before census.Census
-	b.until("the ground to be settled", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "the ground to be settled", func(ctx context.Context) string {
 		for _, tr := range list {
 			if missing := b.unprepared(ctx, tr); missing != "" {
 				return missing
@@ -300,7 +265,7 @@ func (b *bed) order(namespace string, s shape) *operatorsv1alpha1.ClusterService
 
 func (b *bed) installed(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	b.t.Helper()
-	b.until("the operator of "+csv.Namespace+" to succeed", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "the operator of "+csv.Namespace+" to succeed", func(ctx context.Context) string {
 		if err := b.Get(ctx, client.ObjectKeyFromObject(csv), csv); err != nil {
 			return err.Error()
 		}
@@ -335,34 +300,11 @@ func (b *bed) raze(list ...*trial) {
 func (b *bed) create(objects ...client.Object) {
 	b.t.Helper()
 	for _, o := range objects {
-		b.until(fmt.Sprintf("%T %s to be made", o, o.GetName()), func(ctx context.Context) string {
+		testenv.Until(b.t, patience, fmt.Sprintf("%T %s to be made", o, o.GetName()), func(ctx context.Context) string {
 			if err := b.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 				return err.Error()
 			}
 			return ""
 		})
-	}
-}
-
-// until waits until the function returns an empty text.
-func (b *bed) until(what string, says func(context.Context) string) {
-	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
-	defer cancel()
-	last := ""
-	for {
-		left := says(ctx)
-		if left == "" {
-			return
-		}
-		if ctx.Err() == nil {
-			last = left
-		}
-		// Wait between two checks, because a check of everything takes long.
-		select {
-		case <-time.After(polling):
-		case <-ctx.Done():
-			b.t.Fatalf("waiting for %s: %s", what, last)
-		}
 	}
 }

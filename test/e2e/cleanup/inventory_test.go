@@ -13,6 +13,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/census"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // inventory counts all objects of any kind. It includes the contents of definitions, because their
@@ -91,7 +92,7 @@ func (tr *trial) cleaned() []string {
 // complete waits until everything exists that the clean-ups of operators delete.
 func (b *bed) complete(list ...*trial) {
 	b.t.Helper()
-	b.until("everything of the operators to be there", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "everything of the operators to be there", func(ctx context.Context) string {
 		now, err := b.inventory(ctx)
 		if err != nil {
 			return err.Error()
@@ -124,7 +125,7 @@ func (tr *trial) lacking(now census.Census) string {
 // leaves waits until the cluster is as before.
 func (b *bed) leaves(before census.Census) {
 	b.t.Helper()
-	b.until("the cluster to be as it was", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "the cluster to be as it was", func(ctx context.Context) string {
 		after, err := b.inventory(ctx)
 		if err != nil {
 			return err.Error()
@@ -146,7 +147,7 @@ func (b *bed) left(before census.Census, tr *trial, others []*trial) {
 		}
 		return about
 	}
-	b.until("the cluster to be as it was before the operator of "+tr.namespace, func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "the cluster to be as it was before the operator of "+tr.namespace, func(ctx context.Context) string {
 		after, err := b.inventory(ctx)
 		if err != nil {
 			return err.Error()
@@ -158,7 +159,7 @@ func (b *bed) left(before census.Census, tr *trial, others []*trial) {
 // vacated waits until nothing is left that mentions some namespaces.
 func (b *bed) vacated(namespaces ...string) {
 	b.t.Helper()
-	b.until("nothing to be left", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "nothing to be left", func(ctx context.Context) string {
 		now, err := b.inventory(ctx)
 		if err != nil {
 			return err.Error()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,18 +12,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 const (
 	// patience bounds the time until a situation has developed, with all the others in parallel.
-	patience = controlplane.Timeout
+	patience = testenv.Patience
 	polling  = 500 * time.Millisecond
 	// leaseNamespace holds the Lease of the supervisor.
 	leaseNamespace = "default"
@@ -34,16 +31,11 @@ const (
 var bin string
 
 func TestMain(m *testing.M) {
-	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	os.Exit(programs.Main(func(dir string) int {
 		bin = dir
 		// The loss of a node is detected sooner than by default, to shorten the test.
-		return controlplane.Main(m, controlplane.Options{NodeMonitorGracePeriod: 10 * time.Second}, installCRDs)
+		return testenv.Main(m, controlplane.Options{NodeMonitorGracePeriod: 10 * time.Second}, testenv.InstallCRDsWith(program()))
 	}, "./cmd/supervisor"))
-}
-
-func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
-	return programs.InstallCRDs(ctx, program(), cp.Kubeconfig()) //nolint:wrapcheck // says what failed
 }
 
 func program() string { return filepath.Join(bin, "supervisor") }

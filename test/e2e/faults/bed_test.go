@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -15,20 +13,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/test/apiproxy"
 	"github.com/chandlery/chandlery/test/apiproxy/supervisors"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 	"github.com/chandlery/chandlery/test/pause"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 const (
@@ -43,10 +39,7 @@ func TestMain(m *testing.M) {
 	if code, is := supervisors.Serve(); is {
 		os.Exit(code)
 	}
-	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
-	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
-		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
-	}))
+	os.Exit(testenv.Main(m, controlplane.Options{Nodes: -1}, testenv.InstallCRDs))
 }
 
 // bed is a cluster with a proxy between it and the supervisor. The test itself accesses the cluster

@@ -23,6 +23,7 @@ import (
 	"github.com/chandlery/chandlery/test/census"
 	"github.com/chandlery/chandlery/test/programs"
 	"github.com/chandlery/chandlery/test/realcatalogs"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 const (
@@ -88,7 +89,7 @@ func (b *bed) prepare(trials []*trial) census.Census {
 		b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tr.namespace}}, group)
 	}
 	var before census.Census
-	b.until("the cluster to settle", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "the cluster to settle", func(ctx context.Context) string {
 		if missing := b.unprepared(ctx, trials); missing != "" {
 			return missing
 		}
@@ -146,11 +147,11 @@ func (b *bed) try(tr *trial, before census.Census, expected map[string]bool) {
 		sub.Annotations = map[string]string{"chandlery.dev/on-delete": "uninstall"}
 	}
 	b.create(sub)
-	b.until(tr.name+" to be installed", func(ctx context.Context) string { return b.unfinished(ctx, tr.namespace) })
+	testenv.Until(b.t, patience, tr.name+" to be installed", func(ctx context.Context) string { return b.unfinished(ctx, tr.namespace) })
 	tr.in = time.Since(begun)
 	stayed := len(expected)
 	comes, converted := b.expect(tr, expected)
-	b.until("everything of "+tr.name+" to be there", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "everything of "+tr.name+" to be there", func(ctx context.Context) string {
 		now, err := b.taker.Take(ctx)
 		if err != nil {
 			return err.Error()
@@ -165,7 +166,7 @@ func (b *bed) try(tr *trial, before census.Census, expected map[string]bool) {
 	})
 	begun = time.Now()
 	b.uninstall(tr, sub)
-	b.until("nothing of "+tr.name+" to be left", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "nothing of "+tr.name+" to be left", func(ctx context.Context) string {
 		now, err := b.taker.Take(ctx)
 		if err != nil {
 			return err.Error()
@@ -276,14 +277,14 @@ func (b *bed) forget(before, said census.Census) {
 			b.t.Fatal(err)
 		}
 	}
-	b.until("the cluster to be as it was", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "the cluster to be as it was", func(ctx context.Context) string {
 		now, err := b.taker.Take(ctx)
 		if err != nil {
 			return err.Error()
 		}
 		return census.Difference(before, now, nil)
 	})
-	b.until("everything to say what it said", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "everything to say what it said", func(ctx context.Context) string {
 		now, err := b.taker.Read(ctx)
 		if err != nil {
 			return err.Error()

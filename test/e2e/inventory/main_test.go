@@ -1,41 +1,31 @@
 package inventory_test
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/test/apiproxy/supervisors"
 	"github.com/chandlery/chandlery/test/census"
 	"github.com/chandlery/chandlery/test/controlplane"
-	"github.com/chandlery/chandlery/test/pause"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 const (
 	// patience bounds a step: an installation or an uninstallation.
 	patience = 5 * time.Minute
-	polling  = 200 * time.Millisecond
 )
 
 func TestMain(m *testing.M) {
 	if code, is := supervisors.Serve(); is {
 		os.Exit(code)
 	}
-	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	// kwok simulates nodes and pods: Deployments become available, and no pod answers.
-	os.Exit(controlplane.Main(m, controlplane.Options{}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
-		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
-	}))
+	os.Exit(testenv.Main(m, controlplane.Options{}, testenv.InstallCRDs))
 }
 
 // bed is a cluster, with a catalog if there is a supervisor.
@@ -84,16 +74,6 @@ func (b *bed) create(objects ...client.Object) {
 		if err := b.Create(b.t.Context(), o); err != nil {
 			b.t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
 		}
-	}
-}
-
-// until waits until the function returns an empty text.
-func (b *bed) until(what string, says func(context.Context) string) {
-	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
-	defer cancel()
-	if err := pause.Until(ctx, polling, func() string { return says(ctx) }); err != nil {
-		b.t.Fatalf("waiting for %s: %v", what, err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/census"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // TestSeesWhatIsLeft leaves traces as an operator could, without an operator, and checks that the
@@ -25,7 +26,7 @@ func TestSeesWhatIsLeft(t *testing.T) {
 	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "traces", Name: name} }
 	kept, goes := &corev1.ConfigMap{ObjectMeta: in("kept")}, &corev1.ConfigMap{ObjectMeta: in("goes")}
 	b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "traces"}}, kept, goes, cups())
-	b.until("the namespace to be complete", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "the namespace to be complete", func(ctx context.Context) string {
 		now, err := b.taker.Take(ctx)
 		if err != nil {
 			return err.Error()
@@ -65,7 +66,7 @@ func TestSeesWhatIsLeft(t *testing.T) {
 		"left over: ValidatingWebhookConfiguration.admissionregistration.k8s.io left",
 		"gone: ConfigMap traces/goes", "gone, though it ought to stay: Secret traces/missed",
 	}
-	b.until("all of it to be seen", func(ctx context.Context) string {
+	testenv.Until(b.t, patience, "all of it to be seen", func(ctx context.Context) string {
 		now, err := b.taker.Take(ctx)
 		if err != nil {
 			return err.Error()

@@ -3,8 +3,6 @@ package owners_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -13,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,21 +18,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/proto/api"
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/test/apiproxy/supervisors"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 const (
 	// patience bounds the time until a namespace is idle, with all the others in parallel and with
 	// hand-overs in between.
-	patience = controlplane.Timeout
+	patience = testenv.Patience
 	polling  = 50 * time.Millisecond
 	// global is the namespace of the catalog.
 	global = "olm"
@@ -45,10 +41,7 @@ func TestMain(m *testing.M) {
 	if code, is := supervisors.Serve(); is {
 		os.Exit(code)
 	}
-	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
-	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
-		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
-	}))
+	os.Exit(testenv.Main(m, controlplane.Options{Nodes: -1}, testenv.InstallCRDs))
 }
 
 // bed is a cluster with a catalog and two supervisors.

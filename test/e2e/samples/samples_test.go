@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -20,17 +18,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/programs"
 	"github.com/chandlery/chandlery/test/realcatalogs"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 const (
 	// patience bounds the time until the cluster is as in a sample.
-	patience = controlplane.Timeout
+	patience = testenv.Patience
 	polling  = 500 * time.Millisecond
 	// global is the namespace of the catalog and of the supervisor.
 	global = "olm"
@@ -40,15 +38,10 @@ const (
 var bin string
 
 func TestMain(m *testing.M) {
-	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	os.Exit(programs.Main(func(dir string) int {
 		bin = dir
-		return controlplane.Main(m, controlplane.Options{}, installCRDs)
+		return testenv.Main(m, controlplane.Options{}, testenv.InstallCRDsWith(filepath.Join(dir, "supervisor")))
 	}, "./cmd/registry", "./cmd/supervisor", "./cmd/kubectl-chandlery"))
-}
-
-func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
-	return programs.InstallCRDs(ctx, filepath.Join(bin, "supervisor"), cp.Kubeconfig())
 }
 
 // TestLive creates what the documentation describes for its samples: the demo, with two more

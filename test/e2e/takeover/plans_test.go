@@ -11,6 +11,7 @@ import (
 
 	"github.com/chandlery/chandlery/test/olmstyle"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // proposes takes over while OLM has an InstallPlan that waits for approval and one in progress.
@@ -65,7 +66,7 @@ func (s *scene) waitingOf(namespace string) string {
 func (s *scene) waits(namespace string) *operatorsv1alpha1.InstallPlan {
 	s.t.Helper()
 	var found *operatorsv1alpha1.InstallPlan
-	s.until("one plan to wait for approval", func(ctx context.Context) string {
+	testenv.Until(s.t, patience, "one plan to wait for approval", func(ctx context.Context) string {
 		sub := &operatorsv1alpha1.Subscription{}
 		if err := s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: strings.TrimSuffix(namespace, "s")}, sub); err != nil {
 			return err.Error()

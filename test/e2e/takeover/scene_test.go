@@ -21,9 +21,9 @@ import (
 
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/olmstyle"
-	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // scene is a cluster with objects of OLM.
@@ -79,7 +79,7 @@ func newScene(t *testing.T) *scene {
 // runs waits until everything that OLM has started runs.
 func (s *scene) runs() {
 	s.t.Helper()
-	s.until("Deployments and pods to be ready", func(ctx context.Context) string {
+	testenv.Until(s.t, patience, "Deployments and pods to be ready", func(ctx context.Context) string {
 		var deployments appsv1.DeploymentList
 		if err := s.List(ctx, &deployments); err != nil {
 			return err.Error()
@@ -100,16 +100,6 @@ func (s *scene) runs() {
 		}
 		return ""
 	})
-}
-
-// until waits until look returns an empty text.
-func (s *scene) until(what string, look func(context.Context) string) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
-	defer cancel()
-	if err := pause.Until(ctx, polling, func() string { return look(ctx) }); err != nil {
-		s.t.Fatalf("waited %s for %s: %v", patience, what, err)
-	}
 }
 
 func crd(pkg string) *apiextensionsv1.CustomResourceDefinition {

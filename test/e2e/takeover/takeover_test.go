@@ -26,6 +26,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/migration"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // TestTakeOver performs the steps of an administrator. A supervisor refuses, a dry run shows the
@@ -162,7 +163,7 @@ func unchanged(t *testing.T, by string, before snapshot, expected func(string) b
 // settled waits until supervisors have taken over and are idle.
 func (s *scene) settled() {
 	s.t.Helper()
-	s.until("the catalog to be served by replicas alone", func(ctx context.Context) string {
+	testenv.Until(s.t, patience, "the catalog to be served by replicas alone", func(ctx context.Context) string {
 		var pods corev1.PodList
 		if err := s.List(ctx, &pods, client.InNamespace("olm"), client.MatchingLabels{"olm.catalogSource": "hosted.catalog"}); err != nil {
 			return err.Error()
@@ -187,7 +188,7 @@ func (s *scene) still() {
 	s.t.Helper()
 	const looks = 3
 	last, same := take(s.t), 0
-	s.until("nothing to change", func(context.Context) string {
+	testenv.Until(s.t, patience, "nothing to change", func(context.Context) string {
 		now := take(s.t) //nolint:contextcheck // it has the test's own
 		lines := differences(s.t, last, now, nil)
 		last = now
@@ -388,7 +389,7 @@ func (s *scene) phase() string {
 // installed waits until a version is installed and the previous one is deleted.
 func (s *scene) installed(namespace, version string) {
 	s.t.Helper()
-	s.until(version+" to be installed", func(ctx context.Context) string {
+	testenv.Until(s.t, patience, version+" to be installed", func(ctx context.Context) string {
 		list := &operatorsv1alpha1.ClusterServiceVersionList{}
 		if err := s.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return err.Error()

@@ -18,7 +18,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,23 +25,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/olmstyle"
-	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // look is twice the interval between two checks for competing managers.
 const look = 10 * time.Second
-
-// until waits until check returns nothing, for patience at most.
-func until(t *testing.T, what string, check func(context.Context) string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := pause.Until(ctx, polling, func() string { return check(ctx) }); err != nil {
-		t.Fatalf("waited %s for %s: %v", patience, what, err)
-	}
-}
 
 // tenant returns the client of a user with the ClusterRole edit in a new namespace.
 func tenant(t *testing.T, admin client.Client) (client.Client, string) {
@@ -57,14 +46,7 @@ func tenant(t *testing.T, admin client.Client) (client.Client, string) {
 	if err := admin.Create(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig, err := controlplane.Get(t).NewKubeconfig(user, "system:authenticated")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := testenv.ConfigOf(t, user, "system:authenticated")
 	cfg.QPS = -1
 	c, err := client.New(cfg, client.Options{Scheme: admin.Scheme()})
 	if err != nil {
@@ -90,7 +72,7 @@ func supervise(t *testing.T, name string) *process.Process {
 // leads waits until a supervisor leads and has renewed its Lease at or after a time.
 func leads(t *testing.T, c client.Client, p *process.Process, after time.Time) {
 	t.Helper()
-	until(t, p.Name()+" to lead", func(ctx context.Context) string {
+	testenv.Until(t, patience, p.Name()+" to lead", func(ctx context.Context) string {
 		select {
 		case <-p.Done():
 			t.Fatalf("%s has ended; see %s: %s", p.Name(), p.Log(), logOf(t, p))
@@ -160,7 +142,7 @@ func TestLookalikeDeployments(t *testing.T) {
 		}
 	}
 	leads(t, admin, first, time.Now().Add(look))
-	until(t, "an Event about the look-alikes", func(ctx context.Context) string {
+	testenv.Until(t, patience, "an Event about the look-alikes", func(ctx context.Context) string {
 		var events eventsv1.EventList
 		if err := admin.List(ctx, &events, client.InNamespace(home)); err != nil {
 			return err.Error()

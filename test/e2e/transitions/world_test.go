@@ -17,11 +17,12 @@ import (
 
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 const (
 	// patience is the deadline for conditions. Other suites may run in parallel.
-	patience = controlplane.Timeout
+	patience = testenv.Patience
 	// catalog is the name of the CatalogSource.
 	catalog = "shop"
 )
