@@ -42,50 +42,50 @@ func catalogCases() []broken {
 	return []broken{
 		{
 			reason: "no CatalogSource of that name",
-			make:   func(s *situation) { s.create(s.group(), s.subscription()) },
+			make:   func(s *situation) { s.Create(s.group(), s.subscription()) },
 			words:  []string{"CatalogSource NAMESPACE/wares does not exist", "spec.source"},
 			fix: func(s *situation) {
 				s.server.Serve(lamp(operator("lamp", 1)))
-				s.create(s.at())
+				s.Create(s.at())
 			},
 		},
 		{
 			reason: "the CatalogSource is in a namespace that serves others",
 			make: func(s *situation) {
 				s.server.Serve(lamp(operator("lamp", 1)))
-				other := s.newSituation(s.t)
+				other := s.newSituation(s.T)
 				elsewhere := s.at()
 				elsewhere.SetName("mine")
-				other.create(elsewhere)
-				s.create(s.group(), s.at(), s.subscription(func(sub *operatorsv1alpha1.Subscription) {
-					sub.Spec.CatalogSource, sub.Spec.CatalogSourceNamespace = "mine", other.namespace
+				other.Create(elsewhere)
+				s.Create(s.group(), s.at(), s.subscription(func(sub *operatorsv1alpha1.Subscription) {
+					sub.Spec.CatalogSource, sub.Spec.CatalogSourceNamespace = "mine", other.Namespace
 				}))
 			},
 			words: []string{"/mine serves neither namespace NAMESPACE"},
 			fix: func(s *situation) {
-				s.patch(&operatorsv1alpha1.Subscription{}, "lamp", fmt.Sprintf(`{"spec":{"source":"wares","sourceNamespace":%q}}`, s.namespace))
+				s.patch(&operatorsv1alpha1.Subscription{}, "lamp", fmt.Sprintf(`{"spec":{"source":"wares","sourceNamespace":%q}}`, s.Namespace))
 			},
 		},
 		{
 			reason: "the catalog's image cannot be pulled by the node",
 			make: func(s *situation) {
-				s.ward.ails(s.namespace, waiting("ImagePullBackOff", "Back-off pulling image: ErrImagePull: the registry is closed on Sundays"))
-				s.create(s.group(), s.hosted(s.push(s.t, "wares"), wardName), s.subscription())
+				s.ward.ails(s.Namespace, waiting("ImagePullBackOff", "Back-off pulling image: ErrImagePull: the registry is closed on Sundays"))
+				s.Create(s.group(), s.hosted(s.push(s.T, "wares"), wardName), s.subscription())
 			},
 			words: []string{"CatalogSource NAMESPACE/wares", "image ", "cannot be pulled: the registry is closed on Sundays"},
 		},
 		{
 			reason: "the catalog's image is not in the registry",
 			make: func(s *situation) {
-				s.create(s.group(), s.hosted(s.registry+"/nothing:1", wardName), s.subscription())
+				s.Create(s.group(), s.hosted(s.registry+"/nothing:1", wardName), s.subscription())
 			},
 			words: []string{"CatalogSource NAMESPACE/wares", "/nothing:1"},
 		},
 		{
 			reason: "the catalog's pod crashes",
 			make: func(s *situation) {
-				s.ward.ails(s.namespace, crashed("Error", 7, "no catalog in here"))
-				s.create(s.group(), s.hosted(s.push(s.t, "crashing"), wardName), s.subscription())
+				s.ward.ails(s.Namespace, crashed("Error", 7, "no catalog in here"))
+				s.Create(s.group(), s.hosted(s.push(s.T, "crashing"), wardName), s.subscription())
 			},
 			words: []string{"CatalogSource NAMESPACE/wares", "ended with exit code 7", "no catalog in here"},
 		},
@@ -94,7 +94,7 @@ func catalogCases() []broken {
 			make: func(s *situation) {
 				s.server.Serve(lamp(operator("lamp", 1)))
 				s.server.Stop()
-				s.create(s.group(), s.at(), s.subscription())
+				s.Create(s.group(), s.at(), s.subscription())
 			},
 			words: []string{"CatalogSource NAMESPACE/wares", "spec.address 127.0.0.1:", "does not answer"},
 			fix:   func(s *situation) { s.server.Restart() },
@@ -102,21 +102,21 @@ func catalogCases() []broken {
 		{
 			reason: "the node of the catalog is lost",
 			make: func(s *situation) {
-				s.create(s.group(), s.hosted(s.push(s.t, "lost"), lostNode), s.subscription())
+				s.Create(s.group(), s.hosted(s.push(s.T, "lost"), lostNode), s.subscription())
 				s.until("a replica on the node", func() bool {
 					var pods corev1.PodList
-					err := s.List(s.t.Context(), &pods, client.InNamespace(s.namespace))
+					err := s.List(s.T.Context(), &pods, client.InNamespace(s.Namespace))
 					return err == nil && len(pods.Items) > 0 && pods.Items[0].Spec.NodeName == lostNode
 				})
-				if err := controlplane.Get(s.t).StopNode(s.t.Context(), lostNode); err != nil {
-					s.t.Fatal(err)
+				if err := controlplane.Get(s.T).StopNode(s.T.Context(), lostNode); err != nil {
+					s.T.Fatal(err)
 				}
 			},
 			words: []string{"CatalogSource NAMESPACE/wares", "Node " + lostNode + " is lost"},
 		},
 		{
 			reason: "the CatalogSource says neither image nor address",
-			make:   func(s *situation) { s.create(s.group(), s.source(map[string]any{}), s.subscription()) },
+			make:   func(s *situation) { s.Create(s.group(), s.source(map[string]any{}), s.subscription()) },
 			words:  []string{"CatalogSource NAMESPACE/wares", "image and address unset"},
 		},
 		{
@@ -125,7 +125,7 @@ func catalogCases() []broken {
 				u := catalogs.NewObject()
 				u.SetName("wares")
 				u.Object["spec"] = map[string]any{"sourceType": "configmap", "configMap": "goods"}
-				s.create(s.group(), u, s.subscription())
+				s.Create(s.group(), u, s.subscription())
 			},
 			words: []string{"CatalogSource NAMESPACE/wares", "goods"},
 		},
@@ -136,7 +136,7 @@ func resolutionCases() []broken {
 	spec := func(change func(*operatorsv1alpha1.SubscriptionSpec)) func(*situation) {
 		return func(s *situation) {
 			s.server.Serve(lamp(operator("lamp", 1)))
-			s.create(s.group(), s.at(), s.subscription(func(sub *operatorsv1alpha1.Subscription) { change(sub.Spec) }))
+			s.Create(s.group(), s.at(), s.subscription(func(sub *operatorsv1alpha1.Subscription) { change(sub.Spec) }))
 		}
 	}
 	return []broken{
@@ -177,13 +177,13 @@ func resolutionCases() []broken {
 				one, other := operator("lamp", 1), operator("torch", 1)
 				one.Properties, other.Properties = []*api.Property{gvk}, []*api.Property{gvk}
 				s.server.Serve(lamp(one), fakecatalog.Simple("torch", other))
-				s.create(s.group(), s.at(), s.subscribe("torch"))
+				s.Create(s.group(), s.at(), s.subscribe("torch"))
 				s.until("the other operator", func() bool {
 					csv := &operatorsv1alpha1.ClusterServiceVersion{}
-					err := s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "torch.v1"}, csv)
+					err := s.Get(s.T.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "torch.v1"}, csv)
 					return err == nil && csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 				})
-				s.create(s.subscription())
+				s.Create(s.subscription())
 			},
 			words: []string{"torch.v1", "provide Light (rivals.example.com/v1)"},
 		},
@@ -208,7 +208,7 @@ func resolutionCases() []broken {
 			reason: "a version is pinned",
 			make: func(s *situation) {
 				s.server.Serve(lamp(operator("lamp", 1), operator("lamp", 2)))
-				s.create(s.group(), s.at(), s.subscription(func(sub *operatorsv1alpha1.Subscription) {
+				s.Create(s.group(), s.at(), s.subscription(func(sub *operatorsv1alpha1.Subscription) {
 					sub.Spec.StartingCSV = "lamp.v1"
 					sub.Annotations = map[string]string{"chandlery.dev/pin": "lamp.v1"}
 				}))
@@ -229,23 +229,23 @@ func groupCases() []broken {
 			reason: "no OperatorGroup",
 			make: func(s *situation) {
 				one(s)
-				s.create(s.at(), s.subscription())
+				s.Create(s.at(), s.subscription())
 			},
 			words: []string{"namespace NAMESPACE has no OperatorGroup"},
-			fix:   func(s *situation) { s.create(s.group()) },
+			fix:   func(s *situation) { s.Create(s.group()) },
 		},
 		{
 			reason: "two OperatorGroups",
 			make: func(s *situation) {
 				one(s)
-				s.create(s.group(), s.group(func(g *operatorsv1.OperatorGroup) { g.Name = "second" }), s.at(), s.subscription())
+				s.Create(s.group(), s.group(func(g *operatorsv1.OperatorGroup) { g.Name = "second" }), s.at(), s.subscription())
 			},
 			words: []string{"namespace NAMESPACE has 2 OperatorGroups (group, second)"},
 			fix: func(s *situation) {
 				g := s.group()
-				g.Namespace = s.namespace
-				if err := s.Delete(s.t.Context(), g); err != nil {
-					s.t.Fatal(err)
+				g.Namespace = s.Namespace
+				if err := s.Delete(s.T.Context(), g); err != nil {
+					s.T.Fatal(err)
 				}
 			},
 		},
@@ -257,18 +257,18 @@ func groupCases() []broken {
 				s.server.Serve(lamp(operator("flood", 1, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 					csv.Spec.InstallModes[3].Supported = false
 				})))
-				s.create(s.group(func(g *operatorsv1.OperatorGroup) { g.Spec.TargetNamespaces = nil }), s.at(), s.subscription())
+				s.Create(s.group(func(g *operatorsv1.OperatorGroup) { g.Spec.TargetNamespaces = nil }), s.at(), s.subscription())
 			},
 			words: []string{"ClusterServiceVersion NAMESPACE/flood.v1", "AllNamespaces", "not supported"},
 			fix: func(s *situation) {
-				s.patch(&operatorsv1.OperatorGroup{}, "group", fmt.Sprintf(`{"spec":{"targetNamespaces":[%q]}}`, s.namespace))
+				s.patch(&operatorsv1.OperatorGroup{}, "group", fmt.Sprintf(`{"spec":{"targetNamespaces":[%q]}}`, s.Namespace))
 			},
 		},
 		{
 			reason: "the ServiceAccount of the OperatorGroup is missing",
 			make: func(s *situation) {
 				one(s)
-				s.create(s.group(func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = "installer" }), s.at(), s.subscription())
+				s.Create(s.group(func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = "installer" }), s.at(), s.subscription())
 			},
 			words: []string{"OperatorGroup NAMESPACE/group names ServiceAccount installer", "does not exist"},
 		},
@@ -276,14 +276,14 @@ func groupCases() []broken {
 			reason: "the ServiceAccount of the OperatorGroup lacks rights",
 			make: func(s *situation) {
 				s.server.Serve(lamp(bringing(operator("lamp", 1), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"}}`)))
-				s.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "installer"}},
+				s.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "installer"}},
 					s.group(func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = "installer" }), s.at(), s.subscription())
 			},
 			words: []string{"InstallPlan NAMESPACE/", "system:serviceaccount:NAMESPACE:installer", "forbidden"},
 			fix: func(s *situation) {
-				s.create(&rbacv1.RoleBinding{
+				s.Create(&rbacv1.RoleBinding{
 					ObjectMeta: metav1.ObjectMeta{Name: "installer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-					Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "installer", Namespace: s.namespace}},
+					Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "installer", Namespace: s.Namespace}},
 				})
 			},
 		},
@@ -296,7 +296,7 @@ func planCases() []broken {
 			reason: "the plan waits for approval",
 			make: func(s *situation) {
 				s.server.Serve(lamp(operator("lamp", 1)))
-				s.create(s.group(), s.at(), s.subscription(func(sub *operatorsv1alpha1.Subscription) {
+				s.Create(s.group(), s.at(), s.subscription(func(sub *operatorsv1alpha1.Subscription) {
 					sub.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
 				}))
 			},
@@ -320,8 +320,8 @@ func planCases() []broken {
 				s.wants(lamp(first))
 				s.installed("lamp.v1")
 				old := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Lamp", "metadata": map[string]any{"name": "old"}}}
-				s.create(old)
-				s.later(&unstructured.Unstructured{Object: definition(group, "v1")})
+				s.Create(old)
+				s.DeleteAtEnd(&unstructured.Unstructured{Object: definition(group, "v1")})
 				s.server.Serve(lamp(first, bringing(operator("lamp", 2, owning(group, "v2")), manifest(definition(group, "v2")))))
 			},
 			words: []string{"InstallPlan NAMESPACE/install-", "CustomResourceDefinition lamps.stored.example.com", "v1"},
@@ -331,15 +331,15 @@ func planCases() []broken {
 			make: func(s *situation) {
 				const group = "owned.example.com"
 				s.server.Serve(fakecatalog.Simple("torch", bringing(operator("torch", 1, owning(group, "v1")), manifest(definition(group, "v1")))))
-				s.create(s.group(), s.at(), s.subscribe("torch"))
+				s.Create(s.group(), s.at(), s.subscribe("torch"))
 				s.until("the other operator", func() bool {
 					csv := &operatorsv1alpha1.ClusterServiceVersion{}
-					err := s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "torch.v1"}, csv)
+					err := s.Get(s.T.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "torch.v1"}, csv)
 					return err == nil && csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 				})
-				s.later(&unstructured.Unstructured{Object: definition(group, "v1")})
+				s.DeleteAtEnd(&unstructured.Unstructured{Object: definition(group, "v1")})
 				s.server.Serve(lamp(bringing(operator("lamp", 1, owning(group, "v1")), manifest(definition(group, "v1")))))
-				s.create(s.subscription())
+				s.Create(s.subscription())
 			},
 			words: []string{"lamps.owned.example.com", "torch.v1"},
 		},
@@ -358,12 +358,12 @@ func versionCases() []broken {
 		{
 			reason: "a definition that the operator requires is missing",
 			make: func(s *situation) {
-				s.later(&unstructured.Unstructured{Object: definition("needed.example.com", "v1")})
+				s.DeleteAtEnd(&unstructured.Unstructured{Object: definition("needed.example.com", "v1")})
 				s.wants(lamp(operator("lamp", 1, requiring("needed.example.com", "v1"))))
 			},
 			words: []string{"ClusterServiceVersion NAMESPACE/lamp.v1 needs CustomResourceDefinition lamps.needed.example.com", "not present"},
 			fix: func(s *situation) {
-				s.create(&unstructured.Unstructured{Object: definition("needed.example.com", "v1")})
+				s.Create(&unstructured.Unstructured{Object: definition("needed.example.com", "v1")})
 			},
 		},
 		{
@@ -371,8 +371,8 @@ func versionCases() []broken {
 			make: func(s *situation) {
 				s.wants(lamp(operator("lamp", 1)))
 				s.installed("lamp.v1")
-				key := client.ObjectKey{Namespace: s.namespace, Name: "lamp.v1"}
-				s.until("an OperatorCondition", func() bool { return s.Get(s.t.Context(), key, &operatorsv2.OperatorCondition{}) == nil })
+				key := client.ObjectKey{Namespace: s.Namespace, Name: "lamp.v1"}
+				s.until("an OperatorCondition", func() bool { return s.Get(s.T.Context(), key, &operatorsv2.OperatorCondition{}) == nil })
 				s.patch(&operatorsv2.OperatorCondition{}, "lamp.v1", `{"spec":{"conditions":[{"type":"Upgradeable","status":"False","reason":"Migrating","message":"the wick is being changed","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 				s.server.Serve(lamp(operator("lamp", 1), operator("lamp", 2)))
 			},
@@ -386,7 +386,7 @@ func versionCases() []broken {
 			reason: "an annotation for the Deployments cannot be read",
 			make: func(s *situation) {
 				s.server.Serve(lamp(operator("lamp", 1)))
-				s.create(s.group(), s.at(), s.subscription(func(sub *operatorsv1alpha1.Subscription) {
+				s.Create(s.group(), s.at(), s.subscription(func(sub *operatorsv1alpha1.Subscription) {
 					sub.Annotations = map[string]string{"chandlery.dev/config": `{"replicas": "many"}`}
 				}))
 			},
@@ -402,25 +402,25 @@ func versionCases() []broken {
 				s.server.Serve(lamp(bringing(operator("lamp", 1, owning(group, "v1"), func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 					csv.Spec.Cleanup.Enabled = true
 				}), manifest(definition(group, "v1")))))
-				s.create(s.group(), s.at(), s.subscription(func(sub *operatorsv1alpha1.Subscription) {
+				s.Create(s.group(), s.at(), s.subscription(func(sub *operatorsv1alpha1.Subscription) {
 					sub.Annotations = map[string]string{"chandlery.dev/on-delete": "uninstall"}
 				}))
 				s.installed("lamp.v1")
 				held := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Lamp", "metadata": map[string]any{
 					"name": "eternal", "finalizers": []any{"example.com/never"},
 				}}}
-				s.create(held)
-				s.later(&unstructured.Unstructured{Object: definition(group, "v1")})
+				s.Create(held)
+				s.DeleteAtEnd(&unstructured.Unstructured{Object: definition(group, "v1")})
 				sub := s.subscription()
-				sub.Namespace = s.namespace
+				sub.Namespace = s.Namespace
 				s.until("the finalizer of the uninstallation", func() bool {
 					now := &operatorsv1alpha1.Subscription{}
-					return s.Get(s.t.Context(), client.ObjectKeyFromObject(sub), now) == nil && len(now.Finalizers) > 0
+					return s.Get(s.T.Context(), client.ObjectKeyFromObject(sub), now) == nil && len(now.Finalizers) > 0
 				})
-				if err := s.Delete(s.t.Context(), sub); err != nil {
-					s.t.Fatal(err)
+				if err := s.Delete(s.T.Context(), sub); err != nil {
+					s.T.Fatal(err)
 				}
-				s.t.Cleanup(func() { s.letGo(held) })
+				s.T.Cleanup(func() { s.letGo(held) })
 			},
 			words: []string{"Lamp NAMESPACE/eternal has finalizers", "lamp.v1"},
 		},

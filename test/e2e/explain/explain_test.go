@@ -11,11 +11,11 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // lostNode is the node that one of the situations stops.
@@ -50,9 +50,9 @@ func TestSituations(t *testing.T) {
 			}
 			words := make([]string, 0, len(c.words))
 			for _, word := range c.words {
-				words = append(words, strings.ReplaceAll(word, "NAMESPACE", s.namespace))
+				words = append(words, strings.ReplaceAll(word, "NAMESPACE", s.Namespace))
 			}
-			t.Log("\n" + eventually(t, kubeconfig, []string{"lamp", "-n", s.namespace}, words, code))
+			t.Log("\n" + eventually(t, kubeconfig, []string{"lamp", "-n", s.Namespace}, words, code))
 			if c.fix != nil {
 				c.fix(s)
 			}
@@ -63,7 +63,7 @@ func TestSituations(t *testing.T) {
 			continue
 		}
 		t.Run(c.reason+", fixed", func(t *testing.T) {
-			namespace := made[i].namespace
+			namespace := made[i].Namespace
 			eventually(t, kubeconfig, []string{"lamp", "-n", namespace}, []string{"Subscription " + namespace + "/lamp: healthy", "is installed"}, fine)
 		})
 	}
@@ -74,8 +74,8 @@ func TestSituations(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := h.newSituation(t)
-		s.create(s.group(), s.at(), s.subscription())
-		eventually(t, kubeconfig, []string{"lamp", "-n", s.namespace}, []string{"no supervisor runs", "Lease default/chandlery-supervisor was released"}, wrong)
+		s.Create(s.group(), s.at(), s.subscription())
+		eventually(t, kubeconfig, []string{"lamp", "-n", s.Namespace}, []string{"no supervisor runs", "Lease default/chandlery-supervisor was released"}, wrong)
 	})
 	t.Run("the supervisor was killed outside of the cluster", func(t *testing.T) {
 		s := h.newSituation(t)
@@ -88,8 +88,8 @@ func TestSituations(t *testing.T) {
 		if err := killed.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		s.create(s.group(), s.at(), s.subscription())
-		text := flowing(eventually(t, kubeconfig, []string{"lamp", "-n", s.namespace}, []string{"no supervisor runs", "is held by supervisor-1_", "(no pod of namespace default)"}, wrong))
+		s.Create(s.group(), s.at(), s.subscription())
+		text := flowing(eventually(t, kubeconfig, []string{"lamp", "-n", s.Namespace}, []string{"no supervisor runs", "is held by supervisor-1_", "(no pod of namespace default)"}, wrong))
 		if !strings.Contains(text, "To do: Restart the process supervisor-1, which runs outside the cluster") || strings.Contains(text, "get deployments,pods") {
 			t.Errorf("the remedy is not for a process outside of the cluster:\n%s", text)
 		}
@@ -109,7 +109,7 @@ func chosen() []broken {
 func (s *situation) in(t *testing.T) *situation {
 	t.Helper()
 	part := *s
-	part.t = t
+	part.World = s.In(t)
 	return &part
 }
 
@@ -118,25 +118,20 @@ func little(t *testing.T, h *hospital) {
 	t.Helper()
 	s := h.newSituation(t)
 	s.server.Serve(lamp(operator("lamp", 1)))
-	s.create(s.group(), s.at(), s.subscription())
+	s.Create(s.group(), s.at(), s.subscription())
 	s.installed("lamp.v1")
-	reader := "reader-of-" + s.namespace
+	reader := "reader-of-" + s.Namespace
 	kubeconfig, err := controlplane.Get(t).NewKubeconfig(reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"lamp", "-n", s.namespace}
+	args := []string{"lamp", "-n", s.Namespace}
 	eventually(t, kubeconfig, args, []string{"unknown", "you cannot read subscriptions.operators.coreos.com"}, unseen)
-	s.create(&rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"operators.coreos.com"}, Resources: []string{"subscriptions"}, Verbs: []string{"get", "list"}}},
-	}, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "reader"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
-		Subjects: []rbacv1.Subject{{Kind: "User", Name: reader}},
-	})
+	s.Create(fixtures.Role(s.Namespace, "reader", fixtures.User(reader),
+		rbacv1.PolicyRule{APIGroups: []string{"operators.coreos.com"}, Resources: []string{"subscriptions"}, Verbs: []string{"get", "list"}})...)
 	text := eventually(t, kubeconfig, args, []string{"lamp.v1 is installed", "as far as can be seen"}, unseen)
 	for _, rule := range []string{
-		"clusterserviceversions.operators.coreos.com in namespace " + s.namespace,
+		"clusterserviceversions.operators.coreos.com in namespace " + s.Namespace,
 		"leases.coordination.k8s.io", "create role read-catalogsources --verb=get,list",
 	} {
 		if !strings.Contains(text, rule) {

@@ -22,8 +22,8 @@ func goingCases() []broken {
 				s.wants(lamp(operator("lamp", 1)))
 				s.installed("lamp.v1")
 				held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "eternal", Finalizers: []string{"example.com/never"}}}
-				s.create(held)
-				s.t.Cleanup(func() { s.letGo(held) })
+				s.Create(held)
+				s.T.Cleanup(func() { s.letGo(held) })
 				s.leave()
 			},
 			words: []string{"namespace NAMESPACE is being deleted since", "configmaps still have the finalizers example.com/never"},
@@ -33,8 +33,8 @@ func goingCases() []broken {
 			make: func(s *situation) {
 				s.wants(lamp(operator("lamp", 1)))
 				s.installed("lamp.v1")
-				s.finalizers(s.t.Context(), corev1.FinalizerKubernetes, "example.com/keep")
-				s.t.Cleanup(func() { s.finalizers(context.WithoutCancel(s.t.Context()), corev1.FinalizerKubernetes) })
+				s.finalizers(s.T.Context(), corev1.FinalizerKubernetes, "example.com/keep")
+				s.T.Cleanup(func() { s.finalizers(context.WithoutCancel(s.T.Context()), corev1.FinalizerKubernetes) })
 				s.leave()
 			},
 			words: []string{"namespace NAMESPACE is being deleted since", "its own finalizers block it", "example.com/keep"},
@@ -44,23 +44,23 @@ func goingCases() []broken {
 
 // leave deletes the namespace of the situation.
 func (s *situation) leave() {
-	s.t.Helper()
-	if err := s.Delete(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
-		s.t.Fatal(err)
+	s.T.Helper()
+	if err := s.Delete(s.T.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}); err != nil {
+		s.T.Fatal(err)
 	}
 }
 
 // finalizers sets spec.finalizers of the namespace.
 func (s *situation) finalizers(ctx context.Context, names ...corev1.FinalizerName) {
-	s.t.Helper()
+	s.T.Helper()
 	namespace := &corev1.Namespace{}
-	err := s.Get(ctx, client.ObjectKey{Name: s.namespace}, namespace)
+	err := s.Get(ctx, client.ObjectKey{Name: s.Namespace}, namespace)
 	if err == nil {
 		namespace.Spec.Finalizers = names
 		err = s.SubResource("finalize").Update(ctx, namespace)
 	}
 	if client.IgnoreNotFound(err) != nil {
-		s.t.Error(err)
+		s.T.Error(err)
 	}
 }
 
@@ -71,15 +71,15 @@ func going(t *testing.T, h *hospital) {
 	s := h.newSituation(t)
 	goingCases()[0].make(s)
 	kubeconfig := controlplane.Get(t).Kubeconfig()
-	held := []string{"namespace " + s.namespace + " is being deleted since", "configmaps still have the finalizers example.com/never"}
-	for _, args := range [][]string{{"-n", s.namespace}, {"csv/lamp.v1", "-n", s.namespace}, {"installplan/gone", "-n", s.namespace}} {
+	held := []string{"namespace " + s.Namespace + " is being deleted since", "configmaps still have the finalizers example.com/never"}
+	for _, args := range [][]string{{"-n", s.Namespace}, {"csv/lamp.v1", "-n", s.Namespace}, {"installplan/gone", "-n", s.Namespace}} {
 		text := eventually(t, kubeconfig, args, held, wrong)
-		command := "kubectl -n " + s.namespace + " get configmaps -o custom-columns=KIND:.kind,NAME:.metadata.name,FINALIZERS:.metadata.finalizers"
+		command := "kubectl -n " + s.Namespace + " get configmaps -o custom-columns=KIND:.kind,NAME:.metadata.name,FINALIZERS:.metadata.finalizers"
 		if !strings.Contains(text, command) {
 			t.Errorf("%v: it does not say how to find what is held:\n%s", args, text)
 		}
 	}
-	out, _ := exec.CommandContext(t.Context(), program(), "status", "-o", "wide", "--kubeconfig", kubeconfig, "-n", s.namespace).CombinedOutput() // exit code 2 is expected
+	out, _ := exec.CommandContext(t.Context(), program(), "status", "-o", "wide", "--kubeconfig", kubeconfig, "-n", s.Namespace).CombinedOutput() // exit code 2 is expected
 	_, trouble, _ := strings.Cut(flowing(string(out)), "WRONG ")
 	for _, words := range held {
 		if !strings.Contains(trouble, words) {

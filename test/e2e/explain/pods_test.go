@@ -19,11 +19,11 @@ import (
 func podCases() []broken {
 	ails := func(has ill, change ...func(*corev1.PodSpec)) func(*situation) {
 		return func(s *situation) {
-			s.ward.ails(s.namespace, has)
+			s.ward.ails(s.Namespace, has)
 			s.wants(lamp(operator("lamp", 1, pods(change...))))
 		}
 	}
-	heals := func(s *situation) { s.ward.heals(s.namespace) }
+	heals := func(s *situation) { s.ward.heals(s.Namespace) }
 	unready := ill{state: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}, warning: [2]string{"Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503"}}
 	return []broken{
 		{
@@ -79,18 +79,18 @@ func refusalCases() []broken {
 		{
 			reason: "a quota has no room",
 			make: func(s *situation) {
-				s.create(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: quantity("0")}}})
+				s.Create(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: quantity("0")}}})
 				s.until("the quota's status", func() bool {
 					quota := &corev1.ResourceQuota{}
-					err := s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "none"}, quota)
+					err := s.Get(s.T.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "none"}, quota)
 					return err == nil && len(quota.Status.Hard) > 0
 				})
 				s.wants(lamp(operator("lamp", 1, pods())))
 			},
 			words: []string{"Deployment NAMESPACE/lamp", "exceeded quota: none"},
 			fix: func(s *situation) {
-				if err := s.Delete(s.t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "none"}}); err != nil {
-					s.t.Fatal(err)
+				if err := s.Delete(s.T.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "none"}}); err != nil {
+					s.T.Fatal(err)
 				}
 			},
 		},
@@ -114,17 +114,17 @@ func refusalCases() []broken {
 			reason: "a LimitRange does not allow the pods of the catalog",
 			make: func(s *situation) {
 				s.limit("1Mi")
-				s.create(s.group(), s.hosted(s.push(s.t, "limited"), wardName), s.subscription())
+				s.Create(s.group(), s.hosted(s.push(s.T, "limited"), wardName), s.subscription())
 			},
 			words: []string{"CatalogSource NAMESPACE/wares", "must be less than or equal to memory limit of 1Mi", "spec.limits[0].default.memory of LimitRange NAMESPACE/small"},
 		},
 		{
 			reason: "PodSecurity does not allow the pods",
 			make: func(s *situation) {
-				namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+				namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
 				patch := `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`
-				if err := s.Patch(s.t.Context(), namespace, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-					s.t.Fatal(err)
+				if err := s.Patch(s.T.Context(), namespace, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+					s.T.Fatal(err)
 				}
 				s.wants(lamp(operator("lamp", 1, pods(func(spec *corev1.PodSpec) {
 					spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
@@ -139,7 +139,7 @@ func refusalCases() []broken {
 			},
 			words: []string{"Deployment NAMESPACE/lamp", `serviceaccount "lighter" not found`},
 			fix: func(s *situation) {
-				s.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "lighter"}})
+				s.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "lighter"}})
 			},
 		},
 		{
@@ -165,19 +165,19 @@ func refusalCases() []broken {
 
 // limit limits the memory of a container.
 func (s *situation) limit(memory string) {
-	s.t.Helper()
-	s.create(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+	s.T.Helper()
+	s.Create(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
 		Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: quantity(memory)},
 	}}}})
 }
 
 func (s *situation) guard() *admissionregistrationv1.ValidatingWebhookConfiguration {
-	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
 }
 
 // refuse creates a webhook that refuses every object of a resource in the namespace.
 func (s *situation) refuse(resource string) {
-	s.t.Helper()
+	s.T.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
 		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
@@ -188,39 +188,39 @@ func (s *situation) refuse(resource string) {
 		review.Request = nil
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(review); err != nil {
-			s.t.Error(err)
+			s.T.Error(err)
 		}
 	}))
-	s.t.Cleanup(server.Close)
+	s.T.Cleanup(server.Close)
 	guard := s.guard()
 	guard.Webhooks = []admissionregistrationv1.ValidatingWebhook{{
 		Name: "guard.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
 		ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: new(server.URL), CABundle: authority(server.Certificate())},
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.namespace}},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.Namespace}},
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
 		}},
 	}}
-	s.create(guard)
-	s.later(s.guard())
+	s.Create(guard)
+	s.DeleteAtEnd(s.guard())
 	// The API server applies the webhook after a moment.
 	s.until("a webhook that refuses", func() bool {
-		var probe client.Object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "probe"}}
+		var probe client.Object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "probe"}}
 		if resource == "pods" {
-			probe = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "probe"}, Spec: corev1.PodSpec{
+			probe = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "probe"}, Spec: corev1.PodSpec{
 				Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/probe:1"}},
 			}}
 		}
-		return s.Create(s.t.Context(), probe, client.DryRunAll) != nil
+		return s.Client.Create(s.T.Context(), probe, client.DryRunAll) != nil
 	})
 }
 
 // admit deletes the webhook.
 func (s *situation) admit() {
-	s.t.Helper()
-	if err := s.Delete(s.t.Context(), s.guard()); err != nil {
-		s.t.Fatal(err)
+	s.T.Helper()
+	if err := s.Delete(s.T.Context(), s.guard()); err != nil {
+		s.T.Fatal(err)
 	}
 }
 
@@ -230,9 +230,9 @@ func authority(certificate *x509.Certificate) []byte {
 
 // letGo removes the finalizers of an object, which block the deletion of its namespace.
 func (s *situation) letGo(o client.Object) {
-	o.SetNamespace(s.namespace)
-	err := s.Patch(context.WithoutCancel(s.t.Context()), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+	o.SetNamespace(s.Namespace)
+	err := s.Patch(context.WithoutCancel(s.T.Context()), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
 	if client.IgnoreNotFound(err) != nil {
-		s.t.Error(err)
+		s.T.Error(err)
 	}
 }

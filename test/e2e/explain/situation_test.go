@@ -18,7 +18,6 @@ import (
 	"github.com/operator-framework/api/pkg/lib/version"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,13 +27,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
-	"github.com/chandlery/chandlery/test/pause"
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // hospital holds what all situations share.
 type hospital struct {
-	client.Client
-
 	ward *ward
 	// registry is the address of an image registry without TLS.
 	registry string
@@ -42,10 +40,9 @@ type hospital struct {
 
 func newHospital(t *testing.T) *hospital {
 	t.Helper()
-	c := controlplane.Client(t)
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
-	return &hospital{Client: c, ward: openWard(t, c), registry: strings.TrimPrefix(server.URL, "http://")}
+	return &hospital{ward: openWard(t, controlplane.Client(t)), registry: strings.TrimPrefix(server.URL, "http://")}
 }
 
 // push pushes an image to the registry and returns its reference.
@@ -69,83 +66,54 @@ func (h *hospital) push(t *testing.T, repository string) string {
 // situation is one namespace with a problem of the Subscription lamp.
 type situation struct {
 	*hospital
+	*testenv.World
 
-	t         *testing.T
-	namespace string
-	server    *fakecatalog.Server
+	server *fakecatalog.Server
 }
 
 // newSituation creates a namespace with an OperatorGroup and an empty catalog, wares.
 func (h *hospital) newSituation(t *testing.T) *situation {
 	t.Helper()
-	s := &situation{hospital: h, t: t, namespace: controlplane.Namespace(t), server: fakecatalog.StartExtended(t)}
-	return s
-}
-
-// create creates objects in the namespace of the situation.
-func (s *situation) create(objects ...client.Object) {
-	s.t.Helper()
-	for _, o := range objects {
-		if namespaced, err := s.IsObjectNamespaced(o); err == nil && namespaced {
-			o.SetNamespace(s.namespace)
-		}
-		if err := s.Create(s.t.Context(), o); err != nil {
-			s.t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
-		}
-	}
-}
-
-// later deletes a cluster-scoped object when the test ends.
-func (s *situation) later(o client.Object) {
-	s.t.Cleanup(func() {
-		if err := client.IgnoreNotFound(s.Delete(context.WithoutCancel(s.t.Context()), o)); err != nil {
-			s.t.Error(err)
-		}
-	})
+	return &situation{hospital: h, World: testenv.New(t), server: fakecatalog.StartExtended(t)}
 }
 
 // patch changes an object of the namespace.
 func (s *situation) patch(o client.Object, named, patch string) {
-	s.t.Helper()
-	o.SetNamespace(s.namespace)
+	s.T.Helper()
+	o.SetNamespace(s.Namespace)
 	o.SetName(named)
-	if err := s.Patch(s.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		s.t.Fatalf("changing %T %s: %v", o, named, err)
+	if err := s.Patch(s.T.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		s.T.Fatalf("changing %T %s: %v", o, named, err)
 	}
 }
 
 // until waits for a condition that the next step of a situation needs.
 func (s *situation) until(what string, is func() bool) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
-	defer cancel()
-	err := pause.Until(ctx, polling/5, func() string {
+	s.T.Helper()
+	testenv.Until(s.T, patience, what, func(context.Context) string {
 		if is() {
 			return ""
 		}
 		return "there is not " + what
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 // installed waits until a version is installed.
 func (s *situation) installed(csv string) {
-	s.t.Helper()
+	s.T.Helper()
 	s.until(csv, func() bool {
 		sub := &operatorsv1alpha1.Subscription{}
-		err := s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "lamp"}, sub)
+		err := s.Get(s.T.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "lamp"}, sub)
 		return err == nil && sub.Status.InstalledCSV == csv && sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest
 	})
 }
 
 // plan waits for the InstallPlan of the Subscription and returns its name.
 func (s *situation) plan() string {
-	s.t.Helper()
+	s.T.Helper()
 	sub := &operatorsv1alpha1.Subscription{}
 	s.until("a plan", func() bool {
-		err := s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "lamp"}, sub)
+		err := s.Get(s.T.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "lamp"}, sub)
 		return err == nil && sub.Status.InstallPlanRef != nil
 	})
 	return sub.Status.InstallPlanRef.Name
@@ -153,7 +121,7 @@ func (s *situation) plan() string {
 
 // group returns the OperatorGroup of the namespace.
 func (s *situation) group(change ...func(*operatorsv1.OperatorGroup)) *operatorsv1.OperatorGroup {
-	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{s.namespace}}}
+	g := fixtures.OperatorGroup(s.Namespace, "group", s.Namespace)
 	for _, c := range change {
 		c(g)
 	}
@@ -188,10 +156,8 @@ func (s *situation) subscription(change ...func(*operatorsv1alpha1.Subscription)
 }
 
 func (s *situation) subscribe(pkg string, change ...func(*operatorsv1alpha1.Subscription)) *operatorsv1alpha1.Subscription {
-	sub := &operatorsv1alpha1.Subscription{
-		ObjectMeta: metav1.ObjectMeta{Name: pkg},
-		Spec:       &operatorsv1alpha1.SubscriptionSpec{CatalogSource: "wares", CatalogSourceNamespace: s.namespace, Package: pkg, Channel: "stable"},
-	}
+	sub := fixtures.Subscription(s.Namespace, pkg, pkg, "wares")
+	sub.Spec.Channel = "stable"
 	for _, c := range change {
 		c(sub)
 	}
@@ -200,9 +166,9 @@ func (s *situation) subscribe(pkg string, change ...func(*operatorsv1alpha1.Subs
 
 // wants creates the group, a catalog with some packages, and the Subscription.
 func (s *situation) wants(packages ...fakecatalog.Package) {
-	s.t.Helper()
+	s.T.Helper()
 	s.server.Serve(packages...)
-	s.create(s.group(), s.at(), s.subscription())
+	s.Create(s.group(), s.at(), s.subscription())
 }
 
 // lamp returns the package with versions. Each replaces the previous one.
@@ -213,25 +179,11 @@ func lamp(entries ...fakecatalog.Entry) fakecatalog.Package {
 // operator returns the nth version of an operator.
 func operator(pkg string, n int, change ...func(*operatorsv1alpha1.ClusterServiceVersion)) fakecatalog.Entry {
 	number := fmt.Sprintf("%d.0.0", n)
-	csv := &operatorsv1alpha1.ClusterServiceVersion{
-		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: operatorsv1alpha1.ClusterServiceVersionKind},
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.v%d", pkg, n)},
-	}
-	csv.Spec.DisplayName, csv.Spec.Version = pkg, version.OperatorVersion{Version: semver.MustParse(number)}
-	for _, mode := range []operatorsv1alpha1.InstallModeType{
-		operatorsv1alpha1.InstallModeTypeOwnNamespace, operatorsv1alpha1.InstallModeTypeSingleNamespace,
-		operatorsv1alpha1.InstallModeTypeMultiNamespace, operatorsv1alpha1.InstallModeTypeAllNamespaces,
-	} {
-		csv.Spec.InstallModes = append(csv.Spec.InstallModes, operatorsv1alpha1.InstallMode{Type: mode, Supported: true})
-	}
-	labels := map[string]string{"app": pkg}
-	csv.Spec.InstallStrategy = operatorsv1alpha1.NamedInstallStrategy{StrategyName: "deployment"}
-	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{{Name: pkg, Spec: appsv1.DeploymentSpec{
-		Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "manager", Image: "registry.example.com/" + pkg + ":" + number}},
-		}},
-	}}}
+	csv := fixtures.Operator("", pkg, fmt.Sprintf("%s.v%d", pkg, n))
+	csv.TypeMeta = metav1.TypeMeta{APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: operatorsv1alpha1.ClusterServiceVersionKind}
+	csv.Spec.Version = version.OperatorVersion{Version: semver.MustParse(number)}
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas = new(int32(0))
+	fixtures.PodSpec(csv).Containers[0].Image = "registry.example.com/" + pkg + ":" + number
 	entry := fakecatalog.Entry{Name: csv.Name, Version: number}
 	if n > 1 {
 		entry.Replaces = fmt.Sprintf("%s.v%d", pkg, n-1)
