@@ -1,6 +1,7 @@
 package fakecatalog
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -49,12 +50,25 @@ func (p Package) Bundles() []*api.Bundle {
 			bundles = append(bundles, &api.Bundle{
 				CsvName: e.Name, PackageName: p.Name, ChannelName: c.Name, Version: e.Version,
 				Replaces: e.Replaces, Skips: e.Skips, SkipRange: e.SkipRange,
-				Object: e.Objects, BundlePath: e.Image, Deprecation: deprecation(e.Deprecation),
+				CsvJson: csvOf(e.Objects), Object: e.Objects, BundlePath: e.Image, Deprecation: deprecation(e.Deprecation),
 				Properties: append([]*api.Property{own}, slices.Clone(e.Properties)...),
 			})
 		}
 	}
 	return bundles
+}
+
+// csvOf returns the ClusterServiceVersion among inline manifests; empty if there is none.
+func csvOf(objects []string) string {
+	for _, text := range objects {
+		var o struct {
+			Kind string `json:"kind"`
+		}
+		if json.Unmarshal([]byte(text), &o) == nil && o.Kind == "ClusterServiceVersion" {
+			return text
+		}
+	}
+	return ""
 }
 
 // Package returns the answer of GetPackage.
