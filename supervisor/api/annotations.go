@@ -145,6 +145,13 @@ const (
 	//	Value:  a hash
 	//	Set by: supervisor
 	AnnotationCAHash = "olmcahash"
+	// AnnotationPodAnnotations marks a Deployment whose pods have the annotations of the version. Deployments of
+	// OLM and of earlier releases lack it.
+	//
+	//	On:     Deployment of a ClusterServiceVersion
+	//	Value:  `all`
+	//	Set by: supervisor
+	AnnotationPodAnnotations = "chandlery.dev/pod-annotations"
 	// AnnotationStorageVersion is the version in which objects are stored once the conversion webhook of a
 	// ClusterServiceVersion answers.
 	//
@@ -285,6 +292,9 @@ const (
 	//	Set by: supervisor
 	AnnotationTrimmed = "chandlery.dev/trimmed"
 )
+
+// PodAnnotationsAll is the value of AnnotationPodAnnotations.
+const PodAnnotationsAll = "all"
 
 // Values of AnnotationWithdrawn.
 const (

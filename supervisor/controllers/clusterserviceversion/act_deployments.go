@@ -53,7 +53,7 @@ func (w deploymentWriter) put(ctx context.Context, s *state) error {
 		case err != nil:
 			return err
 		case result != apply.Unchanged:
-			emitWarnings(w.events, s.CSV, i, d.Name, heard.Texts())
+			emitWarnings(w.events, s.CSV, i, d.Name, append(heard.Texts(), omittedWarnings(s.CSV, d)...))
 		}
 	}
 	return nil

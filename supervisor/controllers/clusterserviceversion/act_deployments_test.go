@@ -21,7 +21,7 @@ func TestPutDeployment(t *testing.T) {
 		csv := kettle()
 		csv.Name, csv.UID = name, types.UID(name)
 		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers = containers
-		desired, err := desiredDeployments(csv, settings{}, func(*appsv1.Deployment) {})
+		desired, err := desiredDeployments(csv, settings{}, func(*appsv1.Deployment) {}, podAnnotations)
 		if err != nil {
 			t.Fatal(err)
 		}

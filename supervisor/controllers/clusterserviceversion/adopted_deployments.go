@@ -5,33 +5,45 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 )
 
-// adoptedDeployment returns the current form of a Deployment that another lifecycle manager created for the
+// adoptedDeployment returns the current form of a Deployment that OLM or an earlier release created for the
 // same version and settings. That Deployment works, and the form of this package would replace its
-// pods. It returns nil where the Deployment differs in more than its form.
-func adoptedDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, want, have *appsv1.Deployment) (*appsv1.Deployment, error) {
+// pods. former is the form of earlier releases. It returns nil where the Deployment differs in more
+// than its form.
+func adoptedDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, want, former, have *appsv1.Deployment) (*appsv1.Deployment, error) {
 	hash := have.Labels[api.LabelDeploymentHash]
 	if hash == "" || hash == want.Labels[api.LabelDeploymentHash] || !ownership.Names(have.Labels, csv) {
 		return nil, nil //nolint:nilnil // nothing is inherited, which is no error
 	}
-	theirs, same := want.DeepCopy(), want.DeepCopy()
-	annotate(theirs, csv)
-	made, err := specHash(&theirs.Spec)
+	same := want.DeepCopy()
+	delete(same.Annotations, api.AnnotationPodAnnotations)
+	same.Labels[api.LabelDeploymentHash] = hash
+	olm := same.DeepCopy()
+	addOmitted(&olm.Spec.Template, have.Spec.Template.Annotations)
+	made, err := specHash(&olm.Spec)
 	if err != nil {
 		return nil, err
 	}
 	// Its hash shows that it was created this way, whatever users have changed since.
 	if made == hash {
-		theirs.Labels[api.LabelDeploymentHash] = hash
-		return theirs, nil
+		return olm, nil
+	}
+	if _, all := have.Annotations[api.AnnotationPodAnnotations]; all {
+		return nil, nil //nolint:nilnil // nothing is inherited, which is no error
+	}
+	if former.Labels[api.LabelDeploymentHash] == hash {
+		same.Spec.Template.Annotations = former.Spec.Template.Annotations
+		return same, nil
 	}
 	// Or its spec is equal, whatever its hash was computed from.
 	annotations := maps.Clone(have.Spec.Template.Annotations)
@@ -44,18 +56,78 @@ func adoptedDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, want, have 
 	if err != nil || !equal {
 		return nil, err
 	}
-	same.Labels[api.LabelDeploymentHash] = hash
 	return same, nil
 }
 
-// annotate adds every annotation of the version to the pods of a Deployment, as OLM does.
-func annotate(d *appsv1.Deployment, csv *operatorsv1alpha1.ClusterServiceVersion) {
-	annotations := maps.Clone(d.Spec.Template.Annotations)
-	if annotations == nil {
-		annotations = map[string]string{}
+// addOmitted adds to a pod template those annotations of existing pods that this package omits. OLM
+// copies every annotation of a version to its pods.
+func addOmitted(template *corev1.PodTemplateSpec, existing map[string]string) {
+	for key, value := range existing {
+		if isOmitted(key) {
+			template.Annotations[key] = value
+		}
 	}
-	maps.Copy(annotations, csv.Annotations)
-	d.Spec.Template.Annotations = annotations
+}
+
+// formerPodAnnotations returns the annotations that earlier releases set in a pod template: those of
+// the OperatorGroup, and those that the template reads through the downward API.
+func formerPodAnnotations(csv *operatorsv1alpha1.ClusterServiceVersion, template *corev1.PodTemplateSpec) map[string]string {
+	out := map[string]string{}
+	wanted := annotationReads(template)
+	for key, value := range csv.Annotations {
+		if key != api.AnnotationCause && (wanted[key] || wanted[""] && key != corev1.LastAppliedConfigAnnotation) {
+			out[key] = value
+		}
+	}
+	maps.Copy(out, template.Annotations)
+	for _, key := range []string{api.AnnotationOperatorGroup, api.AnnotationOperatorNamespace, api.AnnotationTargetNamespaces} {
+		if value, ok := csv.Annotations[key]; ok {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// annotationReads returns the annotation keys that a pod template reads through
+// the downward API; the key "" stands for all of them.
+func annotationReads(template *corev1.PodTemplateSpec) map[string]bool {
+	reads := map[string]bool{}
+	note := func(ref *corev1.ObjectFieldSelector) {
+		if ref == nil || !strings.HasPrefix(ref.FieldPath, "metadata.annotations") {
+			return
+		}
+		key := strings.TrimPrefix(ref.FieldPath, "metadata.annotations")
+		reads[strings.Trim(key, `[]'"`)] = true
+	}
+	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
+		for _, e := range c.Env {
+			if e.ValueFrom != nil {
+				note(e.ValueFrom.FieldRef)
+			}
+		}
+	}
+	for _, files := range downwardFiles(template.Spec.Volumes) {
+		note(files.FieldRef)
+	}
+	return reads
+}
+
+func downwardFiles(volumes []corev1.Volume) []corev1.DownwardAPIVolumeFile {
+	var files []corev1.DownwardAPIVolumeFile
+	for _, v := range volumes {
+		if v.DownwardAPI != nil {
+			files = append(files, v.DownwardAPI.Items...)
+		}
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			if s.DownwardAPI != nil {
+				files = append(files, s.DownwardAPI.Items...)
+			}
+		}
+	}
+	return files
 }
 
 // defaults are the values that the API server sets in a Deployment, by the name of the field.

@@ -1,8 +1,10 @@
 package clusterserviceversion
 
 import (
+	"maps"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -61,30 +63,17 @@ func TestInherited(t *testing.T) {
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			csv := kettle()
-			csv.Annotations = map[string]string{"description": "Boils water.", "olm.targetNamespaces": "kitchen", "olm.operatorGroup": "group", "olm.operatorNamespace": "kitchen"}
-			var hooks *webhook.State
+			csv.Annotations = map[string]string{"description": "Boils water.", "olm.targetNamespaces": "kitchen", "olm.operatorGroup": "group", "olm.operatorNamespace": "kitchen", corev1.LastAppliedConfigAnnotation: "{}"}
 			settings := settings{config: config}
-			made, err := desiredDeployments(csv, settings, hooks.Mount)
-			if err != nil {
-				t.Fatal(err)
-			}
-			have := made[0]
-			annotate(have, csv)
-			if have.Labels[api.LabelDeploymentHash], err = specHash(&have.Spec); err != nil {
-				t.Fatal(err)
-			}
+			have := olmDeployment(t, csv, settings)
 			if tt.hash != "" {
 				have.Labels[api.LabelDeploymentHash] = tt.hash
 			}
 			defaulted(have)
 			tt.change(have)
-			wanted, err := desiredDeployments(csv, settings, hooks.Mount)
-			if err != nil {
-				t.Fatal(err)
-			}
-			same, err := adoptedDeployment(csv, wanted[0], have)
-			if err != nil || (same != nil) != tt.stays {
-				t.Fatalf("stays %v, error %v; want %v", same != nil, err, tt.stays)
+			same := inheritedFrom(t, csv, settings, have)
+			if (same != nil) != tt.stays {
+				t.Fatalf("stays %v, want %v", same != nil, tt.stays)
 			}
 			if same == nil {
 				return
@@ -97,6 +86,119 @@ func TestInherited(t *testing.T) {
 				if same.Spec.Template.Annotations[key] != value {
 					t.Errorf("annotation %s would be %q, is %q", key, same.Spec.Template.Annotations[key], value)
 				}
+			}
+		})
+	}
+}
+
+// derived returns the Deployment of a version with some annotations on its pods.
+func derived(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, config settings, annotations podAnnotator) *appsv1.Deployment {
+	t.Helper()
+	var hooks *webhook.State
+	all, err := desiredDeployments(csv, config, hooks.Mount, annotations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[0]
+}
+
+// olmDeployment returns the Deployment of a version as OLM creates it: with all its annotations on the pods.
+func olmDeployment(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, config settings) *appsv1.Deployment {
+	t.Helper()
+	d := derived(t, csv, config, podAnnotations)
+	delete(d.Annotations, api.AnnotationPodAnnotations)
+	maps.Copy(d.Spec.Template.Annotations, csv.Annotations)
+	var err error
+	if d.Labels[api.LabelDeploymentHash], err = specHash(&d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// formerDeployment returns the Deployment of a version as earlier releases created it.
+func formerDeployment(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, config settings) *appsv1.Deployment {
+	t.Helper()
+	d := derived(t, csv, config, formerPodAnnotations)
+	delete(d.Annotations, api.AnnotationPodAnnotations)
+	return d
+}
+
+func inheritedFrom(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, config settings, have *appsv1.Deployment) *appsv1.Deployment {
+	t.Helper()
+	same, err := adoptedDeployment(csv, derived(t, csv, config, podAnnotations), derived(t, csv, config, formerPodAnnotations), have)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return same
+}
+
+// TestInheritedForms checks which changes of a version replace the pods that OLM, an earlier release or
+// this one created.
+func TestInheritedForms(t *testing.T) {
+	type maker func(*testing.T, *operatorsv1alpha1.ClusterServiceVersion, settings) *appsv1.Deployment
+	own := func(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, config settings) *appsv1.Deployment {
+		t.Helper()
+		return derived(t, csv, config, podAnnotations)
+	}
+	set := func(key, value string) func(*operatorsv1alpha1.ClusterServiceVersion, *settings) {
+		return func(csv *operatorsv1alpha1.ClusterServiceVersion, _ *settings) { csv.Annotations[key] = value }
+	}
+	nothing := func(*operatorsv1alpha1.ClusterServiceVersion, *settings) {}
+	for name, tt := range map[string]struct {
+		made   maker
+		change func(*operatorsv1alpha1.ClusterServiceVersion, *settings)
+		stays  bool
+	}{
+		"OLM":                      {olmDeployment, nothing, true},
+		"OLMSkipCleanup":           {olmDeployment, set("chandlery.dev/skip-cleanup", "true"), true},
+		"OLMLastApplied":           {olmDeployment, set(corev1.LastAppliedConfigAnnotation, "{new}"), true},
+		"OLMAnnotationAdded":       {olmDeployment, set("mesh", "on"), false},
+		"OLMAnnotationChanged":     {olmDeployment, set("team", "b"), false},
+		"OLMGroup":                 {olmDeployment, set("olm.targetNamespaces", "kitchen,pantry"), false},
+		"FormerRelease":            {formerDeployment, nothing, true},
+		"FormerReleaseSkipCleanup": {formerDeployment, set("chandlery.dev/skip-cleanup", "true"), true},
+		"FormerReleaseAnnotation":  {formerDeployment, set("mesh", "on"), true},
+		"FormerReleaseGroup":       {formerDeployment, set("olm.targetNamespaces", "kitchen,pantry"), false},
+		"FormerReleaseConfig": {formerDeployment, func(_ *operatorsv1alpha1.ClusterServiceVersion, s *settings) {
+			s.config.Env = []corev1.EnvVar{{Name: "COLOUR", Value: "red"}}
+		}, false},
+		"OwnSkipCleanup":      {own, set("chandlery.dev/skip-cleanup", "true"), true},
+		"OwnLastApplied":      {own, set(corev1.LastAppliedConfigAnnotation, "{new}"), true},
+		"OwnAnnotationAdded":  {own, set("mesh", "on"), false},
+		"OwnAnnotationChange": {own, set("team", "b"), false},
+		"OwnAnnotationRemoved": {own, func(csv *operatorsv1alpha1.ClusterServiceVersion, _ *settings) {
+			delete(csv.Annotations, "team")
+		}, false},
+		// Without annotations of its own, a version has the same pods as in earlier releases.
+		"OwnFirstAnnotation": {func(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, config settings) *appsv1.Deployment {
+			t.Helper()
+			delete(csv.Annotations, "team")
+			return own(t, csv, config)
+		}, set("mesh", "on"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			csv, config := kettle(), settings{}
+			csv.Annotations = map[string]string{
+				"team": "a", "olm.targetNamespaces": "kitchen", "olm.operatorGroup": "group", "olm.operatorNamespace": "kitchen",
+				corev1.LastAppliedConfigAnnotation: "{}",
+			}
+			have := tt.made(t, csv, config)
+			defaulted(have)
+			tt.change(csv, &config)
+			want := derived(t, csv, config, podAnnotations)
+			same := inheritedFrom(t, csv, config, have)
+			stays := same != nil || want.Labels[api.LabelDeploymentHash] == have.Labels[api.LabelDeploymentHash]
+			if stays != tt.stays {
+				t.Fatalf("stays %v, want %v", stays, tt.stays)
+			}
+			if same == nil {
+				return
+			}
+			if same.Labels[api.LabelDeploymentHash] != have.Labels[api.LabelDeploymentHash] || !maps.Equal(same.Annotations, have.Annotations) {
+				t.Errorf("labels %v, annotations %v; want the existing ones: %v, %v", same.Labels, same.Annotations, have.Labels, have.Annotations)
+			}
+			if diff := cmp.Diff(have.Spec.Template.Annotations, same.Spec.Template.Annotations); diff != "" {
+				t.Errorf("annotations of the pods (-have +same):\n%s", diff)
 			}
 		})
 	}

@@ -129,7 +129,7 @@ func TestBadInput(t *testing.T) {
 		}, ready, "AllRequirementsMet", []string{"spec.replaces forms a cycle (kettle.v1, kettle.v2)", "the youngest version replaces the others"}},
 		"ForeignDeployment": {func(o *phase.Input) {
 			o.CSV.Status.Phase = ready
-			desired, err := desiredDeployments(o.CSV, settings{}, func(*appsv1.Deployment) {})
+			desired, err := desiredDeployments(o.CSV, settings{}, func(*appsv1.Deployment) {}, podAnnotations)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,15 +24,16 @@ import (
 const conditionEnv = "OPERATOR_CONDITION_NAME"
 
 // desiredDeployments returns the Deployments that csv declares, with the settings of a Subscription
-// and the changes of mount.
+// and the changes of mount. The pods have the annotations that podAnnotations returns.
 func desiredDeployments(csv *operatorsv1alpha1.ClusterServiceVersion, config settings,
-	mount func(*appsv1.Deployment),
+	mount func(*appsv1.Deployment), podAnnotations podAnnotator,
 ) ([]*appsv1.Deployment, error) {
 	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	out := make([]*appsv1.Deployment, 0, len(specs))
 	for i := range specs {
-		d := desiredDeployment(csv, &specs[i], config)
+		d := desiredDeployment(csv, &specs[i], config, podAnnotations)
 		mount(d)
+		omitLargeAnnotations(d.Spec.Template.Annotations)
 		hash, err := specHash(&d.Spec)
 		if err != nil {
 			return nil, fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: spec.install.spec.deployments[%d] (%s): %w",
@@ -46,7 +46,7 @@ func desiredDeployments(csv *operatorsv1alpha1.ClusterServiceVersion, config set
 }
 
 func desiredDeployment(csv *operatorsv1alpha1.ClusterServiceVersion,
-	declared *operatorsv1alpha1.StrategyDeploymentSpec, config settings,
+	declared *operatorsv1alpha1.StrategyDeploymentSpec, config settings, podAnnotations podAnnotator,
 ) *appsv1.Deployment {
 	spec := declared.Spec.DeepCopy()
 	spec.RevisionHistoryLimit = ptr.To[int32](1)
@@ -69,80 +69,77 @@ func desiredDeployment(csv *operatorsv1alpha1.ClusterServiceVersion,
 			Namespace:       csv.Namespace,
 			Name:            declared.Name,
 			Labels:          labels,
-			Annotations:     maps.Clone(config.config.Annotations),
+			Annotations:     withMissing(map[string]string{api.AnnotationPodAnnotations: api.PodAnnotationsAll}, config.config.Annotations),
 			OwnerReferences: []metav1.OwnerReference{ownerReference(csv)},
 		},
 		Spec: *spec,
 	}
 }
 
-// podAnnotations returns the annotations of the pod template, with some of the
-// ClusterServiceVersion's. These are the OperatorGroup annotations, and those that the template
-// reads through the downward API. Other lifecycle managers copy all annotations. That adds example
-// resources of a hundred kilobytes to every pod, and rolls out the operator after each correction
-// of a description.
+// podAnnotator returns the annotations of a pod template of a version.
+type podAnnotator func(*operatorsv1alpha1.ClusterServiceVersion, *corev1.PodTemplateSpec) map[string]string
+
+// podAnnotations returns the annotations of the pod template with those of the
+// ClusterServiceVersion, which take precedence.
 func podAnnotations(csv *operatorsv1alpha1.ClusterServiceVersion, template *corev1.PodTemplateSpec) map[string]string {
-	out := map[string]string{}
-	wanted := annotationReads(template)
-	for key, value := range csv.Annotations {
-		// A cause comes and goes without a change of the operator.
-		if key != api.AnnotationCause && (wanted[key] || wanted[""] && key != corev1.LastAppliedConfigAnnotation) {
-			out[key] = value
-		}
+	out := maps.Clone(template.Annotations)
+	if out == nil {
+		out = map[string]string{}
 	}
-	maps.Copy(out, template.Annotations)
-	for _, key := range []string{
-		operatorsv1.OperatorGroupAnnotationKey,
-		operatorsv1.OperatorGroupNamespaceAnnotationKey,
-		operatorsv1.OperatorGroupTargetsAnnotationKey,
-	} {
-		if value, ok := csv.Annotations[key]; ok {
+	for key, value := range csv.Annotations {
+		if !isOmitted(key) {
 			out[key] = value
 		}
 	}
 	return out
 }
 
-// annotationReads returns the annotation keys that a pod template reads through
-// the downward API; the key "" stands for all of them.
-func annotationReads(template *corev1.PodTemplateSpec) map[string]bool {
-	reads := map[string]bool{}
-	note := func(ref *corev1.ObjectFieldSelector) {
-		if ref == nil || !strings.HasPrefix(ref.FieldPath, "metadata.annotations") {
-			return
-		}
-		key := strings.TrimPrefix(ref.FieldPath, "metadata.annotations")
-		reads[strings.Trim(key, `[]'"`)] = true
-	}
-	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
-		for _, e := range c.Env {
-			if e.ValueFrom != nil {
-				note(e.ValueFrom.FieldRef)
-			}
-		}
-	}
-	for _, files := range downwardFiles(template.Spec.Volumes) {
-		note(files.FieldRef)
-	}
-	return reads
+// isOmitted reports whether pods do not get an annotation of their version. Such annotations change
+// while the operator stays the same, so a change must not replace the pods.
+func isOmitted(key string) bool {
+	return strings.HasPrefix(key, api.Prefix) || key == corev1.LastAppliedConfigAnnotation
 }
 
-func downwardFiles(volumes []corev1.Volume) []corev1.DownwardAPIVolumeFile {
-	var files []corev1.DownwardAPIVolumeFile
-	for _, v := range volumes {
-		if v.DownwardAPI != nil {
-			files = append(files, v.DownwardAPI.Items...)
-		}
-		if v.Projected == nil {
-			continue
-		}
-		for _, s := range v.Projected.Sources {
-			if s.DownwardAPI != nil {
-				files = append(files, s.DownwardAPI.Items...)
-			}
+// maxAnnotations is the maximum total size of the annotations of an object, in bytes.
+const maxAnnotations = 256 << 10
+
+// largeAnnotations returns the annotations that describe a version and that no pod needs.
+func largeAnnotations() []string { return []string{annotationExamples, api.AnnotationProperties} }
+
+// annotationExamples holds example resources, often more than all other annotations together.
+const annotationExamples = "alm-examples"
+
+// omitLargeAnnotations removes descriptions from annotations that are too large for an object, the
+// largest first.
+func omitLargeAnnotations(annotations map[string]string) {
+	total := 0
+	for key, value := range annotations {
+		total += len(key) + len(value)
+	}
+	keys := largeAnnotations()
+	slices.SortFunc(keys, func(a, b string) int { return len(annotations[b]) - len(annotations[a]) })
+	for _, key := range keys {
+		if value, found := annotations[key]; found && total > maxAnnotations {
+			total -= len(key) + len(value)
+			delete(annotations, key)
 		}
 	}
-	return files
+}
+
+// omittedWarnings returns a warning for each annotation of csv that its pods lack because the
+// annotations are too large.
+func omittedWarnings(csv *operatorsv1alpha1.ClusterServiceVersion, d *appsv1.Deployment) []string {
+	if _, all := d.Annotations[api.AnnotationPodAnnotations]; !all {
+		return nil
+	}
+	var texts []string
+	for _, key := range largeAnnotations() {
+		_, has := csv.Annotations[key]
+		if _, copied := d.Spec.Template.Annotations[key]; has && !copied {
+			texts = append(texts, fmt.Sprintf("annotation %s of the ClusterServiceVersion is omitted from the pods: all annotations together exceed %d bytes", key, maxAnnotations))
+		}
+	}
+	return texts
 }
 
 func setEnv(c *corev1.Container, env corev1.EnvVar) {

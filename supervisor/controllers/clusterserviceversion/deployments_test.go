@@ -1,6 +1,7 @@
 package clusterserviceversion
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -19,7 +21,7 @@ import (
 
 func desired(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) *appsv1.Deployment {
 	t.Helper()
-	all, err := desiredDeployments(csv, settings{}, func(*appsv1.Deployment) {})
+	all, err := desiredDeployments(csv, settings{}, func(*appsv1.Deployment) {}, podAnnotations)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("desiredDeployments(...) = %d, %v, want one", len(all), err)
 	}
@@ -39,7 +41,7 @@ func TestDesiredDeployment(t *testing.T) {
 	want := &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "kitchen", Name: "kettle",
+			Namespace: "kitchen", Name: "kettle", Annotations: map[string]string{"chandlery.dev/pod-annotations": "all"},
 			Labels: map[string]string{
 				"tier": "hot", "olm.managed": "true", "olm.owner": "kettle.v1", "olm.owner.namespace": "kitchen",
 				"olm.owner.kind": "ClusterServiceVersion", "olm.deployment-spec-hash": hash,
@@ -54,6 +56,7 @@ func TestDesiredDeployment(t *testing.T) {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 					"own": "kept", "olm.operatorGroup": "own", "olm.operatorNamespace": "kitchen", "olm.targetNamespaces": "kitchen",
+					"alm-examples": "[]",
 				}},
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{
 					Name: "manager", Image: "example.com/kettle:1",
@@ -77,7 +80,73 @@ func TestDesiredDeployment(t *testing.T) {
 	}
 }
 
+// TestPodAnnotations checks which annotations of a version its pods get, and which take precedence.
 func TestPodAnnotations(t *testing.T) {
+	csv := kettle()
+	csv.Annotations = map[string]string{
+		"olm.targetNamespaces": "a", "team": "a", "alm-examples": "[]", corev1.LastAppliedConfigAnnotation: "{}", "chandlery.dev/skip-cleanup": "true",
+	}
+	template := corev1.PodTemplateSpec{}
+	want := map[string]string{"olm.targetNamespaces": "a", "team": "a", "alm-examples": "[]"}
+	if diff := cmp.Diff(want, podAnnotations(csv, &template)); diff != "" {
+		t.Errorf("without annotations of the template (-want +got):\n%s", diff)
+	}
+	template.Annotations = map[string]string{"team": "b", "x": "y", "chandlery.dev/own": "kept"}
+	want["x"], want["chandlery.dev/own"] = "y", "kept"
+	if diff := cmp.Diff(want, podAnnotations(csv, &template)); diff != "" {
+		t.Errorf("with annotations of the template (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"team": "b", "x": "y", "chandlery.dev/own": "kept"}, template.Annotations); diff != "" {
+		t.Errorf("the template was modified (-want +got):\n%s", diff)
+	}
+}
+
+// TestLargeAnnotations checks which annotations are omitted from pods when all are too large.
+func TestLargeAnnotations(t *testing.T) {
+	const examples, properties = "alm-examples", "operatorframework.io/properties"
+	for name, tc := range map[string]struct {
+		csv, template map[string]int // sizes of values
+		omitted       []string
+	}{
+		"Fits":    {map[string]int{examples: 100 << 10, properties: 100 << 10}, nil, nil},
+		"Exactly": {map[string]int{examples: 256<<10 - len(examples)}, nil, nil},
+		"Larger":  {map[string]int{examples: 120 << 10, properties: 100 << 10}, map[string]int{"own": 100 << 10}, []string{examples}},
+		"Order":   {map[string]int{examples: 100 << 10, properties: 120 << 10}, map[string]int{"own": 100 << 10}, []string{properties}},
+		"Both":    {map[string]int{examples: 120 << 10, properties: 100 << 10}, map[string]int{"own": 200 << 10}, []string{examples, properties}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			csv := kettle()
+			template := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template
+			csv.Annotations, template.Annotations = map[string]string{}, map[string]string{}
+			for key, size := range tc.csv {
+				csv.Annotations[key] = strings.Repeat("x", size)
+			}
+			for key, size := range tc.template {
+				template.Annotations[key] = strings.Repeat("x", size)
+			}
+			d := desired(t, csv)
+			if err := validation.ValidateAnnotationsSize(d.Spec.Template.Annotations); err != nil {
+				t.Error(err)
+			}
+			texts := omittedWarnings(csv, d)
+			if len(texts) != len(tc.omitted) {
+				t.Fatalf("warnings %q, want them about %q", texts, tc.omitted)
+			}
+			for i, key := range tc.omitted {
+				if _, has := d.Spec.Template.Annotations[key]; has || !strings.Contains(texts[i], key) {
+					t.Errorf("pods have %s: %v, warning %q", key, has, texts[i])
+				}
+			}
+			delete(d.Annotations, api.AnnotationPodAnnotations)
+			if texts := omittedWarnings(csv, d); len(texts) > 0 {
+				t.Errorf("a Deployment of an earlier release causes the warnings %q", texts)
+			}
+		})
+	}
+}
+
+// TestFormerPodAnnotations checks the annotations of pods that earlier releases created.
+func TestFormerPodAnnotations(t *testing.T) {
 	env := func(path string) corev1.PodTemplateSpec {
 		return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{
 			{Name: "X", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}},
@@ -112,8 +181,8 @@ func TestPodAnnotations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			csv := kettle()
 			csv.Annotations = map[string]string{"olm.targetNamespaces": "a", "note": "x", corev1.LastAppliedConfigAnnotation: "{}", api.AnnotationCause: "{}"}
-			if diff := cmp.Diff(tc.want, podAnnotations(csv, &tc.template)); diff != "" {
-				t.Errorf("%s\npodAnnotations(...): -want, +got:\n%s", tc.reason, diff)
+			if diff := cmp.Diff(tc.want, formerPodAnnotations(csv, &tc.template)); diff != "" {
+				t.Errorf("%s\nformerPodAnnotations(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -53,10 +53,14 @@ func (r deploymentReader) settings(ctx context.Context, csv *operatorsv1alpha1.C
 }
 
 // derive returns the desired Deployments, and the existing ones by name. An equivalent Deployment of
-// another lifecycle manager stays in its form.
+// another lifecycle manager or of an earlier release stays in its form.
 func (r deploymentReader) derive(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, config settings, hooks *webhook.State,
 ) (desired []*appsv1.Deployment, live map[string]*appsv1.Deployment, err error) {
-	if desired, err = desiredDeployments(csv, config, hooks.Mount); err != nil {
+	if desired, err = desiredDeployments(csv, config, hooks.Mount, podAnnotations); err != nil {
+		return nil, nil, err
+	}
+	former, err := desiredDeployments(csv, config, hooks.Mount, formerPodAnnotations)
+	if err != nil {
 		return nil, nil, err
 	}
 	live = map[string]*appsv1.Deployment{}
@@ -69,7 +73,7 @@ func (r deploymentReader) derive(ctx context.Context, csv *operatorsv1alpha1.Clu
 			continue
 		}
 		live[want.Name] = have
-		same, err := adoptedDeployment(csv, want, have)
+		same, err := adoptedDeployment(csv, want, former[i], have)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -83,11 +87,12 @@ func (r deploymentReader) derive(ctx context.Context, csv *operatorsv1alpha1.Clu
 // read returns the existing Deployment for a desired one, nil when there is none. Where
 // the version has begun to install, it reads the API if the cache has no Deployment, or one with
 // another hash. Right after an installation, the cache still has the former state, which would
-// cause another installation.
+// cause another installation. It also reads the API for one with another hash that the cache trims.
 func (r deploymentReader) read(ctx context.Context, want *appsv1.Deployment, begun bool) (*appsv1.Deployment, error) {
 	have := &appsv1.Deployment{}
-	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have) // is whole: see package informer
-	if err == nil && (!begun || have.Labels[api.LabelDeploymentHash] == want.Labels[api.LabelDeploymentHash]) {
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have)
+	same := have.Labels[api.LabelDeploymentHash] == want.Labels[api.LabelDeploymentHash]
+	if err == nil && (same || !begun && !informer.Trimmed(have)) {
 		return have, nil
 	}
 	if apierrors.IsNotFound(err) && !begun {

@@ -26,7 +26,7 @@ import (
 // TestRefusedAttempts compares the present attempt with the one that was refused.
 func TestRefusedAttempts(t *testing.T) {
 	derive := func(config operatorsv1alpha1.SubscriptionConfig) string {
-		all, err := desiredDeployments(kettle(), settings{config: config}, func(*appsv1.Deployment) {})
+		all, err := desiredDeployments(kettle(), settings{config: config}, func(*appsv1.Deployment) {}, podAnnotations)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestNamesTheSubscriptionBehindARefusal(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := &state{Input: good(ready, "AllRequirementsMet"), settings: config}
-			if s.deployments, err = desiredDeployments(s.CSV, config, func(*appsv1.Deployment) {}); err != nil {
+			if s.deployments, err = desiredDeployments(s.CSV, config, func(*appsv1.Deployment) {}, podAnnotations); err != nil {
 				t.Fatal(err)
 			}
 			c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{

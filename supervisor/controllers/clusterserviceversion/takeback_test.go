@@ -23,7 +23,7 @@ func going(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.Clus
 func TestTakesBackFromAVersionThatGoes(t *testing.T) {
 	old, next := version("kettle.v1", "", replacing), going(version("kettle.v2", "kettle.v1", installs))
 	old.UID, next.UID = types.UID("1"), types.UID("2")
-	taken, err := desiredDeployments(next, settings{}, func(*appsv1.Deployment) {})
+	taken, err := desiredDeployments(next, settings{}, func(*appsv1.Deployment) {}, podAnnotations)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestTakesBackFromAVersionThatGoes(t *testing.T) {
 	all := versions.List{o.CSV, next}
 	var path []operatorsv1alpha1.ClusterServiceVersionPhase
 	for range 3 {
-		wanted, err := desiredDeployments(o.CSV, settings{}, func(*appsv1.Deployment) {})
+		wanted, err := desiredDeployments(o.CSV, settings{}, func(*appsv1.Deployment) {}, podAnnotations)
 		if err != nil {
 			t.Fatal(err)
 		}
