@@ -38,8 +38,9 @@ func (t *tracker) connected(summary replicas.Summary) (changed bool, failure err
 	observed := summary.Connectivity.String()
 	changed = t.state.Connectivity != observed
 	t.state.Connectivity = observed
-	if observed == connectivityReady && (changed || t.state.LastConnect.IsZero()) {
-		t.state.LastConnect = t.clock.Now()
+	t.history.connected = summary.Since
+	if observed == connectivityReady && t.state.LastConnect.IsZero() && t.state.Snapshot == nil {
+		t.state.LastConnect = summary.Since
 	}
 	if summary.Err == nil {
 		if observed == connectivityReady && errors.Is(t.state.Err, ErrNotConnected) {
@@ -148,7 +149,18 @@ func (t *tracker) failed(err error) (changed, transient bool) {
 	if t.isTransient(err) {
 		return false, true
 	}
-	return t.setError(err), false
+	advanced := t.advance(t.history.connected)
+	return t.setError(err) || advanced, false
+}
+
+// advance moves LastConnect to a later time. It reports whether LastConnect changed. The caller holds
+// the lock.
+func (t *tracker) advance(to time.Time) bool {
+	if !to.After(t.state.LastConnect) {
+		return false
+	}
+	t.state.LastConnect = to
+	return true
 }
 
 // isTransient reports whether an error can be ignored for now because content is available and replicas
@@ -178,14 +190,28 @@ func (t *tracker) record(from server, announced string, next *Snapshot, err erro
 	stale := next != nil && !content.is(identityOf(old)) && h.isStale(from, content, now, t.settings.settle)
 	h.last, h.failingSince = announcement{by: from, content: content}, time.Time{}
 	failed = t.setError(err)
+	changed = failed
+	if !stale && (err != nil || next != nil) {
+		changed = t.advance(h.connected) || changed
+	}
 	if err != nil || next == nil || stale {
-		return failed, failed
+		return changed, failed
 	}
 	if next != old {
 		h.origin, h.readAt = from, now
 	}
 	t.state.ReadAt = now
-	return t.setSnapshot(next, now) || failed, failed
+	changed = t.setSnapshot(next, now) || changed
+	return t.setRevision(from.replica.Revision, now) || changed, failed
+}
+
+// setRevision records the revision of the replica that confirmed the content. Another revision begins
+// a new serving, also of the same content. It reports whether LastConnect changed. The caller holds
+// the lock.
+func (t *tracker) setRevision(revision string, now time.Time) bool {
+	old := t.history.revision
+	t.history.revision = revision
+	return old != "" && revision != old && t.advance(now)
 }
 
 // rereadPhrase returns a phrase for when unusable content is read again.
@@ -206,6 +232,9 @@ func (t *tracker) setSnapshot(next *Snapshot, now time.Time) bool {
 	}
 	if old != nil && !inherited {
 		t.history.previous, t.history.replacedAt = identityOf(old), now
+	}
+	if old != nil {
+		t.advance(now)
 	}
 	t.state.Snapshot = next
 	return true

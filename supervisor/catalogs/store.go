@@ -29,7 +29,9 @@ type State struct {
 	// Connectivity is the gRPC state of the connection: IDLE, CONNECTING, READY, TRANSIENT_FAILURE
 	// or SHUTDOWN.
 	Connectivity string
-	// LastConnect is when the connection was last established.
+	// LastConnect is when the supervisor began to read this content over this connection: when the
+	// connection was last established, or when other content or other replicas began to serve. After
+	// the first time, it changes only once the content has been read or confirmed.
 	LastConnect time.Time
 	// Snapshot is the last content that was read completely; nil before the first.
 	Snapshot *Snapshot

@@ -187,11 +187,17 @@ func noticesNewContent(t *testing.T, server *fakecatalog.Server) {
 	if again.Snapshot != first.Snapshot {
 		t.Error("the same content made another snapshot")
 	}
+	if !again.LastConnect.Equal(first.LastConnect) {
+		t.Errorf("connected at %s, before at %s, although nothing happened", again.LastConnect, first.LastConnect)
+	}
 	if len(changes) > 0 {
 		t.Error("the same content is told as a change")
 	}
 	server.Serve(lamp("{}", "[]"))
 	second := b.becomes(t, "new content", func(s catalogs.State) bool { return s.Snapshot.Digest != first.Snapshot.Digest })
+	if !second.LastConnect.After(first.LastConnect) {
+		t.Errorf("new content is served since %s, the old one since %s", second.LastConnect, first.LastConnect)
+	}
 	if _, err := b.store.Bundle(t.Context(), shop, "lamp", "stable", "lamp.v1"); err != nil {
 		t.Fatal(err)
 	}
@@ -231,10 +237,7 @@ func TestStoreKeepsItsSnapshotWhileTheServerIsAway(t *testing.T) {
 		t.Errorf("ready %v, snapshot kept %v", away.Ready(), away.Snapshot == first.Snapshot)
 	}
 	server.Restart()
-	back := b.ready(t)
-	if !back.LastConnect.After(first.LastConnect) {
-		t.Errorf("connected again at %s, before at %s", back.LastConnect, first.LastConnect)
-	}
+	b.becomes(t, "connected again, later", func(s catalogs.State) bool { return s.Ready() && s.LastConnect.After(first.LastConnect) })
 }
 
 func TestStoreChangesTheAddress(t *testing.T) {

@@ -58,6 +58,7 @@ type Set struct {
 	mu        sync.Mutex
 	replicas  []*replica // in the order in which they joined
 	epoch     int
+	unbroken  continuity
 	nextIndex int
 }
 
@@ -106,6 +107,7 @@ func (s *Set) Update(endpoints []Endpoint) {
 		}
 	}
 	if changed {
+		s.unbroken = s.unbroken.next(s.replicas, s.options.Clock.Now())
 		s.notify()
 	}
 }
@@ -133,7 +135,7 @@ func (s *Set) Summary() Summary {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	summary.Epoch, summary.Revision = s.epoch, s.newest()
+	summary.Epoch, summary.Revision, summary.Since = s.epoch, s.newest(), s.unbroken.since
 	return summary
 }
 
@@ -160,6 +162,7 @@ func (s *Set) record(r *replica, change func(State) State) State {
 	before := r.state
 	r.state = change(before)
 	s.advanceEpoch(before.Health, r.state.Health)
+	s.unbroken = s.unbroken.next(s.replicas, s.options.Clock.Now())
 	if before.Health != r.state.Health || before.connection != r.state.connection || (before.Err == nil) != (r.state.Err == nil) {
 		s.notify()
 	}

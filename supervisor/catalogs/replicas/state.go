@@ -97,6 +97,9 @@ type Summary struct {
 	Epoch int
 	// Revision is the revision of the replicas that calls go to; empty if unknown.
 	Revision string
+	// Since is when replicas last began to serve after all earlier connections had ended; zero if
+	// none has served.
+	Since time.Time
 }
 
 // summarize returns the Summary of the states.

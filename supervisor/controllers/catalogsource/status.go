@@ -54,7 +54,7 @@ func deriveStatus(
 			status.Reason, status.Message = readProblem(source, state, h)
 		}
 		status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{
-			Address: state.Address, LastObservedState: state.Connectivity, LastConnectTime: connectTime(status.GRPCConnectionState, state),
+			Address: state.Address, LastObservedState: state.Connectivity, LastConnectTime: connectTime(status.GRPCConnectionState, state, now),
 		}
 	}
 	if status.Message == "" {
@@ -181,18 +181,21 @@ func isUnusualDir(dir string) bool {
 	return dir != "" && (!path.IsAbs(dir) || slices.Contains(strings.Split(dir, "/"), ".."))
 }
 
-// connectTime returns when the connection was last established; zero before the first time. It
-// stays while the connection stays ready: a new leader has its own connection, but the catalog has
-// not changed. Times in the API have whole seconds.
-func connectTime(before *operatorsv1alpha1.GRPCConnectionState, state catalogs.State) metav1.Time {
-	if before != nil && state.LastConnect.IsZero() {
+// connectTime returns since when the catalog has served its content over the current connection; zero
+// before the first time. The time of another supervisor stays if it is later. A time in the future
+// comes from another clock. Times in the API have whole seconds.
+func connectTime(before *operatorsv1alpha1.GRPCConnectionState, state catalogs.State, now metav1.Time) metav1.Time {
+	since := metav1.NewTime(state.LastConnect).Rfc3339Copy()
+	switch {
+	case before == nil:
+		return since
+	case state.LastConnect.IsZero():
 		return before.LastConnectTime
-	}
-	ready := connectivity.Ready.String()
-	if before != nil && before.LastObservedState == ready && state.Connectivity == ready && !before.LastConnectTime.IsZero() {
+	case before.LastConnectTime.After(since.Time) && !before.LastConnectTime.After(now.Time):
 		return before.LastConnectTime
+	default:
+		return since
 	}
-	return metav1.NewTime(state.LastConnect).Rfc3339Copy()
 }
 
 // maxMessage is the maximum length of a message, in bytes. Registries and container runtimes can

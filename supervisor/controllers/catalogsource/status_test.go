@@ -87,9 +87,19 @@ var connectionTests = []deriveTest{
 // changedConnectionTests are about a connection or a CatalogSource that has changed.
 var changedConnectionTests = []deriveTest{
 	{
-		reason: "another replica's connection: nothing happened to the catalog", spec: shopSpec, followed: true, state: readyState,
+		reason: "the time of another leader is later", spec: shopSpec, followed: true, state: readyState,
+		before: operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: oldService, GRPCConnectionState: connectionState("READY", minute(4))},
+		want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: oldService, GRPCConnectionState: connectionState("READY", minute(4))},
+	},
+	{
+		reason: "this supervisor connected later", spec: shopSpec, followed: true, state: readyState,
 		before: operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: oldService, GRPCConnectionState: connectionState("READY", minute(1))},
-		want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: oldService, GRPCConnectionState: connectionState("READY", minute(1))},
+		want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: oldService, GRPCConnectionState: connectionState("READY", minute(3))},
+	},
+	{
+		reason: "the shown time is in the future", spec: shopSpec, followed: true, state: readyState,
+		before: operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: oldService, GRPCConnectionState: connectionState("READY", minute(20))},
+		want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: oldService, GRPCConnectionState: connectionState("READY", minute(3))},
 	},
 	{
 		reason: "connected again", spec: shopSpec, followed: true, state: readyState,
