@@ -45,6 +45,9 @@ type Options struct {
 	// Progress is called after each package with the number of finished packages; nil for nothing.
 	// Calls do not overlap.
 	Progress func(done, all int)
+	// Validated is set if the catalog was validated by other rules than [bundles.Catalog.Validate],
+	// which is then not called.
+	Validated bool
 	// Durable waits until the file is on the disk.
 	Durable bool
 }
@@ -266,7 +269,7 @@ func write(ctx context.Context, out io.WriteSeeker, spill func() (*os.File, erro
 // encodePackages passes all packages to the writer.
 func encodePackages(ctx context.Context, w *writer, from Source, o Options) error {
 	c := &encoding{
-		from: from, names: from.Packages(), writer: w, progress: o.Progress, problems: from.Problems(),
+		from: from, names: from.Packages(), validated: o.Validated, writer: w, progress: o.Progress, problems: from.Problems(),
 	}
 	c.changed.L = &c.mu
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -286,9 +289,10 @@ func encodePackages(ctx context.Context, w *writer, from Source, o Options) erro
 // encoding coordinates parallel encoders. Packages are written in their order, and the packages in
 // progress are bounded by memory.
 type encoding struct {
-	from     Source
-	names    []string
-	progress func(done, all int)
+	from      Source
+	names     []string
+	validated bool
+	progress  func(done, all int)
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -309,7 +313,7 @@ func (c *encoding) work(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		encoded, err := encodePart(ctx, c.from, c.names[turn])
+		encoded, err := encodePart(ctx, c.from, c.names[turn], c.validated)
 		var found bundles.Problems
 		if err != nil && !errors.As(err, &found) {
 			return err
@@ -384,8 +388,8 @@ type encodedCustom struct {
 	message     []byte
 }
 
-// encodePart reads, checks and encodes the objects of one package.
-func encodePart(ctx context.Context, from Source, name string) (*encodedPart, error) {
+// encodePart reads, checks and encodes the objects of one package. validated omits the check.
+func encodePart(ctx context.Context, from Source, name string, validated bool) (*encodedPart, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, fmt.Errorf("building index: %w", err)
 	}
@@ -394,7 +398,9 @@ func encodePart(ctx context.Context, from Source, name string) (*encodedPart, er
 	if err != nil && !errors.As(err, &problems) {
 		return nil, fmt.Errorf("reading package: %w", err)
 	}
-	problems = append(problems, bundles.AsProblems(part.Validate())...)
+	if !validated {
+		problems = append(problems, bundles.AsProblems(part.Validate())...)
+	}
 	if err := problems.OrNil(); err != nil {
 		return nil, fmt.Errorf("checking package: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -41,10 +42,11 @@ type channelManifest struct {
 // inline. A package's channels hold what can be reached from their current ClusterServiceVersions.
 // Other bundles are omitted.
 //
-// The error is [bundles.Problems] with everything that cannot be converted.
-// Call [bundles.Catalog.Validate] on the result.
-func Catalog(data map[string][]byte) (*bundles.Catalog, error) {
-	c := converter{crds: map[bundles.GVK]json.RawMessage{}, csvs: map[string]*csv{}, texts: map[string]json.RawMessage{}}
+// The error is [bundles.Problems] with everything that cannot be served. OLM's loader ends with an
+// error for the same content. Warnings are the other problems: a file-based catalog with them would
+// not be valid, or a part of the content has no effect.
+func Catalog(data map[string][]byte) (catalog *bundles.Catalog, warnings bundles.Problems, err error) {
+	c := newConverter()
 	for _, key := range Keys() {
 		if _, ok := data[key]; !ok {
 			c.problem(bundles.Problem{
@@ -58,25 +60,41 @@ func Catalog(data map[string][]byte) (*bundles.Catalog, error) {
 	// Then missing objects are not reported.
 	c.incomplete = len(c.problems) > 0
 	c.list(data, KeyPackages, c.addPackage)
+	c.finish()
 	if err := c.problems.OrNil(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	slices.SortStableFunc(c.catalog.Packages, func(a, b *bundles.Package) int { return cmp.Compare(a.Name, b.Name) })
-	return &c.catalog, nil
+	c.warnings = append(c.warnings, bundles.AsProblems(c.catalog.Validate())...)
+	return &c.catalog, bundles.AsProblems(c.warnings.OrNil()), nil
 }
 
 // converter collects what the lists hold.
 type converter struct {
-	crds     map[bundles.GVK]json.RawMessage
-	csvs     map[string]*csv
-	texts    map[string]json.RawMessage
+	definitions definitions
+	csvs        map[string]*csv
+	texts       map[string]json.RawMessage
+	// places holds the place of each CSV and of each package.
+	places, packages map[string]string
+	// used holds the names of the CSVs in channels.
+	used     map[string]bool
 	catalog  bundles.Catalog
 	problems bundles.Problems
+	warnings bundles.Problems
 	// incomplete is set if objects may be missing because they are invalid.
 	incomplete bool
 }
 
+func newConverter() *converter {
+	return &converter{
+		definitions: definitions{usable: map[bundles.GVK][]definition{}, unusable: map[string]string{}},
+		csvs:        map[string]*csv{}, texts: map[string]json.RawMessage{}, places: map[string]string{}, packages: map[string]string{},
+		used: map[string]bool{},
+	}
+}
+
 func (c *converter) problem(p bundles.Problem) { c.problems = append(c.problems, p) }
+
+func (c *converter) warn(p bundles.Problem) { c.warnings = append(c.warnings, p) }
 
 // list adds each element of a list. It reports the problem of an element with the element's position.
 func (c *converter) list(data map[string][]byte, key string, add func(string, json.RawMessage) error) {
@@ -88,7 +106,7 @@ func (c *converter) list(data map[string][]byte, key string, add func(string, js
 		})
 		return
 	}
-	text, err := yaml.YAMLToJSON(data[key])
+	text, err := c.decode(key, data[key])
 	if err == nil {
 		err = json.Unmarshal(text, &elements)
 	}
@@ -111,18 +129,18 @@ func (c *converter) list(data map[string][]byte, key string, add func(string, js
 	}
 }
 
-// crd holds the fields used of a custom resource definition.
-type crd struct {
-	Spec struct {
-		Group   string `json:"group"`
-		Version string `json:"version"`
-		Names   struct {
-			Kind string `json:"kind"`
-		} `json:"names"`
-		Versions []struct {
-			Name string `json:"name"`
-		} `json:"versions"`
-	} `json:"spec"`
+// decode returns the value of a key as JSON. It warns about repeated keys of a mapping, of which the
+// last counts.
+func (c *converter) decode(key string, text []byte) ([]byte, error) {
+	decoded, strict := yaml.YAMLToJSONStrict(text)
+	if strict == nil {
+		return decoded, nil
+	}
+	decoded, err := yaml.YAMLToJSON(text)
+	if err == nil {
+		c.warn(bundles.Problem{File: key, Message: bundles.OneLine(strict.Error()), Remedy: "write each key once; the last one counts"})
+	}
+	return decoded, err //nolint:wrapcheck // the caller says which key
 }
 
 var (
@@ -130,36 +148,26 @@ var (
 	errNoVersions = errors.New("the custom resource definition has no version")
 )
 
-func (c *converter) addCRD(_ string, element json.RawMessage) error {
+func (c *converter) addCRD(place string, element json.RawMessage) error {
 	var one crd
 	if err := json.Unmarshal(element, &one); err != nil {
 		return fmt.Errorf("decoding: %w", bundles.DescribeJSON(err))
 	}
-	text, err := complete(element, "apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")
-	if err != nil {
+	shared, err := c.definitions.add(place, &one, element)
+	if shared != "" {
+		c.warn(bundles.Problem{
+			File: place, Message: "the API is also defined in " + shared + ", with another plural; owners name the definition", Remedy: "keep one of them",
+		})
+	}
+	if err == nil || errors.Is(err, errTwice) {
 		return err
 	}
-	versions := []string{one.Spec.Version}
-	if len(one.Spec.Versions) > 0 {
-		versions = nil
-		for _, v := range one.Spec.Versions {
-			versions = append(versions, v.Name)
-		}
-	}
-	for _, version := range versions {
-		api := bundles.GVK{Group: one.Spec.Group, Version: version, Kind: one.Spec.Names.Kind}
-		if version == "" || api.Kind == "" || api.Group == "" {
-			return fmt.Errorf("%w, group or kind", errNoVersions)
-		}
-		if c.crds[api] != nil {
-			return fmt.Errorf("the custom resource definition of %s %w", bundles.Quote(api.String()), errTwice)
-		}
-		c.crds[api] = text
-	}
+	c.definitions.unusable[one.Metadata.Name] = place
+	c.warn(bundles.Problem{File: place, Message: err.Error(), Remedy: "correct the object, or remove it; no ClusterServiceVersion owns it"})
 	return nil
 }
 
-func (c *converter) addCSV(_ string, element json.RawMessage) error {
+func (c *converter) addCSV(place string, element json.RawMessage) error {
 	one, err := decodeCSV(element)
 	if err != nil {
 		return err
@@ -170,9 +178,9 @@ func (c *converter) addCSV(_ string, element json.RawMessage) error {
 	}
 	name := one.Metadata.Name
 	if c.csvs[name] != nil {
-		return fmt.Errorf("ClusterServiceVersion %s %w", bundles.Quote(name), errTwice)
+		return fmt.Errorf("ClusterServiceVersion %s %w, first in %s", bundles.Quote(name), errTwice, c.places[name])
 	}
-	c.csvs[name], c.texts[name] = one, text
+	c.csvs[name], c.texts[name], c.places[name] = one, text, place
 	return nil
 }
 
@@ -205,30 +213,25 @@ func (c *converter) addPackage(place string, element json.RawMessage) error {
 	if err := json.Unmarshal(element, &one); err != nil {
 		return fmt.Errorf("decoding: %w", bundles.DescribeJSON(err))
 	}
-	out := &bundles.Package{
-		Name: one.PackageName, DefaultChannel: one.DefaultChannel, Origin: bundles.Origin{File: place},
-	}
-	if out.DefaultChannel == "" && len(one.Channels) == 1 {
-		out.DefaultChannel = one.Channels[0].Name
-	}
+	out := &bundles.Package{Name: one.PackageName, Origin: bundles.Origin{File: place}}
 	var problems bundles.Problems
-	names := map[string]bool{}
+	out.DefaultChannel, problems = c.defaultChannel(place, &one)
+	names, seen := map[string]bool{}, map[string]bool{}
 	for _, from := range one.Channels {
-		channel := &bundles.Channel{Name: from.Name, Package: out.Name, Origin: out.Origin}
-		if c.csvs[from.CurrentCSV] == nil && c.incomplete {
-			continue
-		}
-		if c.csvs[from.CurrentCSV] == nil {
+		if seen[from.Name] {
 			problems = append(problems, bundles.Problem{
-				File: place, Package: out.Name, Channel: from.Name,
-				Message: fmt.Sprintf("currentCSV %s is not in %s", bundles.Quote(from.CurrentCSV), KeyCSVs),
-				Remedy:  "add the ClusterServiceVersion or name another",
+				File: place, Package: out.Name, Channel: from.Name, Message: "the channel " + errTwice.Error(), Remedy: "keep one channel of that name",
 			})
 			continue
 		}
-		channel.Entries = c.entries(from.CurrentCSV)
+		seen[from.Name] = true
+		if c.csvs[from.CurrentCSV] == nil && c.incomplete {
+			continue
+		}
+		channel, found := c.channel(place, out, from)
+		problems = append(problems, found...)
 		for _, entry := range channel.Entries {
-			names[entry.Name] = true
+			names[entry.Name], c.used[entry.Name] = true, true
 		}
 		out.Channels = append(out.Channels, channel)
 	}
@@ -244,8 +247,102 @@ func (c *converter) addPackage(place string, element json.RawMessage) error {
 	}
 	slices.SortStableFunc(out.Channels, func(a, b *bundles.Channel) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(out.Bundles, func(a, b *bundles.Bundle) int { return cmp.Compare(a.Name, b.Name) })
-	c.catalog.Packages = append(c.catalog.Packages, out)
+	c.put(out, place)
 	return problems.OrNil()
+}
+
+// put adds a package. The last one of a name counts.
+func (c *converter) put(p *bundles.Package, place string) {
+	if first, twice := c.packages[p.Name]; twice {
+		c.warn(bundles.Problem{
+			File: place, Package: p.Name, Message: "the package is also in " + first + ", which is not served", Remedy: "keep one package of that name",
+		})
+		c.catalog.Packages = slices.DeleteFunc(c.catalog.Packages, func(other *bundles.Package) bool { return other.Name == p.Name })
+	}
+	c.packages[p.Name] = place
+	c.catalog.Packages = append(c.catalog.Packages, p)
+}
+
+// defaultChannel returns the default channel of a package: the only channel, or the named one.
+func (c *converter) defaultChannel(place string, one *packageManifest) (string, bundles.Problems) {
+	problem := bundles.Problem{File: place, Package: one.PackageName}
+	names := make([]string, len(one.Channels))
+	for i := range one.Channels {
+		names[i] = bundles.Quote(one.Channels[i].Name)
+	}
+	isDefault := func(ch channelManifest) bool { return ch.Name == one.DefaultChannel }
+	switch {
+	case len(one.Channels) == 0:
+		problem.Message, problem.Remedy = "the package has no channel", "add one"
+		return "", bundles.Problems{problem}
+	case slices.ContainsFunc(one.Channels, isDefault):
+		return one.DefaultChannel, nil
+	case len(one.Channels) == 1:
+		if one.DefaultChannel != "" {
+			problem.Message = fmt.Sprintf("defaultChannel %s is not a channel; the only channel %s is the default", bundles.Quote(one.DefaultChannel), names[0])
+			problem.Remedy = "correct defaultChannel or remove it"
+			c.warn(problem)
+		}
+		return one.Channels[0].Name, nil
+	default:
+		problem.Message = fmt.Sprintf("defaultChannel %s is none of the channels %s", bundles.Quote(one.DefaultChannel), strings.Join(names, ", "))
+		problem.Remedy = "set it to the name of one of them"
+		return "", bundles.Problems{problem}
+	}
+}
+
+// channel returns a channel with its entries.
+func (c *converter) channel(place string, in *bundles.Package, from channelManifest) (*bundles.Channel, bundles.Problems) {
+	channel := &bundles.Channel{Name: from.Name, Package: in.Name, Origin: in.Origin}
+	problem := bundles.Problem{File: place, Package: in.Name, Channel: from.Name}
+	if c.csvs[from.CurrentCSV] == nil {
+		problem.Message = fmt.Sprintf("currentCSV %s is not in %s", bundles.Quote(from.CurrentCSV), KeyCSVs)
+		problem.Remedy = "add the ClusterServiceVersion or name another"
+		return channel, bundles.Problems{problem}
+	}
+	channel.Entries = c.entries(from.CurrentCSV)
+	if cycle := c.cycle(from.CurrentCSV); cycle != nil {
+		problem.Message, problem.Remedy = (&bundles.CycleError{Path: cycle}).Error(), "remove one of these replaces"
+		return channel, bundles.Problems{problem}
+	}
+	if err := channel.CheckGraph(); err != nil {
+		problem.Message, problem.Remedy = err.Error(), "correct replaces and skips of its ClusterServiceVersions"
+		return channel, bundles.Problems{problem}
+	}
+	return channel, nil
+}
+
+// cycle returns the names of a cycle in the chain of replaces from a head; nil if there is none.
+func (c *converter) cycle(head string) []string {
+	var chain []string
+	for name := head; c.csvs[name] != nil; name = c.csvs[name].Spec.Replaces {
+		if at := slices.Index(chain, name); at >= 0 {
+			return append(chain[at:], name)
+		}
+		chain = append(chain, name)
+	}
+	return nil
+}
+
+// finish sorts the packages, and warns about content without an effect.
+func (c *converter) finish() {
+	slices.SortStableFunc(c.catalog.Packages, func(a, b *bundles.Package) int { return cmp.Compare(a.Name, b.Name) })
+	if len(c.catalog.Packages) == 0 {
+		c.warn(bundles.Problem{File: KeyPackages, Message: "the ConfigMap contains no packages", Remedy: "add one"})
+	}
+	for name, one := range c.csvs {
+		problem := bundles.Problem{File: c.places[name], Bundle: name}
+		if !c.used[name] {
+			problem.Message, problem.Remedy = "the ClusterServiceVersion is in no channel and is not served", "add it to a channel, or remove it"
+			c.warn(problem)
+			continue
+		}
+		if replaced := one.Spec.Replaces; replaced != "" && c.csvs[replaced] == nil {
+			problem.Message = fmt.Sprintf("replaces %s, which is not in %s", bundles.Quote(replaced), KeyCSVs)
+			problem.Remedy = "add the ClusterServiceVersion, or correct spec.replaces"
+			c.warn(problem)
+		}
+	}
 }
 
 // bundle returns the bundle of a CSV with the owned custom resource definitions that exist.
@@ -254,12 +351,23 @@ func (c *converter) bundle(in *bundles.Package, name string) (*bundles.Bundle, e
 	var others []json.RawMessage
 	seen := map[string]bool{}
 	for i := range one.Spec.CRDs.Owned {
-		api, err := one.Spec.CRDs.Owned[i].gvk()
+		owned := &one.Spec.CRDs.Owned[i]
+		api, err := owned.gvk()
 		if err != nil {
 			return nil, fmt.Errorf("spec.customresourcedefinitions.owned[%d]: %w", i, err)
 		}
+		text, found := c.definitions.find(api, owned.Name)
+		if place, unusable := c.definitions.unusable[owned.Name]; !found && unusable {
+			return nil, fmt.Errorf("spec.customresourcedefinitions.owned[%d]: custom resource definition %s in %s %w", i, bundles.Quote(owned.Name), place, errNotValid)
+		}
+		if !found {
+			c.warn(bundles.Problem{
+				File: c.places[name], Package: in.Name, Bundle: name,
+				Message: fmt.Sprintf("the owned custom resource definition %s, %s, is not in %s", bundles.Quote(owned.Name), api, KeyCRDs), Remedy: "add it",
+			})
+		}
 		// A definition with several versions is owned once for each version.
-		if text := c.crds[api]; text != nil && !seen[string(text)] {
+		if found && !seen[string(text)] {
 			seen[string(text)] = true
 			others = append(others, text)
 		}
@@ -268,7 +376,18 @@ func (c *converter) bundle(in *bundles.Package, name string) (*bundles.Bundle, e
 	if err != nil {
 		return nil, err
 	}
-	out.Origin = bundles.Origin{File: KeyCSVs}
+	if _, err := bundles.ParseProperties(out.Properties); err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", propertiesAnnotation, err)
+	}
+	for _, p := range out.Properties {
+		if strings.HasPrefix(p.Type, "olm.") && !slices.Contains(propertyTypes(), p.Type) {
+			c.warn(bundles.Problem{
+				File: c.places[name], Package: in.Name, Bundle: name,
+				Message: fmt.Sprintf("the property type %s is unknown and has no effect", bundles.Quote(p.Type)), Remedy: "correct annotation " + propertiesAnnotation,
+			})
+		}
+	}
+	out.Origin = bundles.Origin{File: c.places[name]}
 	return out, nil
 }
 

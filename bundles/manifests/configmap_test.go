@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/index"
 )
 
 // csvOf returns a CSV as an element of a YAML list. spec is YAML in braces.
@@ -77,7 +79,7 @@ func TestCatalog(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			catalog, err := Catalog(data("[]", tc.csvs, tc.packages))
+			catalog, _, err := Catalog(data("[]", tc.csvs, tc.packages))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +128,7 @@ const (
 )
 
 func TestBundleProperties(t *testing.T) {
-	catalog, err := Catalog(data(crds, owning, one))
+	catalog, _, err := Catalog(data(crds, owning, one))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,16 +186,32 @@ func TestBadCatalog(t *testing.T) {
 				"customResourceDefinitions: the ConfigMap has no such key", "packages: the ConfigMap has no such key",
 			},
 		},
-		"NotAList":   {reason: "the key is named", data: data("{}", good, one), want: []string{"customResourceDefinitions: is not a list"}},
-		"NotYAML":    {reason: "the key is named", data: data("[]", good, "a: [") /* ] */, want: []string{"packages: is not a list"}},
-		"TooMany":    {reason: "the parser takes memory for each value", data: data("[]", good, "- 1"+strings.Repeat("\r- 1", 400_001)), want: []string{"packages: is too large: it may hold 400001 values, at most 400000 are allowed"}},
-		"NoName":     {reason: "the element is named", data: data("[]", good+"- {}\n", one), want: []string{"clusterServiceVersions[1]: metadata.name is missing"}},
-		"Null":       {reason: "nothing is no object", data: data("[null]", good, one), want: []string{"customResourceDefinitions[0]: metadata.name is missing"}},
-		"WrongKind":  {reason: "kinds count", data: data("[]", good+"- {kind: Pod, metadata: {name: x}}\n", one), want: []string{`clusterServiceVersions[1]: an object of kind "Pod"`}},
-		"WrongType":  {reason: "the field is named", data: data("[]", "- {metadata: {name: v3}, spec: {skips: x}}", one), want: []string{`clusterServiceVersions[0]: decoding: wrong type: field "spec.skips" must be a list`}},
-		"TwiceCSV":   {reason: "names are unique", data: data("[]", good+good, one), want: []string{`clusterServiceVersions[1]: ClusterServiceVersion "v3" is there twice`}},
-		"TwiceCRD":   {reason: "APIs are unique", data: data(crds+strings.TrimPrefix(crds, "\n"), good, one), want: []string{"customResourceDefinitions[2]: the custom resource definition of", "customResourceDefinitions[3]:"}},
-		"NoVersion":  {reason: "definitions have versions", data: data("- {spec: {group: x}}", good, one), want: []string{"customResourceDefinitions[0]: the custom resource definition has no version"}},
+		"NotAList":  {reason: "the key is named", data: data("{}", good, one), want: []string{"customResourceDefinitions: is not a list"}},
+		"NotYAML":   {reason: "the key is named", data: data("[]", good, "a: [") /* ] */, want: []string{"packages: is not a list"}},
+		"TooMany":   {reason: "the parser takes memory for each value", data: data("[]", good, "- 1"+strings.Repeat("\r- 1", 400_001)), want: []string{"packages: is too large: it may hold 400001 values, at most 400000 are allowed"}},
+		"NoName":    {reason: "the element is named", data: data("[]", good+"- {}\n", one), want: []string{"clusterServiceVersions[1]: metadata.name is missing"}},
+		"WrongKind": {reason: "kinds count", data: data("[]", good+"- {kind: Pod, metadata: {name: x}}\n", one), want: []string{`clusterServiceVersions[1]: an object of kind "Pod"`}},
+		"WrongType": {reason: "the field is named", data: data("[]", "- {metadata: {name: v3}, spec: {skips: x}}", one), want: []string{`clusterServiceVersions[0]: decoding: wrong type: field "spec.skips" must be a list`}},
+		"TwiceCSV":  {reason: "names are unique", data: data("[]", good+good, one), want: []string{`clusterServiceVersions[1]: ClusterServiceVersion "v3" is there twice`}},
+		"TwiceCRD":  {reason: "APIs are unique", data: data(crds+strings.TrimPrefix(crds, "\n"), good, one), want: []string{"customResourceDefinitions[2]: the custom resource definition of", "customResourceDefinitions[3]:"}},
+		"NoVersion": {
+			reason: "definitions have versions", data: data("- {metadata: {name: as.x}, spec: {group: x}}", csvOf("v3", "3.0.0", "customresourcedefinitions: {owned: [{name: as.x}]}"), one),
+			want: []string{`clusterServiceVersions: package "p", bundle "v3": spec.customresourcedefinitions.owned[0]: custom resource definition "as.x" in customResourceDefinitions[0] is not valid`},
+		},
+		"Cycle": {
+			reason: "a chain ends", data: data("[]", csvOf("v3", "3.0.0", "replaces: v2")+csvOf("v2", "2.0.0", "replaces: v3"), one),
+			want: []string{`packages[0]: package "p", channel "a": detected cycle in replaces chain of upgrade graph: v3 -> v2 -> v3`},
+		},
+		"NoChannel":    {reason: "packages have channels", data: data("[]", good, "- {packageName: p}"), want: []string{`packages[0]: package "p": the package has no channel`}},
+		"TwiceChannel": {reason: "names are unique", data: data("[]", good, "- {packageName: p, channels: [{name: a, currentCSV: v3}, {name: a, currentCSV: v3}], defaultChannel: a}"), want: []string{`package "p", channel "a": the channel is there twice`}},
+		"NoDefault": {
+			reason: "one of several channels is the default", data: data("[]", good, "- {packageName: p, channels: [{name: a, currentCSV: v3}, {name: b, currentCSV: v3}], defaultChannel: c}"),
+			want: []string{`package "p": defaultChannel "c" is none of the channels "a", "b"`},
+		},
+		"BadPropertyValue": {
+			reason: "known properties have a form", data: data("[]", "- metadata: {name: v3, annotations: {olm.properties: '[{\"type\":\"olm.gvk\",\"value\":1}]'}}\n  spec: {version: 3.0.0}\n", one),
+			want: []string{`annotation olm.properties: properties[1] of type "olm.gvk"`},
+		},
 		"MissingCSV": {reason: "channels have heads", data: data("[]", "[]", one), want: []string{`packages[0]: package "p", channel "a": currentCSV "v3" is not in clusterServiceVersions`}},
 		"BadCRDName": {
 			reason: "names have groups", data: data("[]", csvOf("v3", "3.0.0", "customresourcedefinitions: {owned: [{name: as}]}"), one),
@@ -206,7 +224,7 @@ func TestBadCatalog(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := Catalog(tc.data)
+			_, _, err := Catalog(tc.data)
 			got := strings.Split(fmt.Sprint(err), "\n")
 			for i, want := range tc.want {
 				if i >= len(got) || !strings.Contains(got[i], want) {
@@ -219,6 +237,110 @@ func TestBadCatalog(t *testing.T) {
 		})
 	}
 }
+
+// TestWarnings checks what is served although it has a problem.
+func TestWarnings(t *testing.T) {
+	good := csvOf("v3", "3.0.0", "")
+	named := func(name string) string {
+		return "- {packageName: " + name + ", channels: [{name: a, currentCSV: v3}]}"
+	}
+	owner := csvOf("v3", "3.0.0", "customresourcedefinitions: {owned: [{name: as.x, version: v1, kind: A}]}")
+	crd := func(plural string) string {
+		return "- {spec: {group: x, version: v1, names: {kind: A, plural: " + plural + "}}}\n"
+	}
+	for reason, tt := range map[string]struct {
+		data map[string][]byte
+		want []string
+	}{
+		"nothing is wrong":                      {data("[]", good, one), nil},
+		"an empty text is an empty list":        {data("", good, one), nil},
+		"null is an empty list":                 {data("null", good, one), nil},
+		"a skipped version is not there":        {data("[]", csvOf("v3", "3.0.0", "skips: [v1]"), one), nil},
+		"a name with upper case":                {data("[]", good, named("LampShade")), []string{`package "LampShade": the package name is not a DNS label`}},
+		"a name with a dot":                     {data("[]", good, named("lamp.shade")), []string{"is not a DNS label"}},
+		"a long name":                           {data("[]", good, named(strings.Repeat("a", 70))), []string{"is not a DNS label"}},
+		"a number as a name":                    {data("[]", good, named("'9'")), nil},
+		"a channel of any name":                 {data("[]", good, "- {packageName: p, channels: [{name: Main Line, currentCSV: v3}]}"), nil},
+		"a package twice":                       {data("[]", good, one+"\n"+one), []string{`packages[1]: package "p": the package is also in packages[0], which is not served`}},
+		"another default than the only channel": {data("[]", good, "- {packageName: p, defaultChannel: other, channels: [{name: a, currentCSV: v3}]}"), []string{`defaultChannel "other" is not a channel`}},
+		"two versions that are the same":        {data("[]", csvOf("v3", "3.0.0", "replaces: v2")+csvOf("v2", "3.0.0", ""), one), []string{"duplicate versions found in bundles: [{3.0.0: [v2, v3]}]"}},
+		"no version":                            {data("[]", "- {metadata: {name: v3}, spec: {}}", one), []string{`version "" is not a semantic version`}},
+		"a tolerant version":                    {data("[]", csvOf("v3", "'1.0'", ""), one), []string{`version "1.0" is not a semantic version`}},
+		"a version with a v":                    {data("[]", csvOf("v3", "v1.0.0", ""), one), []string{`version "v1.0.0" is not a semantic version`}},
+		"a text as a version":                   {data("[]", csvOf("v3", "latest", ""), one), []string{`version "latest" is not a semantic version`}},
+		"an invalid skipRange":                  {data("[]", "- metadata: {name: v3, annotations: {olm.skipRange: x}}\n  spec: {version: 3.0.0}\n", one), []string{"invalid skipRange"}},
+		"a definition without an API":           {data("- {metadata: {name: bs.x}}", owner+"", one), []string{`customResourceDefinitions[0]: the custom resource definition has no version`, `the owned custom resource definition "as.x", x/v1, Kind=A, is not in customResourceDefinitions`}},
+		"a definition that is null":             {data("[null]", good, one), []string{"customResourceDefinitions[0]: metadata.name is missing"}},
+		"an owned definition that is missing":   {data("[]", owner, one), []string{`clusterServiceVersions[0]: package "p", bundle "v3": the owned custom resource definition "as.x"`}},
+		"one API with two plurals":              {data(crd("bs")+crd("as"), owner, one), []string{"customResourceDefinitions[1]: the API is also defined in customResourceDefinitions[0]"}},
+		"an unknown property": {
+			data("[]", "- metadata: {name: v3, annotations: {olm.properties: '[{\"type\":\"olm.wish\",\"value\":1},{\"type\":\"mine\",\"value\":1}]'}}\n  spec: {version: 3.0.0}\n", one),
+			[]string{`the property type "olm.wish" is unknown`},
+		},
+		"a replaced version that is missing": {data("[]", csvOf("v3", "3.0.0", "replaces: v2"), one), []string{`bundle "v3": replaces "v2", which is not in clusterServiceVersions`}},
+		"a version in no channel":            {data("[]", good+csvOf("v9", "9.0.0", ""), one), []string{`clusterServiceVersions[1]: bundle "v9": the ClusterServiceVersion is in no channel`}},
+		"a catalog without packages":         {data("[]", "[]", "[]"), []string{"packages: the ConfigMap contains no packages"}},
+		"a key twice":                        {data("[]", "- metadata: {name: v3}\n  spec:\n    version: 1.0.0\n    version: 3.0.0\n", one), []string{`clusterServiceVersions: yaml: unmarshal errors: line 4: key "version" already set in map`}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			catalog, warnings, err := Catalog(tt.data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range tt.want {
+				if i >= len(warnings) || !strings.Contains(warnings[i].String(), want) {
+					t.Errorf("got %q, want %q", warnings, tt.want)
+				}
+			}
+			if len(warnings) != len(tt.want) {
+				t.Errorf("got %q, want %d warnings", warnings, len(tt.want))
+			}
+			if _, err := index.CreateInMemory(t.Context(), packagesOf{catalog}, index.Options{Validated: true}); err != nil {
+				t.Errorf("it cannot be indexed: %v", err)
+			}
+		})
+	}
+}
+
+// TestLastCounts checks which of several objects with one name is served.
+func TestLastCounts(t *testing.T) {
+	crds := "- {spec: {group: x, version: v1, names: {kind: A, plural: bs}}}\n- {spec: {group: x, version: v1, names: {kind: A, plural: as}}}\n"
+	csvs := csvOf("v1", "1.0.0", "") + "- metadata: {name: v3}\n  spec:\n    version: 1.0.0\n    version: 3.0.0\n    customresourcedefinitions: {owned: [{name: as.x, version: v1, kind: A}]}\n"
+	catalog, _, err := Catalog(data(crds, csvs, "- {packageName: p, channels: [{name: a, currentCSV: v1}]}\n- {packageName: p, channels: [{name: next, currentCSV: v3}]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := catalog.Packages[0]
+	if len(catalog.Packages) != 1 || len(p.Channels) != 1 || p.DefaultChannel != "next" || len(p.Bundles) != 1 {
+		t.Fatalf("packages %+v", catalog.Packages)
+	}
+	facts, err := bundles.ParseProperties(p.Bundles[0].Properties)
+	if err != nil || facts.Packages[0].Version != "3.0.0" || len(facts.Objects) != 2 {
+		t.Fatalf("properties %+v, %v", facts, err)
+	}
+	if manifest, err := facts.Objects[1].AppendData(nil); err != nil || !strings.Contains(string(manifest), `"plural":"as"`) {
+		t.Errorf("the definition is %s, %v", manifest, err)
+	}
+}
+
+// packagesOf is the catalog of a ConfigMap as a source of an index.
+type packagesOf struct{ catalog *bundles.Catalog }
+
+func (p packagesOf) Packages() []string {
+	names := make([]string, len(p.catalog.Packages))
+	for i, one := range p.catalog.Packages {
+		names[i] = one.Name
+	}
+	return names
+}
+
+func (p packagesOf) Package(_ context.Context, name string) (*bundles.Catalog, error) {
+	at := slices.Index(p.Packages(), name)
+	return &bundles.Catalog{Packages: p.catalog.Packages[at : at+1]}, nil
+}
+
+func (packagesOf) Size(string) int64          { return 0 }
+func (packagesOf) Problems() bundles.Problems { return nil }
 
 // TestBundle builds a bundle from manifests of other sources.
 func TestBundle(t *testing.T) {
@@ -237,15 +359,15 @@ func FuzzCatalog(f *testing.F) {
 	f.Add([]byte("[]"), []byte(csvOf("v3", "3.0.0", "replaces: v2, skips: [v2]")+csvOf("v2", "2", "replaces: v3")), []byte(one))
 	f.Fuzz(func(t *testing.T, crds, csvs, packages []byte) {
 		in := map[string][]byte{KeyCRDs: crds, KeyCSVs: csvs, KeyPackages: packages}
-		catalog, err := Catalog(in)
+		catalog, warnings, err := Catalog(in)
 		if err != nil {
 			if len(bundles.AsProblems(err)) == 0 {
 				t.Error("an error without a problem")
 			}
 			return
 		}
-		again, err := Catalog(in)
-		if err != nil || cmp.Diff(catalog, again) != "" {
+		again, same, err := Catalog(in)
+		if err != nil || cmp.Diff(catalog, again) != "" || cmp.Diff(warnings, same) != "" {
 			t.Errorf("not the same the second time: %v", err)
 		}
 		for _, p := range catalog.Packages {
@@ -257,6 +379,8 @@ func FuzzCatalog(f *testing.F) {
 				}
 			}
 		}
-		_ = catalog.Validate()
+		if _, err := index.CreateInMemory(t.Context(), packagesOf{catalog}, index.Options{Validated: true}); err != nil {
+			t.Errorf("a catalog without an error cannot be indexed: %v", err)
+		}
 	})
 }

@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"io"
+	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/cmd/internal/inspect"
+	"github.com/chandlery/chandlery/server/source"
 )
 
 // inspected configures the commands validate and diff for this program.
@@ -25,14 +28,27 @@ type inspectReader struct{ read readOptions }
 // AddFlags adds the flags for reading catalogs.
 func (r *inspectReader) AddFlags(cmd *cobra.Command) { r.read.addFlags(cmd) }
 
-// Count reads a catalog and returns the numbers of its objects.
+// Count reads a catalog and returns the numbers of its objects, and its warnings.
 func (r *inspectReader) Count(ctx context.Context, terminal io.Writer, argument string) (inspect.Counts, error) {
 	x, err := r.read.index(ctx, terminal, argument)
 	if err != nil {
 		return inspect.Counts{}, err
 	}
+	warnings, err := r.warnings(argument)
 	stats := x.Stats()
-	return inspect.Counts{Packages: stats.Packages, Channels: stats.Channels, Bundles: stats.Bundles}, nil
+	return inspect.Counts{Packages: stats.Packages, Channels: stats.Channels, Bundles: stats.Bundles, Warnings: warnings}, err
+}
+
+// warnings returns the problems of a catalog that do not prevent serving. Only ConfigMaps can have some.
+func (r *inspectReader) warnings(argument string) (bundles.Problems, error) {
+	from, err := r.read.source.open(argument, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	if configMap, is := from.(source.ConfigMap); is {
+		return configMap.Warnings()
+	}
+	return nil, nil
 }
 
 // Outline reads a catalog and returns its outline.

@@ -78,7 +78,15 @@ func TestLook(t *testing.T) {
 // TestExitCodes covers the commands that report what they found by their exit code.
 func TestExitCodes(t *testing.T) {
 	good, bad := writeCatalog(t, sampleCatalog), writeCatalog(t, sampleCatalog+"{}"+catalog+catalog)
-	more := writeCatalog(t, sampleCatalog+catalog)
+	more, warned := writeCatalog(t, sampleCatalog+catalog), t.TempDir()
+	for key, text := range map[string]string{
+		"customResourceDefinitions": "[]", "clusterServiceVersions": "- {metadata: {name: a}, spec: {version: 1.0.0}}",
+		"packages": "- {packageName: Lamp, channels: [{name: x, currentCSV: a}]}",
+	} {
+		if err := os.WriteFile(filepath.Join(warned, key), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	cases := map[string]struct {
 		reason string
 		args   []string
@@ -99,6 +107,10 @@ func TestExitCodes(t *testing.T) {
 		"OthersJSON":    {reason: "programs are told", args: []string{"validate", good + "/nope", good, "-o", "json"}, code: 2, want: "\"unreadable\": true,"},
 		"NoSource":      {reason: "nothing is named", args: []string{"validate"}, code: 2, want: "registry validate SOURCE..."},
 		"NoSuchFlag":    {reason: "the flag is named", args: []string{"validate", "--nope", good}, code: 2, want: "--nope"},
+		"Warning":       {reason: "what OLM serves is valid", args: []string{"validate", warned}, want: "warning: " + filepath.Join(warned, "packages[0]") + ": package \"Lamp\": the package name is not a DNS label"},
+		"WarningCount":  {reason: "warnings are counted", args: []string{"validate", warned}, want: "1 packages, 1 channels, 1 bundles, 1 warning\n"},
+		"WarningJSON":   {reason: "programs get the severity", args: []string{"validate", warned, "-o", "json"}, want: "\"severity\": \"warning\","},
+		"WarningStrict": {reason: "if asked for, warnings count", args: []string{"validate", warned, "--strict"}, code: 1, want: "1 warning\n"},
 		"Same":          {reason: "there are no differences", args: []string{"diff", good, good, "--exit-code"}, want: "no differences\n"},
 		"Different":     {reason: "differences are no failure", args: []string{"diff", good, more}, want: "p\n  + package: added (1 channel, 1 bundle, head b)"},
 		"Added":         {reason: "unless that is asked for", args: []string{"diff", good, more, "--exit-code"}, code: 1, want: "1 change in 1 package, 0 breaking"},

@@ -41,7 +41,7 @@ type sourceFlags struct {
 // AddFlags adds the flags to a set.
 func (o *sourceFlags) AddFlags(flags *pflag.FlagSet) {
 	o.addCacheFlags(flags)
-	flags.BoolVar(&o.allowEmpty, "allow-empty", false, "accept a catalog without any package")
+	flags.BoolVar(&o.allowEmpty, "allow-empty", false, "accept a catalog without any package, as always for a ConfigMap")
 	flags.DurationVar(&o.poll, "poll", 5*time.Minute,
 		"time between two checks of the digest behind an image tag; 0: never")
 	o.pulling.AddFlags(flags)
@@ -84,7 +84,7 @@ func (o *sourceFlags) open(argument string, logger *slog.Logger) (server.Source,
 		return o.openImage(reference, filter)
 	}
 	if dir, ok := strings.CutPrefix(argument, configMapPrefix); ok {
-		return source.ConfigMap{Path: dir, AllowEmpty: o.allowEmpty, Filter: filter}, nil
+		return source.ConfigMap{Path: dir, Filter: filter}, nil
 	}
 	return o.openPath(argument, filter)
 }
@@ -98,7 +98,7 @@ func (o *sourceFlags) openPath(path string, filter source.Filter) (server.Source
 	case err == nil && !info.IsDir():
 		return source.File{Path: path, AllowEmpty: o.allowEmpty}, nil
 	case err == nil && source.IsConfigMap(path):
-		return source.ConfigMap{Path: path, AllowEmpty: o.allowEmpty, Filter: filter}, nil
+		return source.ConfigMap{Path: path, Filter: filter}, nil
 	case errors.Is(err, fs.ErrNotExist) && isLikeImage(path):
 		return nil, bundles.Problems{{
 			File: path, Message: "there is no such file or directory",

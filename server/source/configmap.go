@@ -21,8 +21,6 @@ import (
 type ConfigMap struct {
 	// Path of the directory.
 	Path string
-	// AllowEmpty accepts a catalog without any package.
-	AllowEmpty bool
 	// Filter selects the part of the content to keep.
 	Filter Filter
 }
@@ -50,58 +48,65 @@ func IsConfigMap(path string) bool {
 	return slices.Equal(keys, want)
 }
 
-// Load reads, validates and indexes the catalog. The error holds
+// Load reads, validates and indexes the catalog, and logs its warnings. The error holds
 // [bundles.Problems] when the content cannot be served.
 func (c ConfigMap) Load(ctx context.Context) (*index.Index, error) {
-	catalog, err := c.Catalog()
+	catalog, warnings, err := c.Catalog()
 	if err != nil {
 		return nil, err
 	}
+	c.log(ctx, warnings)
 	selected, err := c.Filter.apply(ctx, packages{catalog})
 	if err != nil {
 		return nil, err
 	}
-	x, err := index.CreateInMemory(ctx, selected, index.Options{})
+	x, err := index.CreateInMemory(ctx, selected, index.Options{Validated: true})
 	return x, wrapBuildError(err)
 }
 
 // Create writes the index of the ConfigMap to a file.
 func (c ConfigMap) Create(ctx context.Context, name string) (index.Info, error) {
-	catalog, err := c.Catalog()
+	catalog, warnings, err := c.Catalog()
 	if err != nil {
 		return index.Info{}, err
 	}
+	c.log(ctx, warnings)
 	selected, err := c.Filter.apply(ctx, packages{catalog})
 	if err != nil {
 		return index.Info{}, err
 	}
-	x, err := index.Create(ctx, name, selected, index.Options{Durable: true})
+	x, err := index.Create(ctx, name, selected, index.Options{Validated: true, Durable: true})
 	if err != nil {
 		return index.Info{}, wrapBuildError(err)
 	}
 	return x.Info(), nil
 }
 
-// Catalog reads and validates the catalog.
-func (c ConfigMap) Catalog() (*bundles.Catalog, error) {
+// Catalog reads and validates the catalog. The warnings are the problems that do not prevent serving.
+func (c ConfigMap) Catalog() (catalog *bundles.Catalog, warnings bundles.Problems, err error) {
 	data, err := c.read()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	catalog, err := manifests.Catalog(data)
-	if err != nil {
-		return nil, fmt.Errorf("reading ConfigMap: %w", err)
+	if catalog, warnings, err = manifests.Catalog(data); err != nil {
+		return nil, nil, fmt.Errorf("reading ConfigMap: %w", err)
 	}
-	if err := catalog.Validate(); err != nil {
-		return nil, fmt.Errorf("checking catalog: %w", err)
+	return catalog, warnings, nil
+}
+
+// Warnings returns the problems of the catalog that do not prevent serving.
+func (c ConfigMap) Warnings() (bundles.Problems, error) {
+	_, warnings, err := c.Catalog()
+	return warnings, err
+}
+
+func (c ConfigMap) log(ctx context.Context, warnings bundles.Problems) {
+	if c.Filter.Logger == nil {
+		return
 	}
-	if len(catalog.Packages) == 0 && !c.AllowEmpty {
-		return nil, bundles.Problems{{
-			File: filepath.Join(c.Path, manifests.KeyPackages), Message: "the ConfigMap holds no package",
-			Remedy: "add one, or allow it with --allow-empty",
-		}}
+	for _, p := range warnings {
+		c.Filter.Logger.WarnContext(ctx, "Catalog has a problem", "problem", p.String())
 	}
-	return catalog, nil
 }
 
 // read returns the existing keys, all of one version.

@@ -1,6 +1,8 @@
 package source
 
 import (
+	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,6 +121,35 @@ func TestIsConfigMap(t *testing.T) {
 	}
 }
 
+// TestConfigMapWithWarnings checks that problems that OLM accepts do not prevent serving.
+func TestConfigMapWithWarnings(t *testing.T) {
+	for what, tt := range map[string]struct {
+		keys map[string]string
+		want string
+	}{
+		"version": {map[string]string{"clusterServiceVersions": "- metadata: {name: b}\n  spec: {version: one}\n"}, `bundle "b": version "one" is not a semantic version`},
+		"empty":   {map[string]string{"packages": "[]", "clusterServiceVersions": "[]"}, "packages: the ConfigMap contains no packages"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir, keys, logged := t.TempDir(), keysOf("1.0.0"), &strings.Builder{}
+			maps.Copy(keys, tt.keys)
+			for key, text := range keys {
+				write(t, filepath.Join(dir, key), text)
+			}
+			c := ConfigMap{Path: dir, Filter: Filter{Logger: slog.New(slog.NewTextHandler(logged, nil))}}
+			if _, err := c.Load(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if warnings, err := c.Warnings(); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0].String(), tt.want) {
+				t.Errorf("warnings %q, %v, want %q", warnings, err, tt.want)
+			}
+			if !strings.Contains(logged.String(), "Catalog has a problem") {
+				t.Errorf("logged %q", logged)
+			}
+		})
+	}
+}
+
 func TestBadConfigMap(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -129,17 +160,12 @@ func TestBadConfigMap(t *testing.T) {
 			reason: "keys are named", change: func(_ *testing.T, _ string, keys map[string]string) { delete(keys, "packages") },
 			want: "packages: the ConfigMap has no such key",
 		},
-		"Empty": {
-			reason: "there must be a package",
-			change: func(_ *testing.T, _ string, keys map[string]string) { keys["packages"] = "[]" },
-			want:   "DIR/packages: the ConfigMap holds no package",
-		},
-		"BadVersion": {
-			reason: "it is validated as any catalog",
+		"Cycle": {
+			reason: "it is validated by OLM's rules",
 			change: func(_ *testing.T, _ string, keys map[string]string) {
-				keys["clusterServiceVersions"] = "- metadata: {name: b}\n  spec: {version: one}\n"
+				keys["clusterServiceVersions"] = "- metadata: {name: b}\n  spec: {version: 1.0.0, replaces: b}\n"
 			},
-			want: `package "p", bundle "b": `,
+			want: `package "p", channel "a": detected cycle`,
 		},
 		"Large": {
 			reason: "sizes are bounded",

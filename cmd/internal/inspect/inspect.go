@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/cmd/internal/exitcode"
 )
@@ -31,7 +32,7 @@ type Program struct {
 type Reader interface { //nolint:interfacebloat // one for each thing that commands need
 	// AddFlags adds the flags for reading catalogs.
 	AddFlags(cmd *cobra.Command)
-	// Count reads a catalog and returns the numbers of its objects.
+	// Count reads a catalog and returns the numbers of its objects, and its warnings.
 	Count(ctx context.Context, terminal io.Writer, argument string) (Counts, error)
 	// Outline reads a catalog and returns its outline.
 	Outline(ctx context.Context, terminal io.Writer, argument string, o outline.Options) (*outline.Catalog, error)
@@ -39,8 +40,12 @@ type Reader interface { //nolint:interfacebloat // one for each thing that comma
 	Path(argument string) string
 }
 
-// Counts are the numbers of objects in a catalog.
-type Counts struct{ Packages, Channels, Bundles int }
+// Counts are the numbers of objects in a valid catalog.
+type Counts struct {
+	Packages, Channels, Bundles int
+	// Warnings are the problems that do not prevent serving the catalog.
+	Warnings bundles.Problems
+}
 
 // ErrNoPackage means that a catalog lacks a package.
 var ErrNoPackage = errors.New("the catalog has no such package")

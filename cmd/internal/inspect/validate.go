@@ -21,6 +21,7 @@ type validateOptions struct {
 	Program
 
 	output string
+	strict bool
 }
 
 // Validate returns the command "validate" of a program.
@@ -31,8 +32,9 @@ func Validate(p Program) *cobra.Command {
 		Short: "Check catalogs and list all problems",
 		Long: "Check catalogs and list all problems. Each problem is on one line, with file and line, cause and remedy.\n\n" +
 			p.Sources + "\n\n" +
-			"Exit codes: 0 when no catalog has a problem, 1 when a catalog has a problem, 2 when a catalog cannot be\n" +
-			"read; the other catalogs are still checked.",
+			"The problems of a ConfigMap include warnings, which do not prevent serving it.\n\n" +
+			"Exit codes: 0 when no catalog has a problem other than warnings, 1 when a catalog has a problem, 2 when\n" +
+			"a catalog cannot be read; the other catalogs are still checked.",
 		Example: "  " + p.Name + " validate ./catalog\n" +
 			"  " + p.Name + " validate ./catalogs/* -o json",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -42,6 +44,7 @@ func Validate(p Program) *cobra.Command {
 	}
 	p.Reader.AddFlags(cmd)
 	AddOutputFlag(cmd, &o.output, "text", "text", "json", "yaml")
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with 1 also for warnings")
 	flagenv.Describe(cmd.Flags(), p.EnvPrefix)
 	cmd.SetFlagErrorFunc(TroubledFlags)
 	return cmd
@@ -59,15 +62,22 @@ type validation struct {
 	Problems   []problem `json:"problems"`
 }
 
+// Severities of problems.
+const (
+	severityError   = "error"
+	severityWarning = "warning"
+)
+
 // problem is a problem in the machine-readable output.
 type problem struct {
-	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Package string `json:"package,omitempty"`
-	Channel string `json:"channel,omitempty"`
-	Bundle  string `json:"bundle,omitempty"`
-	Message string `json:"message"`
-	Remedy  string `json:"remedy,omitempty"`
+	Severity string `json:"severity"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Package  string `json:"package,omitempty"`
+	Channel  string `json:"channel,omitempty"`
+	Bundle   string `json:"bundle,omitempty"`
+	Message  string `json:"message"`
+	Remedy   string `json:"remedy,omitempty"`
 
 	text string
 }
@@ -88,7 +98,7 @@ func (o *validateOptions) run(cmd *cobra.Command, args []string) error {
 	switch {
 	case slices.ContainsFunc(validations, func(v validation) bool { return v.Unreadable }):
 		return &exitcode.Error{Code: exitcode.Trouble}
-	case slices.ContainsFunc(validations, func(v validation) bool { return !v.Valid }):
+	case slices.ContainsFunc(validations, func(v validation) bool { return !v.Valid || o.strict && len(v.Problems) > 0 }):
 		return exitcode.ErrFound()
 	}
 	return nil
@@ -105,11 +115,14 @@ func (o *validateOptions) validateAll(cmd *cobra.Command, args []string) []valid
 		}
 		if err == nil {
 			v.Valid, v.Packages, v.Channels, v.Bundles = true, counts.Packages, counts.Channels, counts.Bundles
+			for _, p := range counts.Warnings {
+				v.Problems = append(v.Problems, newProblem(argument, severityWarning, p))
+			}
 			validations = append(validations, v)
 			continue
 		}
 		for _, p := range bundles.AsProblems(err) {
-			v.Problems = append(v.Problems, newProblem(argument, p))
+			v.Problems = append(v.Problems, newProblem(argument, severityError, p))
 		}
 		if v.Unreadable = o.unreadable(argument, err); v.Unreadable {
 			PrintError(cmd.ErrOrStderr(), o.Name, fmt.Errorf("validating %s: %w", argument, err))
@@ -149,8 +162,8 @@ func located(argument string, p bundles.Problem) bundles.Problem {
 }
 
 // newProblem makes the file of a problem relative to the working directory, so editors find it.
-func newProblem(argument string, p bundles.Problem) problem {
-	out := problem{Package: p.Package, Channel: p.Channel, Bundle: p.Bundle, Message: p.Message, Remedy: p.Remedy}
+func newProblem(argument, severity string, p bundles.Problem) problem {
+	out := problem{Severity: severity, Package: p.Package, Channel: p.Channel, Bundle: p.Bundle, Message: p.Message, Remedy: p.Remedy}
 	p = located(argument, p)
 	out.text = p.String()
 	out.File = p.File
@@ -170,7 +183,10 @@ func printValidations(out io.Writer, validations []validation) {
 		case v.Unreadable:
 			unread++
 		case v.Valid:
-			fmt.Fprintf(out, "%s: %d packages, %d channels, %d bundles, no problems\n", v.Source, v.Packages, v.Channels, v.Bundles)
+			for _, p := range v.Problems {
+				fmt.Fprintln(out, "warning: "+p.text)
+			}
+			fmt.Fprintf(out, "%s: %d packages, %d channels, %d bundles, %s\n", v.Source, v.Packages, v.Channels, v.Bundles, warnings(len(v.Problems)))
 		default:
 			invalid++
 			problems += len(v.Problems)
@@ -188,6 +204,14 @@ func printValidations(out io.Writer, validations []validation) {
 		fmt.Fprintf(out, ", %d could not be read", unread)
 	}
 	fmt.Fprintln(out)
+}
+
+// warnings describes the number of warnings of a valid catalog.
+func warnings(n int) string {
+	if n == 0 {
+		return "no problems"
+	}
+	return Count(n, "warning")
 }
 
 // Count returns a number with a noun.

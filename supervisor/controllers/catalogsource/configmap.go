@@ -148,18 +148,10 @@ func check(content *corev1.ConfigMap) error {
 	for key, value := range content.Data {
 		data[key] = []byte(value)
 	}
-	catalog, err := manifests.Catalog(data)
-	if err == nil {
-		err = catalog.Validate()
-	}
-	switch {
-	case err != nil:
+	if _, _, err := manifests.Catalog(data); err != nil {
 		return fmt.Errorf("ConfigMap %s/%s of spec.configMap: %w", content.Namespace, content.Name, err)
-	case len(catalog.Packages) == 0:
-		return fmt.Errorf("ConfigMap %s/%s of spec.configMap contains no packages; add one", content.Namespace, content.Name)
-	default:
-		return nil
 	}
+	return nil
 }
 
 // reference returns the ConfigMap reference for the status. Its time changes only with the version.
