@@ -41,6 +41,14 @@ const (
 	//	Value:  a number
 	//	Set by: users
 	AnnotationReplicas = "chandlery.dev/replicas"
+	// AnnotationKeepConfigMap keeps the ConfigMap of a catalog when the CatalogSource is deleted: the
+	// supervisor does not make the CatalogSource its
+	// [owner](../operations.md#catalogs-in-a-cluster).
+	//
+	//	On:     CatalogSource
+	//	Value:  `true`
+	//	Set by: users
+	AnnotationKeepConfigMap = "chandlery.dev/keep-config-map"
 	// AnnotationCatalogFilter makes replicas of Chandlery's registry serve
 	// [a part of the catalog](../selections.md#in-a-cluster).
 	//

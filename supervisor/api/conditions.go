@@ -97,6 +97,8 @@ const (
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while replicas are rolled out.
 	ConditionProgressing = "Progressing"
+	// ConditionContentWarnings is True if the ConfigMap of the catalog has problems that do not prevent serving it.
+	ConditionContentWarnings = "ContentWarnings"
 	// ConditionTemplatesResolved is True if the image template of a catalog is resolved. OLM sets it too.
 	ConditionTemplatesResolved = "TemplatesHaveResolved"
 	// ConditionResolvedImage has the resolved image as its message. OLM sets it too.
@@ -127,6 +129,9 @@ const (
 	// ReasonSpecInvalid means that nothing is changed because the spec is invalid.
 	ReasonSpecInvalid = "SpecInvalid"
 )
+
+// ReasonValidationWarnings is the reason of ConditionContentWarnings: the message has the first problems.
+const ReasonValidationWarnings = "ValidationWarnings"
 
 // Reasons of ConditionTemplatesResolved and ConditionResolvedImage. OLM has them.
 const (

@@ -209,9 +209,12 @@ func (t *tracker) record(from server, announced string, next *Snapshot, err erro
 // a new serving, also of the same content. It reports whether LastConnect changed. The caller holds
 // the lock.
 func (t *tracker) setRevision(revision string, now time.Time) bool {
-	old := t.history.revision
-	t.history.revision = revision
-	return old != "" && revision != old && t.advance(now)
+	old := t.state.Revision
+	t.state.Revision = revision
+	if old != "" && revision != old {
+		t.advance(now)
+	}
+	return revision != old
 }
 
 // rereadPhrase returns a phrase for when unusable content is read again.

@@ -13,10 +13,8 @@ type serverHistory struct {
 	last   announcement
 	origin server
 	readAt time.Time
-	// connected is when the current connection was established. revision is the revision of the
-	// replica that last confirmed the content.
+	// connected is when the current connection was established.
 	connected time.Time
-	revision  string
 	// previous identifies the previous snapshot. replacedAt is when it was replaced.
 	previous   identity
 	replacedAt time.Time

@@ -33,6 +33,8 @@ type State struct {
 	// connection was last established, or when other content or other replicas began to serve. After
 	// the first time, it changes only once the content has been read or confirmed.
 	LastConnect time.Time
+	// Revision is the revision of the replica that last confirmed the content; empty if unknown.
+	Revision string
 	// Snapshot is the last content that was read completely; nil before the first.
 	Snapshot *Snapshot
 	// ReadAt is when Snapshot was last confirmed: it was read, or the catalog announced the same

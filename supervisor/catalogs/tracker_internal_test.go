@@ -29,7 +29,9 @@ func TestLastConnect(t *testing.T) {
 			tr.record(from, announced, next, err)
 		}
 	}
-	lost := func(tr *tracker) { tr.connected(replicas.Summary{Connectivity: connectivity.TransientFailure, Err: errors.New("refused"), Since: at(1)}) }
+	lost := func(tr *tracker) {
+		tr.connected(replicas.Summary{Connectivity: connectivity.TransientFailure, Err: errors.New("refused"), Since: at(1)})
+	}
 	for _, tt := range []struct {
 		reason string
 		steps  []func(*tracker) // one each second, from second 1

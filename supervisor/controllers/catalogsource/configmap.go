@@ -3,6 +3,8 @@ package catalogsource
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/manifests"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
@@ -26,6 +29,7 @@ type configMaps struct {
 	cached         client.Reader
 	live           client.Reader
 	client         client.Client
+	owners         *configMapOwners
 	catalogObjects *catalogObjects
 	clock          clock.PassiveClock
 	validated      catalogMap[validatedConfigMap]
@@ -39,6 +43,8 @@ type validatedConfigMap struct {
 	version   string
 	// snapshot is the name of the copy of a valid version.
 	snapshot string
+	// warnings are the problems that do not prevent serving.
+	warnings bundles.Problems
 	err      error
 }
 
@@ -56,6 +62,11 @@ type configMapState struct {
 	snapshot string
 	// reference is the reference for the status; nil if there is no ConfigMap.
 	reference *operatorsv1alpha1.ConfigMapResourceReference
+	// current is true if the newest version is served. warnings are its problems.
+	current  bool
+	warnings bundles.Problems
+	// next is when to observe again; 0 for at the next change.
+	next time.Duration
 }
 
 // observe returns the version of the ConfigMap to serve: the newest if it is valid, otherwise the
@@ -65,17 +76,24 @@ func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.Cata
 	if running != nil {
 		state.version, state.snapshot = running.Spec.Template.Labels[api.LabelConfigMapVersion], deployment.ConfigMapOf(running)
 	}
-	found, err := c.find(ctx, client.ObjectKey{Namespace: source.Namespace, Name: source.Spec.ConfigMap}, "spec.configMap")
-	if err != nil {
-		return state, servingOn(err, state.version)
+	found, next, problem := c.owners.ensure(ctx, source)
+	if found == nil {
+		return state, servingOn(problem, state.version)
 	}
-	state.reference = c.reference(source, found)
+	state.next = next
 	last, err := c.validate(ctx, source, found)
+	same := err == nil && state.snapshot == last.snapshot
+	state.reference = c.reference(source, found, same)
 	if err != nil {
 		return state, servingOn(err, state.version)
 	}
-	state.version, state.snapshot = last.version, last.snapshot
-	return state, nil
+	c.owners.served(source, last.snapshot)
+	if !same {
+		// A version with the same content is no reason for a rollout.
+		state.version, state.snapshot = last.version, last.snapshot
+	}
+	state.current, state.warnings = true, last.warnings
+	return state, problem
 }
 
 // servingOn adds to err that the last valid content is still served.
@@ -99,19 +117,23 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field strin
 	}
 	if err := c.live.Get(ctx, key, found); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("ConfigMap %s of %s does not exist; create it", key, field)
+			return nil, missingConfigMap(key, field)
 		}
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
 	if _, labelled := found.Labels[api.LabelManaged]; labelled {
 		return found, nil
 	}
-	// The value "false" marks the ConfigMap as the user's.
-	mark := apply.MergePatch{"metadata": map[string]any{"labels": map[string]string{api.LabelManaged: "false"}}}
+	mark := apply.MergePatch{"metadata": map[string]any{"labels": map[string]string{api.LabelManaged: managedByUser}}}
 	if err := apply.Patch(ctx, c.client, found, mark); err != nil {
 		return nil, fmt.Errorf("labelling ConfigMap %s, so that its changes are seen: %w", key, err)
 	}
 	return found, nil
+}
+
+// missingConfigMap returns the error for a ConfigMap that a field names and that does not exist.
+func missingConfigMap(key client.ObjectKey, field string) error {
+	return fmt.Errorf("ConfigMap %s of %s does not exist; create it", key, field)
 }
 
 // validate validates the content of a ConfigMap and creates a copy of valid content. The error is the
@@ -131,7 +153,8 @@ func (c *configMaps) validate(ctx context.Context, source *operatorsv1alpha1.Cat
 	if err := c.live.Get(ctx, key, content); err != nil {
 		return validatedConfigMap{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	next := validatedConfigMap{configMap: content.UID, version: content.ResourceVersion, err: check(content)}
+	next := validatedConfigMap{configMap: content.UID, version: content.ResourceVersion}
+	next.warnings, next.err = check(content)
 	if next.err == nil {
 		var err error
 		if next.snapshot, err = c.ensureCopy(ctx, source, content); err != nil {
@@ -142,25 +165,50 @@ func (c *configMaps) validate(ctx context.Context, source *operatorsv1alpha1.Cat
 	return next, next.err
 }
 
-// check returns an error if the content of a ConfigMap cannot be served.
-func check(content *corev1.ConfigMap) error {
+// check returns an error if the content of a ConfigMap cannot be served, or the problems that do not
+// prevent serving.
+func check(content *corev1.ConfigMap) (warnings bundles.Problems, err error) {
 	data := make(map[string][]byte, len(content.Data))
 	for key, value := range content.Data {
 		data[key] = []byte(value)
 	}
-	if _, _, err := manifests.Catalog(data); err != nil {
-		return fmt.Errorf("ConfigMap %s/%s of spec.configMap: %w", content.Namespace, content.Name, err)
+	if _, warnings, err = manifests.Catalog(data); err != nil {
+		return nil, fmt.Errorf("ConfigMap %s/%s of spec.configMap: %w", content.Namespace, content.Name, err)
 	}
-	return nil
+	return warnings, nil
 }
 
-// reference returns the ConfigMap reference for the status. Its time changes only with the version.
-func (c *configMaps) reference(source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) *operatorsv1alpha1.ConfigMapResourceReference {
-	if old := source.Status.ConfigMapResource; old != nil && old.Name == found.Name && old.IsAMatch(&found.ObjectMeta) {
+// reference returns the ConfigMap reference for the status. same is true if the version has the
+// content that is served already; then the time stays.
+func (c *configMaps) reference(source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata, same bool) *operatorsv1alpha1.ConfigMapResourceReference {
+	old := source.Status.ConfigMapResource
+	if old != nil && old.Name == found.Name && old.IsAMatch(&found.ObjectMeta) {
 		return old
 	}
-	return &operatorsv1alpha1.ConfigMapResourceReference{
+	next := &operatorsv1alpha1.ConfigMapResourceReference{
 		Name: found.Name, Namespace: found.Namespace, UID: found.UID, ResourceVersion: found.ResourceVersion,
 		LastUpdateTime: metav1.NewTime(c.clock.Now()).Rfc3339Copy(),
+	}
+	if same && old != nil && old.Name == found.Name && old.UID == found.UID {
+		next.LastUpdateTime = old.LastUpdateTime
+	}
+	return next
+}
+
+// maxWarnings is the number of problems in the condition ContentWarnings.
+const maxWarnings = 3
+
+// warningsCondition returns the condition for problems that do not prevent serving.
+func warningsCondition(source *operatorsv1alpha1.CatalogSource, warnings bundles.Problems) metav1.Condition {
+	texts := make([]string, 0, maxWarnings+1)
+	for i := range warnings[:min(len(warnings), maxWarnings)] {
+		texts = append(texts, warnings[i].String())
+	}
+	if len(warnings) > maxWarnings {
+		texts = append(texts, "…")
+	}
+	return metav1.Condition{
+		Type: api.ConditionContentWarnings, Status: metav1.ConditionTrue, Reason: api.ReasonValidationWarnings,
+		Message: fmt.Sprintf("ConfigMap %s/%s is served with problems (%d): %s", source.Namespace, source.Spec.ConfigMap, len(warnings), strings.Join(texts, "; ")),
 	}
 }

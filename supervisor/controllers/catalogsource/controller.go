@@ -196,6 +196,9 @@ func (w *statusWriter) emitEvents(u *unstructured.Unstructured, before, after op
 	for _, c := range changedConditions(before, after, shownInProgressing) {
 		w.recorder.Eventf(u, nil, eventType(c), c.Reason, "Host", "%s", api.EventNote(c.Message))
 	}
+	if c := newWarnings(before, after); c != nil {
+		w.recorder.Eventf(u, nil, corev1.EventTypeWarning, "CatalogWarnings", "Host", "%s", api.EventNote(c.Message))
+	}
 	was, is := before.GRPCConnectionState, after.GRPCConnectionState
 	if after.Message != "" || is == nil || (was != nil && was.LastObservedState == is.LastObservedState) {
 		return
@@ -206,6 +209,19 @@ func (w *statusWriter) emitEvents(u *unstructured.Unstructured, before, after op
 	}
 	w.recorder.Eventf(u, nil, kind, "ConnectionState", "Connect", "%s",
 		api.EventNote("connection to "+is.Address+" is "+is.LastObservedState))
+}
+
+// newWarnings returns the condition with the warnings of new content; nil if there are none.
+func newWarnings(before, after operatorsv1alpha1.CatalogSourceStatus) *metav1.Condition {
+	was, is := apimeta.FindStatusCondition(before.Conditions, api.ConditionContentWarnings), apimeta.FindStatusCondition(after.Conditions, api.ConditionContentWarnings)
+	if is == nil {
+		return nil
+	}
+	read, reads := before.ConfigMapResource, after.ConfigMapResource
+	if was != nil && was.Message == is.Message && read != nil && reads != nil && read.LastUpdateTime.Equal(&reads.LastUpdateTime) {
+		return nil
+	}
+	return is
 }
 
 // changedConditions returns the changed conditions that deserve an Event. It omits the condition

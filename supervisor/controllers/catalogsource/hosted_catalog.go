@@ -3,6 +3,7 @@ package catalogsource
 import (
 	"context"
 	"errors"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -76,6 +77,9 @@ func (r *hostedReconciler) delete(ctx context.Context, source *operatorsv1alpha1
 	if err := r.catalogObjects.deleteObsolete(ctx, source, pods, true); err != nil {
 		return err
 	}
+	if err := r.configMaps.owners.release(ctx, source, ""); err != nil {
+		return err
+	}
 	return r.configMaps.prune(ctx, source)
 }
 
@@ -83,6 +87,7 @@ func (r *hostedReconciler) delete(ctx context.Context, source *operatorsv1alpha1
 func (r *hostedReconciler) forget(key types.NamespacedName) {
 	r.images.Forget(key)
 	r.configMaps.validated.forget(key)
+	r.configMaps.owners.writes.forget(key)
 	r.configMaps.selections.forget(key)
 	r.rebalancer.moves.forget(key)
 	r.secrets.results.forget(key)
@@ -97,7 +102,10 @@ func (r *hostedReconciler) content(ctx context.Context, view *catalogReplicas) (
 	}
 	if deployment.IsConfigMap(view.source) {
 		found, err := r.configMaps.observe(ctx, view.source, view.deployment)
-		h.configMap = found.reference
+		h.configMap, h.next = servedConfigMap{reference: found.reference, current: found.current}, found.next
+		if len(found.warnings) > 0 {
+			h.conditions = append(h.conditions, warningsCondition(view.source, found.warnings))
+		}
 		if err != nil {
 			h.reason, h.problem, h.failed = operatorsv1alpha1.CatalogSourceConfigMapError, err.Error(), true
 		}
@@ -166,6 +174,13 @@ func (r *hostedReconciler) maintain(ctx context.Context, view *catalogReplicas, 
 			return serverFailure(err)
 		}
 	}
+	served := ""
+	if deployment.IsConfigMap(view.source) {
+		served = view.source.Spec.ConfigMap
+	}
+	if err := r.configMaps.owners.release(ctx, view.source, served); err != nil {
+		return serverFailure(err)
+	}
 	next, err := r.rebalancer.rebalance(ctx, view)
 	if err != nil {
 		return serverFailure(err)
@@ -195,6 +210,13 @@ func (r *hostedReconciler) describe(h reconcileResult, view *catalogReplicas) re
 		h.shownInProgressing = true
 	}
 	h.starting = available.Status == metav1.ConditionFalse && progressing.Status == metav1.ConditionTrue && len(view.unreachable()) == 0
-	h.conditions = []metav1.Condition{available, progressing}
+	h.conditions = append(h.conditions, available, progressing)
+	if h.configMap.current {
+		h.configMap.revision = view.servedRevision()
+		// The status can show a time after the update only when it has passed.
+		if r.clock.Since(h.configMap.reference.LastUpdateTime.Time) < 2*time.Second {
+			h = h.requeueWithin(time.Second)
+		}
+	}
 	return h
 }

@@ -23,8 +23,8 @@ type reconcileResult struct {
 	created metav1.Time
 	// polled is when the registry was last queried; zero if it was not.
 	polled time.Time
-	// configMap refers to the ConfigMap that is served.
-	configMap *operatorsv1alpha1.ConfigMapResourceReference
+	// configMap is the ConfigMap of the catalog.
+	configMap servedConfigMap
 	// next is when to reconcile again; 0 for at the next change.
 	next time.Duration
 	// starting is true if no replica serves yet and no problem prevents it.
@@ -33,6 +33,16 @@ type reconcileResult struct {
 	blocked bool
 	// failed is true if a retry may solve the problem.
 	failed bool
+}
+
+// servedConfigMap is the ConfigMap of a catalog.
+type servedConfigMap struct {
+	// reference is the reference for the status; nil if there is no ConfigMap.
+	reference *operatorsv1alpha1.ConfigMapResourceReference
+	// current is true if its newest version is valid. revision is the revision of the replicas that
+	// serve this version; empty until all replicas serve it.
+	current  bool
+	revision string
 }
 
 // serverProblem returns a result with a problem of the replicas or of the registry.

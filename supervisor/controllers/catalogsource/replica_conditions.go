@@ -102,6 +102,19 @@ func (r *catalogReplicas) available() metav1.Condition {
 	return c
 }
 
+// servedRevision returns the revision of the replicas if all have the newest one; otherwise empty.
+func (r *catalogReplicas) servedRevision() string {
+	if !isComplete(r.deployment) {
+		return ""
+	}
+	for _, pod := range r.pods {
+		if deployment.IsReplica(pod) && serves(pod) && pod.Labels[api.LabelPodSpecHash] == r.deployment.Spec.Template.Labels[api.LabelPodSpecHash] {
+			return pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+		}
+	}
+	return ""
+}
+
 // serving returns the ready pods that the Service selects, sorted. Pods that another controller
 // starts to resolve a tag are not selected.
 func (r *catalogReplicas) serving() []string {

@@ -124,7 +124,10 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache, images *dig
 		hosted: &hostedReconciler{
 			observer:       &observer{reader: cached, objects: objects, live: live, catalogObjects: catalogObjects, version: version},
 			catalogObjects: catalogObjects, images: images, recorder: recorder, clock: o.Clock, config: &o.Config,
-			configMaps: &configMaps{cached: objects, live: live, client: writer, catalogObjects: catalogObjects, clock: o.Clock},
+			configMaps: &configMaps{
+				cached: objects, live: live, client: writer, catalogObjects: catalogObjects, clock: o.Clock,
+				owners: &configMapOwners{cached: objects, live: live, client: writer, recorder: recorder, clock: o.Clock},
+			},
 			rebalancer: &rebalancer{catalogObjects: catalogObjects, recorder: recorder, clock: o.Clock},
 			secrets:    &secretChecker{reader: live, clock: o.Clock},
 		},
@@ -162,13 +165,11 @@ func (m *mapper) inNamespace(ctx context.Context, object client.Object) []reconc
 // servedFrom returns requests for the CatalogSources that use a ConfigMap: as their catalog, as
 // their selection, or as a copy.
 func (m *mapper) servedFrom(ctx context.Context, object client.Object) []reconcile.Request {
-	if of := owner(ctx, object); len(of) > 0 {
-		return of
-	}
-	return m.selected(ctx, func(u *unstructured.Unstructured) bool {
+	// A CatalogSource may use a ConfigMap that another one owns.
+	return append(owner(ctx, object), m.selected(ctx, func(u *unstructured.Unstructured) bool {
 		name, _, _ := unstructured.NestedString(u.Object, "spec", "configMap")
 		return name == object.GetName() || strings.TrimSpace(u.GetAnnotations()[api.AnnotationCatalogFilter]) == object.GetName()
-	}, client.InNamespace(object.GetNamespace()))
+	}, client.InNamespace(object.GetNamespace()))...)
 }
 
 // all returns requests for all CatalogSources.

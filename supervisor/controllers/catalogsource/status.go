@@ -36,11 +36,14 @@ func deriveStatus(
 		status.Conditions = withConditions(status.Conditions, suspended(source), source.Generation, now)
 		return status
 	}
-	status.Reason, status.Message, status.ConfigMapResource = h.reason, h.problem, h.configMap
+	status.Reason, status.Message, status.ConfigMapResource = h.reason, h.problem, h.configMap.reference
 	status.LatestImageRegistryPoll = lastPoll(source, h, now)
 	if len(h.conditions) == 0 {
 		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionAvailable)
 		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionProgressing)
+	}
+	if apimeta.FindStatusCondition(h.conditions, api.ConditionContentWarnings) == nil {
+		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionContentWarnings)
 	}
 	status.Conditions = withConditions(status.Conditions, h.conditions, source.Generation, now)
 	status.RegistryServiceStatus = registryService(source, h, now)
@@ -54,7 +57,7 @@ func deriveStatus(
 			status.Reason, status.Message = readProblem(source, state, h)
 		}
 		status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{
-			Address: state.Address, LastObservedState: state.Connectivity, LastConnectTime: connectTime(status.GRPCConnectionState, state, now),
+			Address: state.Address, LastObservedState: state.Connectivity, LastConnectTime: afterUpdate(connectTime(status.GRPCConnectionState, state, now), state, h.configMap, now),
 		}
 	}
 	if status.Message == "" {
@@ -196,6 +199,20 @@ func connectTime(before *operatorsv1alpha1.GRPCConnectionState, state catalogs.S
 	default:
 		return since
 	}
+}
+
+// afterUpdate returns a connect time that is later than the update of the ConfigMap, if its newest
+// version is served without another connection. A client that waits for this would otherwise never end.
+func afterUpdate(connected metav1.Time, state catalogs.State, served servedConfigMap, now metav1.Time) metav1.Time {
+	if served.revision == "" || served.revision != state.Revision || state.Connectivity != connectivity.Ready.String() {
+		return connected
+	}
+	updated := served.reference.LastUpdateTime
+	later := metav1.NewTime(updated.Add(time.Second))
+	if connected.After(updated.Time) || later.After(now.Time) {
+		return connected
+	}
+	return later
 }
 
 // maxMessage is the maximum length of a message, in bytes. Registries and container runtimes can
