@@ -167,6 +167,8 @@ const (
 	ReasonCRDValidation = "CRDValidation"
 	// ReasonAppliedWithWarnings means that the API server accepted an object with warnings.
 	ReasonAppliedWithWarnings = "AppliedWithWarnings"
+	// ReasonOrphanDeleted means that the supervisor deleted an APIService whose owner does not exist.
+	ReasonOrphanDeleted = "OrphanDeleted"
 	// ReasonProxiesUnknown means that a version waits for the proxies of the cluster.
 	ReasonProxiesUnknown = "ProxiesUnknown"
 )

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"slices"
+	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -142,6 +143,28 @@ type OLMBindings struct {
 // OLMBindings returns the names of OLM's bindings for the Deployment.
 func (s Server) OLMBindings() OLMBindings {
 	return OLMBindings{ClusterRoleBinding: s.ServiceName() + "-" + roleAuthDelegator, RoleBinding: s.ServiceName() + "-auth-reader"}
+}
+
+// OldestNames holds the names of OLM's oldest releases for the objects of one API. They contain the API instead of
+// the Deployment.
+type OldestNames struct {
+	// Service is the name of the Service. Secret is the name of the Secret, of the Role and of the RoleBinding.
+	Service, Secret string
+	// Bindings are the names of the bindings outside the namespace.
+	Bindings OLMBindings
+}
+
+// OldestNames returns the oldest names for each API of the Deployment.
+func (s Server) OldestNames() []OldestNames {
+	out := make([]OldestNames, 0, len(s.APIs))
+	for _, d := range s.APIs {
+		api := d.Version + "." + d.Group
+		out = append(out, OldestNames{
+			Service: strings.ReplaceAll(api, ".", "-"), Secret: api + "-cert",
+			Bindings: OLMBindings{ClusterRoleBinding: api + "-" + roleAuthDelegator, RoleBinding: api + "-auth-reader"},
+		})
+	}
+	return out
 }
 
 // IsSuperseded reports whether a binding with a name of OLM was created for s. Another binding has replaced it. It

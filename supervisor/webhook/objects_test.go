@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,6 +188,18 @@ func TestSuperseded(t *testing.T) {
 		if got := s.IsSuperseded("ns", tt.labels, rbacv1.RoleRef{Name: tt.role}, tt.subjects); got != tt.want {
 			t.Errorf("%s: superseded is %t, want %t", name, got, tt.want)
 		}
+	}
+}
+
+// TestOldestNames checks the names that contain an API instead of the Deployment.
+func TestOldestNames(t *testing.T) {
+	s := Server{Deployment: "hat", APIs: []operatorsv1alpha1.APIServiceDescription{{Group: "hats.example", Version: "v1"}}}
+	want := []OldestNames{{
+		Service: "v1-hats-example", Secret: "v1.hats.example-cert",
+		Bindings: OLMBindings{ClusterRoleBinding: "v1.hats.example-system:auth-delegator", RoleBinding: "v1.hats.example-auth-reader"},
+	}}
+	if diff := cmp.Diff(want, s.OldestNames()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
 

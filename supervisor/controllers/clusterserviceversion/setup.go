@@ -72,7 +72,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Setup adds the controller to a manager. The scheme of the manager must have
+// Setup adds the controller to a manager, and the one of orphaned APIServices. The scheme of the manager must have
 // operators.coreos.com/v1alpha1, v1 and v2 and the kinds of Kubernetes. The controller works on the
 // leader only and fills its caches on standbys too.
 func Setup(mgr ctrl.Manager, o Options) error {
@@ -116,7 +116,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("setting up the ClusterServiceVersion controller: %w", err)
 	}
-	return nil
+	return setupOrphans(mgr, o.Clock)
 }
 
 func newReconciler(mgr ctrl.Manager, o Options, crds, webhooks cache.Cache) (*reconciler, error) {

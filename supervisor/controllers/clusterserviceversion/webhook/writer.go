@@ -7,7 +7,6 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,9 +17,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
-
-// namespaceSystem is the namespace where the API server publishes how callers authenticate.
-const namespaceSystem = "kube-system"
 
 // Options are the dependencies of an Observer and a Writer.
 type Options struct {
@@ -120,7 +116,11 @@ func (w *Writer) Switch(ctx context.Context, s *State) error {
 			return err
 		}
 	}
-	if err := w.removeOLMBindings(ctx, s); err != nil {
+	former := formerObjects{client: w.client, live: w.live}
+	if err := former.removeOLMBindings(ctx, s); err != nil {
+		return err
+	}
+	if err := former.removeOldestNames(ctx, s); err != nil {
 		return err
 	}
 	w.switches.Fail(generationOf(s.version.CSV), struct{}{}, s.version.Now)
@@ -195,53 +195,4 @@ func (w *Writer) update(ctx context.Context, s *State, want, live *unstructured.
 	}
 	_, _, err := apply.Update(ctx, w.client, want, live)
 	return err
-}
-
-// removeOLMBindings removes the bindings of another lifecycle manager whose names lack the namespace.
-// The new bindings replace them.
-func (w *Writer) removeOLMBindings(ctx context.Context, s *State) error {
-	namespace := s.version.CSV.Namespace
-	for _, server := range s.servers {
-		old := server.OLMBindings()
-		cluster := &rbacv1.ClusterRoleBinding{}
-		found, err := w.readBinding(ctx, client.ObjectKey{Name: old.ClusterRoleBinding}, cluster)
-		if err != nil {
-			return err
-		}
-		if found && server.IsSuperseded(namespace, cluster.Labels, cluster.RoleRef, cluster.Subjects) {
-			if err := w.deleteRBAC(ctx, cluster, "ClusterRoleBinding"); err != nil {
-				return err
-			}
-		}
-		binding := &rbacv1.RoleBinding{}
-		found, err = w.readBinding(ctx, client.ObjectKey{Namespace: namespaceSystem, Name: old.RoleBinding}, binding)
-		if err != nil {
-			return err
-		}
-		if found && server.IsSuperseded(namespace, binding.Labels, binding.RoleRef, binding.Subjects) {
-			if err := w.deleteRBAC(ctx, binding, "RoleBinding"); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (w *Writer) readBinding(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
-	err := w.client.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("getting the former binding %s: %w", key, err)
-	}
-	return true, nil
-}
-
-func (w *Writer) deleteRBAC(ctx context.Context, obj client.Object, kind string) error {
-	u, err := toUnstructured(obj, rbacv1.SchemeGroupVersion.WithKind(kind))
-	if err != nil {
-		return err
-	}
-	return apply.Delete(ctx, w.client, u)
 }
