@@ -23,9 +23,9 @@ const (
 	// batchDelay is the pause between an event and the reconciliation of an Operator.
 	// minStatusInterval is the minimum pause between two reconciliations, if the first one wrote the
 	// status. An installation changes dozens of components one after the other, and a write per change
-	// would be wasteful.
-	batchDelay        = time.Second
-	minStatusInterval = 5 * time.Second
+	// would be wasteful. Clients expect the status to be right after two seconds.
+	batchDelay        = 500 * time.Millisecond
+	minStatusInterval = 1500 * time.Millisecond
 )
 
 // reconciler reconciles Operators.

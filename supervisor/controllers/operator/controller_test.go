@@ -33,7 +33,7 @@ func TestDelay(t *testing.T) {
 	}
 	r.starts.Store("kettle.kitchen", clock.Now())
 	clock.SetTime(noon().Add(400 * time.Millisecond))
-	if wait := r.delay("kettle.kitchen"); wait != 4600*time.Millisecond {
+	if wait := r.delay("kettle.kitchen"); wait != 1100*time.Millisecond {
 		t.Errorf("one that was just written waits %v", wait)
 	}
 	if wait := r.delay("lid.kitchen"); wait != batchDelay {

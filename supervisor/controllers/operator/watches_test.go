@@ -43,7 +43,7 @@ func TestPause(t *testing.T) {
 	shown := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: "kettle.kitchen"}}
 	shown.Status.Components = &operatorsv1.Components{}
 	for range 4 {
-		now.SetTime(now.Now().Add(time.Second))
+		now.SetTime(now.Now().Add(250 * time.Millisecond))
 		components.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
 		operators.Update(t.Context(), event.UpdateEvent{ObjectOld: &operatorsv1.Operator{}, ObjectNew: shown}, q)
 		operators.Update(t.Context(), event.UpdateEvent{ObjectOld: shown, ObjectNew: shown}, q)
