@@ -106,7 +106,8 @@ func lastInstalled(
 
 // wasInstalled reports whether a version has ever been installed with success. The phases
 // Succeeded, Replacing and Deleting show that, and so do its conditions. The list of conditions is
-// limited and may have lost the success. Then the status of the Subscription counts.
+// limited and may have lost the success, and OLM does not wait for it. Then the status of the
+// Subscription counts, unless it is older than the version.
 func wasInstalled(sub *operatorsv1alpha1.Subscription, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	reached := []operatorsv1alpha1.ClusterServiceVersionPhase{
 		operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVPhaseDeleting,
@@ -117,8 +118,7 @@ func wasInstalled(sub *operatorsv1alpha1.Subscription, csv *operatorsv1alpha1.Cl
 	succeeded := slices.ContainsFunc(csv.Status.Conditions, func(c operatorsv1alpha1.ClusterServiceVersionCondition) bool {
 		return c.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 	})
-	cut := len(csv.Status.Conditions) >= operatorsv1alpha1.ConditionsLengthLimit
-	return succeeded || (cut && sub.Status.InstalledCSV == csv.Name)
+	return succeeded || sub.Status.InstalledCSV == csv.Name && !sub.Status.LastUpdated.Before(&csv.CreationTimestamp)
 }
 
 func boolCompare(a, b bool) int {

@@ -43,7 +43,7 @@ func manual(sub *operatorsv1alpha1.Subscription) {
 
 func knows(current, installed string) func(*operatorsv1alpha1.Subscription) {
 	return func(sub *operatorsv1alpha1.Subscription) {
-		sub.Status.CurrentCSV, sub.Status.InstalledCSV = current, installed
+		sub.Status.CurrentCSV, sub.Status.InstalledCSV, sub.Status.LastUpdated = current, installed, at(1)
 	}
 }
 

@@ -30,7 +30,8 @@ func TestLongHistory(t *testing.T) {
 		{reason: "noted, and dropped from the history", installed: "lamp.v3", csv: version("lamp.v3", "lamp", failed, reinstalled), want: true},
 		{reason: "never noted", csv: version("lamp.v3", "lamp", failed, reinstalled)},
 		{reason: "another one was noted", installed: "lamp.v2", csv: version("lamp.v3", "lamp", failed, reinstalled)},
-		{reason: "recreated after it was noted: all of its history is there", installed: "lamp.v3", csv: version("lamp.v3", "lamp", failed, once(pending), once(failed))},
+		{reason: "noted by OLM, which does not wait for success", installed: "lamp.v3", csv: version("lamp.v3", "lamp", failed, once(pending), once(failed)), want: true},
+		{reason: "recreated after it was noted", installed: "lamp.v3", csv: version("lamp.v3", "lamp", failed, once(pending), once(failed), made(2))},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			if got := wasInstalled(subscription("my", "lamp", knows("lamp.v3", tt.installed)), tt.csv); got != tt.want {
