@@ -10,7 +10,6 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -296,17 +295,7 @@ func TestPodAnnotations(t *testing.T) {
 		p.podsHave(map[string]string{"olm.targetNamespaces": strings.Join(targets, ",")})
 	})
 	compattest.Check(t, "P13", func(t *testing.T, c *compattest.Cluster) {
-		p := newPodCase(t, c, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-			csv.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{
-				GenerateName: "lamps.p13.example", Type: operatorsv1alpha1.ValidatingAdmissionWebhook, ContainerPort: 443,
-				DeploymentName: csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name, AdmissionReviewVersions: []string{"v1"},
-				SideEffects: new(admissionregistrationv1.SideEffectClassNone), WebhookPath: new("/lamps"),
-				Rules: []admissionregistrationv1.RuleWithOperations{{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{"p13.example"}, APIVersions: []string{"v1"}, Resources: []string{"lamps"}},
-				}},
-			}}
-		})
+		p := newPodCase(t, c, ownsWebhook("p13.example"))
 		before := p.deployment.Spec.Template.Annotations["olmcahash"]
 		if before == "" {
 			t.Fatal("the pods have no annotation olmcahash")

@@ -1,3 +1,33 @@
 package rules
 
-var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: []Rule{}}
+var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: []Rule{
+	{
+		ID: "L1", Given: "a version owns an API, and the six objects with names of the oldest releases have its owner labels",
+		Then: "the six objects are deleted, and those with the present names exist",
+	},
+	{ID: "L2", Given: "the six objects have no labels", Then: "they stay"},
+	{ID: "L3", Given: "the six objects have the labels of another version that exists", Then: "they stay"},
+	{ID: "L4", Given: "the six objects have the labels of a version that does not exist", Then: "they stay"},
+	{ID: "L5", Given: "only one of the six objects exists for each API", Then: "it is deleted, and the absence of the others is no error"},
+	{ID: "L6", Given: "the former and the present name of the Service are equal", Then: "the Service stays"},
+	{ID: "L8", Given: "the six objects appear for a version that is installed", Then: "they stay until the version is installed again"},
+	{ID: "L9", Given: "the labels of an APIService name a namespace that does not exist", Then: "the APIService is deleted within 30 s"},
+	{ID: "L10", Given: "the labels of an APIService name a version that does not exist in a namespace that does", Then: "the APIService is deleted within 30 s"},
+	{ID: "L11", Given: "an existing APIService gets such labels", Then: "it is deleted within 30 s"},
+	{ID: "L12", Given: "an APIService lacks one of the three labels, or they name another kind", Then: "it stays"},
+	{ID: "L13", Given: "the labels of an APIService name a version that exists", Then: "it stays"},
+	{ID: "L14", Given: "a version with an API is deleted and created again", Then: "its APIService exists again"},
+	{
+		ID: "L15", Given: "the labels of an APIService name a copied version",
+		Then: "the APIService is deleted within 30 s",
+	},
+	{ID: "L17", Given: "a version is created, and at once an APIService with its labels", Then: "the APIService stays"},
+	{
+		ID: "L18", Given: "two namespaces have the same operator with a webhook", Then: "each has a binding to system:auth-delegator with its own subject",
+		Difference: "OLM has one binding, which names the last subject", Reason: "Each operator needs its permission; the names contain the namespace.",
+	},
+	{
+		ID: "L19", Given: "a version with a webhook is deleted", Then: "all its objects are deleted, including the binding in kube-system",
+		Difference: "OLM leaves the binding in kube-system", Reason: "Nothing else deletes it.",
+	},
+}}

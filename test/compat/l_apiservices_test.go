@@ -1,0 +1,305 @@
+package compat_test
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/compat/compattest"
+	"github.com/chandlery/chandlery/test/pause"
+)
+
+// orphanTime is how long an APIService without an owner may exist.
+const orphanTime = 30 * time.Second
+
+// ownerLabelsOf returns the labels of objects of a version.
+func ownerLabelsOf(namespace, name string) map[string]string {
+	return map[string]string{"olm.owner": name, "olm.owner.namespace": namespace, "olm.owner.kind": "ClusterServiceVersion"}
+}
+
+// localAPIService returns an APIService that needs no server.
+func localAPIService(group string, labels map[string]string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+		"spec": map[string]any{"group": group, "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(10)},
+	}}
+	u.SetName("v1." + group)
+	u.SetLabels(labels)
+	return u
+}
+
+// ownsAPIs gives a version APIs, all served by its Deployment.
+func ownsAPIs(groups ...string) func(*operatorsv1alpha1.ClusterServiceVersion) {
+	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		for _, group := range groups {
+			csv.Spec.APIServiceDefinitions.Owned = append(csv.Spec.APIServiceDefinitions.Owned, operatorsv1alpha1.APIServiceDescription{
+				Name: "hats", Group: group, Version: "v1", Kind: "Hat", ContainerPort: 443,
+				DeploymentName: csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name,
+			})
+		}
+	}
+}
+
+// ownsWebhook gives a version a webhook for objects of a group.
+func ownsWebhook(group string) func(*operatorsv1alpha1.ClusterServiceVersion) {
+	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		csv.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{
+			GenerateName: "lamps." + group, Type: operatorsv1alpha1.ValidatingAdmissionWebhook, ContainerPort: 443,
+			DeploymentName: csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name, AdmissionReviewVersions: []string{"v1"},
+			SideEffects: new(admissionregistrationv1.SideEffectClassNone), WebhookPath: new("/lamps"),
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{"lamps"}},
+			}},
+		}}
+	}
+}
+
+// oldestObjects returns the six objects that OLM's oldest releases created for an API, the Service first.
+func oldestObjects(namespace, group string, labels map[string]string) []client.Object {
+	meta := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: maps.Clone(labels)}
+	}
+	dashed := "v1-"
+	for _, r := range group {
+		if r == '.' {
+			r = '-'
+		}
+		dashed += string(r)
+	}
+	api := "v1." + group
+	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: api + "-cert"}
+	return []client.Object{
+		&corev1.Service{ObjectMeta: meta(namespace, dashed), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}},
+		&corev1.Secret{ObjectMeta: meta(namespace, api+"-cert")},
+		&rbacv1.Role{ObjectMeta: meta(namespace, api+"-cert")},
+		&rbacv1.RoleBinding{ObjectMeta: meta(namespace, api+"-cert"), RoleRef: role},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta("kube-system", api+"-auth-reader"),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta("", api+"-system:auth-delegator"),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+		},
+	}
+}
+
+// serving waits until the API server is configured to call the first API of a version.
+func serving(c *compattest.Cluster, csv *operatorsv1alpha1.ClusterServiceVersion) {
+	service := localAPIService(csv.Spec.APIServiceDefinitions.Owned[0].Group, nil)
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(service); left != "" {
+			return left
+		}
+		name, _, _ := unstructured.NestedString(service.Object, "spec", "service", "name")
+		if want := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name + "-service"; name != want {
+			return "the APIService names Service " + name
+		}
+		return ""
+	})
+}
+
+// stay checks that objects exist after a time.
+func stay(t *testing.T, c *compattest.Cluster, rest time.Duration, objects ...client.Object) {
+	t.Helper()
+	pause.For(t.Context(), rest)
+	for _, o := range objects {
+		uid := o.GetUID()
+		if left := c.Read(o); left != "" || o.GetUID() != uid {
+			t.Errorf("%T %s was deleted: %s", o, o.GetName(), left)
+		}
+	}
+}
+
+// TestAPIServices checks the objects with which API servers call operators, and their former names.
+func TestAPIServices(t *testing.T) {
+	t.Parallel()
+	compattest.Check(t, "L1", func(t *testing.T, c *compattest.Cluster) {
+		csv := c.CSV("hat.v1", ownsAPIs("l1.hats.example"))
+		old := oldestObjects(c.Namespace, "l1.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
+		c.Make(old...)
+		c.Make(csv)
+		serving(c, csv)
+		c.Gone(compattest.Patience, old...)
+		for _, o := range []client.Object{
+			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service"}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service-cert"}},
+			&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service-cert"}},
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service-cert"}},
+		} {
+			if left := c.Read(o); left != "" {
+				t.Error(left)
+			}
+		}
+	})
+	stays := func(id, group, owner string, others ...string) {
+		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
+			for _, name := range others {
+				c.Make(c.CSV(name))
+			}
+			var labels map[string]string
+			if owner != "" {
+				labels = ownerLabelsOf(c.Namespace, owner)
+			}
+			old := oldestObjects(c.Namespace, group, labels)
+			c.Make(old...)
+			csv := c.CSV("hat.v1", ownsAPIs(group))
+			c.Make(csv)
+			serving(c, csv)
+			stay(t, c, restTime, old...)
+		})
+	}
+	stays("L2", "l2.hats.example", "")
+	stays("L3", "l3.hats.example", "scarf.v1", "scarf.v1")
+	stays("L4", "l4.hats.example", "gloves.v1")
+	compattest.Check(t, "L5", func(t *testing.T, c *compattest.Cluster) {
+		groups := []string{"l5-a.hats.example", "l5-b.hats.example", "l5-c.hats.example", "l5-d.hats.example", "l5-e.hats.example", "l5-f.hats.example"}
+		var old []client.Object
+		for i, group := range groups {
+			old = append(old, oldestObjects(c.Namespace, group, ownerLabelsOf(c.Namespace, "hat.v1"))[i])
+		}
+		c.Make(old...)
+		csv := c.CSV("hat.v1", ownsAPIs(groups...))
+		c.Make(csv)
+		serving(c, csv)
+		c.Gone(compattest.Patience, old...)
+	})
+	compattest.Check(t, "L6", func(t *testing.T, c *compattest.Cluster) {
+		service := oldestObjects(c.Namespace, "l6.service", ownerLabelsOf(c.Namespace, "v1-l6"))[0]
+		c.Make(service)
+		csv := c.CSV("v1-l6", ownsAPIs("l6.service"))
+		c.Make(csv)
+		serving(c, csv)
+		stay(t, c, restTime, service)
+	})
+	compattest.Check(t, "L8", func(t *testing.T, c *compattest.Cluster) {
+		csv := c.CSV("hat.v1", ownsAPIs("l8.hats.example"))
+		c.Make(csv)
+		serving(c, csv)
+		old := oldestObjects(c.Namespace, "l8.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
+		// The Service would be a change of the version's Services.
+		c.Make(old[1:]...)
+		stay(t, c, restTime, old[1:]...)
+	})
+	testOrphans(t)
+	compattest.Check(t, "L14", func(t *testing.T, c *compattest.Cluster) {
+		csv := c.CSV("hat.v1", ownsAPIs("l14.hats.example"))
+		c.Make(csv)
+		serving(c, csv)
+		if err := c.Delete(t.Context(), csv); err != nil {
+			t.Fatal(err)
+		}
+		c.Gone(compattest.Patience, csv.DeepCopy())
+		again := c.CSV("hat.v1", ownsAPIs("l14.hats.example"))
+		c.Make(again)
+		serving(c, again)
+	})
+	compattest.Check(t, "L18", func(t *testing.T, c *compattest.Cluster) {
+		other := c.NewNamespace()
+		c.Make(operatorGroup(other, "group", other))
+		for _, namespace := range []string{c.Namespace, other} {
+			csv := c.CSV("hat.v1", ownsWebhook("l18.hats.example"))
+			csv.Namespace = namespace
+			c.Make(csv)
+			reaches(c, compattest.Patience, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
+		}
+		for _, namespace := range []string{c.Namespace, other} {
+			binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "hat-v1-service." + namespace + "-system:auth-delegator"}}
+			if left := c.Read(binding); left != "" {
+				t.Error(left)
+			} else if len(binding.Subjects) != 1 || binding.Subjects[0].Namespace != namespace {
+				t.Errorf("subjects %v", binding.Subjects)
+			}
+		}
+	})
+	compattest.Check(t, "L19", func(t *testing.T, c *compattest.Cluster) {
+		csv := c.CSV("hat.v1", ownsWebhook("l19.hats.example"))
+		c.Make(csv)
+		reaches(c, compattest.Patience, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
+		here := metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service-cert"}
+		objects := []client.Object{
+			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service"}},
+			&corev1.Secret{ObjectMeta: here}, &rbacv1.Role{ObjectMeta: here}, &rbacv1.RoleBinding{ObjectMeta: here},
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "hat-v1-service." + c.Namespace + "-auth-reader"}},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "hat-v1-service." + c.Namespace + "-system:auth-delegator"}},
+		}
+		for _, o := range objects {
+			if left := c.Read(o); left != "" {
+				t.Error(left)
+			}
+		}
+		if err := c.Delete(t.Context(), csv); err != nil {
+			t.Fatal(err)
+		}
+		c.Gone(compattest.Patience, objects...)
+		var hooks admissionregistrationv1.ValidatingWebhookConfigurationList
+		if err := c.List(t.Context(), &hooks, client.MatchingLabels(ownerLabelsOf(c.Namespace, "hat.v1"))); err != nil || len(hooks.Items) > 0 {
+			t.Errorf("%d webhook configurations, error %v", len(hooks.Items), err)
+		}
+	})
+}
+
+// testOrphans has APIServices whose labels name an owner.
+func testOrphans(t *testing.T) {
+	t.Helper()
+	compattest.Check(t, "L9", func(_ *testing.T, c *compattest.Cluster) {
+		service := localAPIService("l9.hats.example", ownerLabelsOf("l9-no-namespace", "hat.v1"))
+		c.Make(service)
+		c.Gone(orphanTime, service)
+	})
+	compattest.Check(t, "L10", func(_ *testing.T, c *compattest.Cluster) {
+		service := localAPIService("l10.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
+		c.Make(service)
+		c.Gone(orphanTime, service)
+	})
+	compattest.Check(t, "L11", func(t *testing.T, c *compattest.Cluster) {
+		service := localAPIService("l11.hats.example", nil)
+		c.Make(service)
+		mergePatch(t, c, service.DeepCopy(), `{"metadata":{"labels":`+c.Manifest(ownerLabelsOf(c.Namespace, "hat.v1"))+`}}`)
+		c.Gone(orphanTime, service)
+	})
+	compattest.Check(t, "L12", func(t *testing.T, c *compattest.Cluster) {
+		var services []client.Object
+		for group, change := range map[string]func(map[string]string){
+			"l12-a.hats.example": func(labels map[string]string) { delete(labels, "olm.owner.kind") },
+			"l12-b.hats.example": func(labels map[string]string) { labels["olm.owner.kind"] = "OperatorGroup" },
+			"l12-c.hats.example": func(labels map[string]string) { labels["olm.owner.kind"] = "clusterserviceversion" },
+		} {
+			labels := ownerLabelsOf(c.Namespace, "hat.v1")
+			change(labels)
+			services = append(services, localAPIService(group, labels))
+		}
+		c.Make(services...)
+		stay(t, c, orphanTime/2, services...)
+	})
+	compattest.Check(t, "L13", func(t *testing.T, c *compattest.Cluster) {
+		c.Make(c.CSV("hat.v1"))
+		service := localAPIService("l13.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
+		c.Make(service)
+		stay(t, c, orphanTime/2, service)
+	})
+	compattest.Check(t, "L15", func(t *testing.T, c *compattest.Cluster) {
+		other := c.NewNamespace()
+		targetNamespaces(t, c, c.Namespace, "group", c.Namespace, other)
+		c.Make(c.CSV("hat.v1"))
+		copied := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "hat.v1"}}
+		c.Eventually(compattest.Patience, func() string { return c.Read(copied) })
+		service := localAPIService("l15.hats.example", ownerLabelsOf(other, "hat.v1"))
+		c.Make(service)
+		c.Gone(orphanTime, service)
+	})
+	compattest.Check(t, "L17", func(t *testing.T, c *compattest.Cluster) {
+		service := localAPIService("l17.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
+		c.Make(c.CSV("hat.v1"), service)
+		stay(t, c, orphanTime/2, service)
+	})
+}
