@@ -59,10 +59,6 @@ func (r deploymentReader) derive(ctx context.Context, csv *operatorsv1alpha1.Clu
 	if desired, err = desiredDeployments(csv, config, hooks.Mount, podAnnotations); err != nil {
 		return nil, nil, err
 	}
-	former, err := desiredDeployments(csv, config, hooks.Mount, formerPodAnnotations)
-	if err != nil {
-		return nil, nil, err
-	}
 	live = map[string]*appsv1.Deployment{}
 	for i, want := range desired {
 		have, err := r.read(ctx, want, hasBegun(csv))
@@ -73,6 +69,13 @@ func (r deploymentReader) derive(ctx context.Context, csv *operatorsv1alpha1.Clu
 			continue
 		}
 		live[want.Name] = have
+		if have.Labels[api.LabelDeploymentHash] == want.Labels[api.LabelDeploymentHash] {
+			continue
+		}
+		former, err := desiredDeployments(csv, config, hooks.Mount, formerPodAnnotations)
+		if err != nil {
+			return nil, nil, err
+		}
 		same, err := adoptedDeployment(csv, want, former[i], have)
 		if err != nil {
 			return nil, nil, err
