@@ -125,14 +125,6 @@ func (c *csv) bundle(packageName string, text json.RawMessage, others []json.Raw
 	return out, nil
 }
 
-// propertyTypes returns the property types that resolution knows.
-func propertyTypes() []string {
-	return []string{
-		bundles.TypePackage, bundles.TypePackageRequired, bundles.TypeGVK, bundles.TypeGVKRequired, bundles.TypeBundleObject,
-		bundles.TypeCSVMetadata, bundles.TypeChannel, "olm.constraint", "olm.label", "olm.label.required", "olm.maxOpenShiftVersion", "olm.deprecated",
-	}
-}
-
 // apis returns the APIs of definitions and services, each once.
 func apis(definitions []crdKey, services []bundles.GVK) ([]bundles.GVK, error) {
 	var out []bundles.GVK

@@ -380,10 +380,10 @@ func (c *converter) bundle(in *bundles.Package, name string) (*bundles.Bundle, e
 		return nil, fmt.Errorf("annotation %s: %w", propertiesAnnotation, err)
 	}
 	for _, p := range out.Properties {
-		if strings.HasPrefix(p.Type, "olm.") && !slices.Contains(propertyTypes(), p.Type) {
+		if strings.HasSuffix(p.Type, ".required") && p.Type != bundles.TypePackageRequired && p.Type != bundles.TypeGVKRequired {
 			c.warn(bundles.Problem{
 				File: c.places[name], Package: in.Name, Bundle: name,
-				Message: fmt.Sprintf("the property type %s is unknown and has no effect", bundles.Quote(p.Type)), Remedy: "correct annotation " + propertiesAnnotation,
+				Message: fmt.Sprintf("the dependency type %s is unknown and has no effect", bundles.Quote(p.Type)), Remedy: "correct annotation " + propertiesAnnotation,
 			})
 		}
 	}

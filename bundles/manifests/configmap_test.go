@@ -273,9 +273,9 @@ func TestWarnings(t *testing.T) {
 		"a definition that is null":             {data("[null]", good, one), []string{"customResourceDefinitions[0]: metadata.name is missing"}},
 		"an owned definition that is missing":   {data("[]", owner, one), []string{`clusterServiceVersions[0]: package "p", bundle "v3": the owned custom resource definition "as.x"`}},
 		"one API with two plurals":              {data(crd("bs")+crd("as"), owner, one), []string{"customResourceDefinitions[1]: the API is also defined in customResourceDefinitions[0]"}},
-		"an unknown property": {
-			data("[]", "- metadata: {name: v3, annotations: {olm.properties: '[{\"type\":\"olm.wish\",\"value\":1},{\"type\":\"mine\",\"value\":1}]'}}\n  spec: {version: 3.0.0}\n", one),
-			[]string{`the property type "olm.wish" is unknown`},
+		"an unknown dependency": {
+			data("[]", "- metadata: {name: v3, annotations: {olm.properties: '[{\"type\":\"olm.wish.required\",\"value\":1},{\"type\":\"mine\",\"value\":1}]'}}\n  spec: {version: 3.0.0}\n", one),
+			[]string{`the dependency type "olm.wish.required" is unknown`},
 		},
 		"a replaced version that is missing": {data("[]", csvOf("v3", "3.0.0", "replaces: v2"), one), []string{`bundle "v3": replaces "v2", which is not in clusterServiceVersions`}},
 		"a version in no channel":            {data("[]", good+csvOf("v9", "9.0.0", ""), one), []string{`clusterServiceVersions[1]: bundle "v9": the ClusterServiceVersion is in no channel`}},

@@ -2,6 +2,7 @@ package catalogsource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
 // configMapOwners makes each CatalogSource an owner of its ConfigMap, which is then deleted with the
@@ -126,6 +128,9 @@ func (o *configMapOwners) ensure(ctx context.Context, source *operatorsv1alpha1.
 	if pause := o.pause(source, found); pause > 0 {
 		return found, pause, nil
 	}
+	if err := o.isCurrent(ctx, source); err != nil {
+		return nil, 0, err
+	}
 	err = apply.Patch(ctx, o.client, after, apply.MergeFromLocked(found))
 	switch {
 	case apierrors.IsConflict(err):
@@ -137,6 +142,21 @@ func (o *configMapOwners) ensure(ctx context.Context, source *operatorsv1alpha1.
 	o.wrote(source, after)
 	return after, 0, nil
 }
+
+// isCurrent returns an error if the CatalogSource no longer exists. The cache may be late, and the
+// garbage collector deletes a ConfigMap whose only owner does not exist.
+func (o *configMapOwners) isCurrent(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
+	live, key := catalogs.NewObject(), client.ObjectKeyFromObject(source)
+	if err := o.live.Get(ctx, key, live); err != nil {
+		return fmt.Errorf("reading CatalogSource %s: %w", key, err)
+	}
+	if live.GetUID() != source.UID || live.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("CatalogSource %s %w", key, errReplaced)
+	}
+	return nil
+}
+
+var errReplaced = errors.New("is being deleted or has been created again")
 
 // pause returns how long not to write a reference. It emits an Event when it gives up.
 func (o *configMapOwners) pause(source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) time.Duration {

@@ -31,7 +31,9 @@ func ofConfigMap(name, configMap string, changes ...func(*operatorsv1alpha1.Cata
 func TestConfigMapOwner(t *testing.T) {
 	w := newWorld(t)
 	held, other, kept := goods("goods"), goods("other"), goods("kept")
-	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "x", UID: "foreign", Controller: new(true)}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}
+	w.Create(secret)
+	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID, Controller: new(true)}
 	held.OwnerReferences = []metav1.OwnerReference{foreign}
 	keep := func(s *operatorsv1alpha1.CatalogSource) {
 		s.Annotations = map[string]string{"chandlery.dev/keep-config-map": "true"}
