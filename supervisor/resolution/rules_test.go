@@ -604,7 +604,10 @@ func TestBadInput(t *testing.T) {
 		impossible = append(impossible, lone(fmt.Sprintf("p%d", i), needing("Nothing")))
 	}
 	runAll(t, []ruleCase{
-		bad("a malformed version", prop("olm.package", `{"packageName":"bad","version":"one"}`), `properties[0] of type "olm.package": parsing version "one"`),
+		{
+			rule: "a malformed version is none", shop: []pack{lone("bad", prop("olm.package", `{"packageName":"bad","version":"one"}`)), lamp()}, subs: good,
+			want: map[string]string{"my-bad": "shop/stable/bad.v1.0.0", "my-lamp": "shop/stable/lamp.v1.2.0"},
+		},
 		bad("a malformed range", needingPackage("lamp", "newest"), `properties[0] of type "olm.package.required": parsing version range "newest"`),
 		bad("a malformed property", prop("olm.gvk", `{"group":1}`), `properties[0] of type "olm.gvk": decoding value: wrong type: field "group" must be a string, found number`),
 		bad("a property that is no JSON", prop("olm.gvk.required", `{`), `properties[0] of type "olm.gvk.required"`),

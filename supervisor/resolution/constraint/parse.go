@@ -199,10 +199,8 @@ func (f *parsedProperty) parsePackage(property Property) error {
 	if pkg.PackageName == "" {
 		return missing("packageName")
 	}
-	version, err := semver.ParseTolerant(pkg.Version)
-	if err != nil {
-		return fmt.Errorf("parsing version %s: %w", bundles.Quote(pkg.Version), clipped(err))
-	}
+	// As in OLM, a text that is no version counts as none: the zero value, which is in no range.
+	version, _ := semver.ParseTolerant(pkg.Version)
 	f.pkg = &parsedPackage{name: pkg.PackageName, version: version}
 	return nil
 }
