@@ -148,7 +148,9 @@ func apis(definitions []crdKey, services []bundles.GVK) ([]bundles.GVK, error) {
 func (c *csv) entry() bundles.Entry {
 	return bundles.Entry{
 		Name: c.Metadata.Name, Replaces: c.Spec.Replaces,
-		Skips: slices.Clone(c.Spec.Skips), SkipRange: c.Metadata.Annotations[skipRangeAnnotation],
+		// A version that skips itself is still the head of its channel.
+		Skips:     slices.DeleteFunc(slices.Clone(c.Spec.Skips), func(name string) bool { return name == c.Metadata.Name }),
+		SkipRange: c.Metadata.Annotations[skipRangeAnnotation],
 	}
 }
 

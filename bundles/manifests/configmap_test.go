@@ -279,6 +279,7 @@ func TestWarnings(t *testing.T) {
 		},
 		"a replaced version that is missing": {data("[]", csvOf("v3", "3.0.0", "replaces: v2"), one), []string{`bundle "v3": replaces "v2", which is not in clusterServiceVersions`}},
 		"a version in no channel":            {data("[]", good+csvOf("v9", "9.0.0", ""), one), []string{`clusterServiceVersions[1]: bundle "v9": the ClusterServiceVersion is in no channel`}},
+		"a version that skips itself":        {data("[]", csvOf("v3", "3.0.0", "skips: [v3]"), one), nil},
 		"a catalog without packages":         {data("[]", "[]", "[]"), []string{"packages: the ConfigMap contains no packages"}},
 		"a key twice":                        {data("[]", "- metadata: {name: v3}\n  spec:\n    version: 1.0.0\n    version: 3.0.0\n", one), []string{`clusterServiceVersions: yaml: unmarshal errors: line 4: key "version" already set in map`}},
 	} {
