@@ -5,6 +5,8 @@
 // Package rules lists the rules. Each rule has one test case. docs/compatibility.md is generated
 // from the list.
 //
+// Cases that need running pods are in package nodes.
+//
 // Without KUBECONFIG, the tests start a control plane and the program that they test. With
 // COMPAT_MANAGER=olm, they test OLM, so a case that fails there is wrong or its rule names the difference.
 package compat

@@ -20,8 +20,9 @@ const (
 	builder = "github.com/chandlery/chandlery/test/buildcache"
 	// endToEnd is the path above the end-to-end suites.
 	endToEnd = "github.com/chandlery/chandlery/test/e2e"
-	// realNodes is the end-to-end suite with real nodes.
-	realNodes = endToEnd + "/nodes"
+	// realNodes is the end-to-end suite with real nodes. compatNodes are the compatibility tests with them.
+	realNodes   = endToEnd + "/nodes"
+	compatNodes = module + "test/compat/nodes"
 )
 
 const module = "github.com/chandlery/chandlery/"
@@ -70,7 +71,7 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 
 // isEndToEnd reports whether the package belongs to the end-to-end suites.
 func isEndToEnd(p golist.Package) bool {
-	return p.ImportPath == endToEnd || strings.HasPrefix(p.ImportPath, endToEnd+"/")
+	return p.ImportPath == compatNodes || p.ImportPath == endToEnd || strings.HasPrefix(p.ImportPath, endToEnd+"/")
 }
 
 // isUnit reports whether the package's tests need only Go.
@@ -84,7 +85,7 @@ func isPeer(p golist.Package) bool { return slices.Contains(peers(), p.ImportPat
 
 // needsNodes reports whether the package's tests need real nodes.
 func needsNodes(p golist.Package) bool {
-	return p.ImportPath == realNodes || strings.HasPrefix(p.ImportPath, realNodes+"/")
+	return p.ImportPath == compatNodes || p.ImportPath == realNodes || strings.HasPrefix(p.ImportPath, realNodes+"/")
 }
 
 // isSuite reports whether the package's tests need programs that are built beforehand.

@@ -24,6 +24,7 @@ func TestLines(t *testing.T) {
 		{ImportPath: "m/suite", TestDeps: []string{"fmt", builder}},
 		{ImportPath: endToEnd + "/install", TestDeps: []string{builder}},
 		{ImportPath: realNodes + "/web", TestDeps: []string{builder}},
+		{ImportPath: compatNodes, TestDeps: []string{builder}},
 		{ImportPath: peers()[0], TestDeps: []string{builder}},
 	}
 	cases := map[string]struct {
@@ -34,7 +35,7 @@ func TestLines(t *testing.T) {
 		"Unit":   {"what a package is built of does not make its tests a suite", "unit", []string{"m/pure", "m/untested"}},
 		"Suites": {"needing a built program makes a suite", "suites", []string{"m/suite"}},
 		"E2E":    {"the folder makes an end-to-end suite", "e2e", []string{endToEnd + "/install"}},
-		"Nodes":  {"the suite on real nodes is apart", "nodes", []string{realNodes + "/web"}},
+		"Nodes":  {"the suite on real nodes is apart", "nodes", []string{realNodes + "/web", compatNodes}},
 		"Peers":  {"what watches other programs is named", "peers", []string{peers()[0]}},
 		"Bench":  {"one line for a package with benchmarks", "bench", []string{"m/pure"}},
 		"Fuzz":   {"one line for a fuzz target, none for a comment", "fuzz", []string{"m/pure FuzzRead"}},

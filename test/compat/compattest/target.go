@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -42,6 +43,12 @@ var target struct {
 	bin string
 	// kubeconfig and kubectl are files.
 	kubeconfig, kubectl string
+	// started is the supervisor that the tests started; nil for OLM.
+	started *process.Process
+	// registry is the image of Chandlery's registry, if there are real nodes.
+	registry v1.Image
+	// restart starts the supervisor again.
+	restart func(context.Context) error
 }
 
 // Main starts the program that the cases test, runs the tests of a package, and returns the exit
@@ -85,19 +92,29 @@ func start(ctx context.Context, cp *controlplane.ControlPlane) error {
 func supervisor() string { return filepath.Join(target.bin, "supervisor") }
 
 func startSupervisor(ctx context.Context, cp *controlplane.ControlPlane) error {
-	_, err := process.Start(context.WithoutCancel(ctx), process.Spec{
-		Name: "supervisor", Path: supervisor(), Log: filepath.Join(cp.LogDir(), "supervisor.log"),
+	target.restart = func(ctx context.Context) error {
+		started, err := runSupervisor(ctx, cp, "supervisor")
+		target.started = started
+		return err
+	}
+	return target.restart(ctx)
+}
+
+// runSupervisor starts a supervisor with an identity.
+func runSupervisor(ctx context.Context, cp *controlplane.ControlPlane, identity string) (*process.Process, error) {
+	started, err := process.Start(context.WithoutCancel(ctx), process.Spec{
+		Name: identity, Path: supervisor(), Log: filepath.Join(cp.LogDir(), identity+".log"),
 		Args: []string{
-			"run", "--kubeconfig", cp.Kubeconfig(), "--identity", "supervisor", "--leader-election-namespace", "default",
+			"run", "--kubeconfig", cp.Kubeconfig(), "--identity", identity, "--leader-election-namespace", "default",
 			"--global-catalog-namespace", GlobalNamespace, "--install-plan-retry-timeout", RetryTimeout.String(),
-			"--catalog-refresh-interval", "1s", "--image-plain-http", "--bundle-cache-dir", filepath.Join(target.bin, "bundles"),
+			"--catalog-refresh-interval", "1s", "--image-plain-http", "--bundle-cache-dir", filepath.Join(target.bin, "bundles-"+identity),
 			"--metrics-address", "0", "--health-address", "0",
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("starting the supervisor: %w", err)
+		return nil, fmt.Errorf("starting the supervisor: %w", err)
 	}
-	return nil
+	return started, nil
 }
 
 func startOLM(ctx context.Context, cp *controlplane.ControlPlane) error {

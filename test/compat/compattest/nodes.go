@@ -1,0 +1,105 @@
+package compattest
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/test/compat/rules"
+	"github.com/chandlery/chandlery/test/images"
+	"github.com/chandlery/chandlery/test/nodes"
+	"github.com/chandlery/chandlery/test/programs"
+)
+
+// The images in the registry of the nodes.
+const (
+	registryImage = "chandlery/registry"
+	// operatorImage is the image of Cluster.CSV.
+	operatorImage = "operator:1"
+)
+
+// grace bounds the end of a supervisor.
+const grace = 20 * time.Second
+
+// MainOnNodes is Main with a real node, on which catalogs and operators run. The supervisor runs
+// beside it, on this machine.
+func MainOnNodes(m *testing.M) int {
+	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
+	return programs.Main(func(dir string) int {
+		target.bin = dir
+		return nodes.Main(m, nodes.Options{Nodes: 1}, func(ctx context.Context, bed *nodes.Bed) error {
+			registry, err := images.Local(ctx, registryImage)
+			if err != nil {
+				return err //nolint:wrapcheck // names the image
+			}
+			target.registry = registry
+			if _, err := bed.Push(ctx, registry, registryImage+":latest"); err != nil {
+				return err //nolint:wrapcheck // names the image
+			}
+			if err := bed.PushIdle(ctx, operatorImage); err != nil {
+				return err //nolint:wrapcheck // names the image
+			}
+			return start(ctx, bed.ControlPlane())
+		})
+	}, "./cmd/supervisor")
+}
+
+// CheckAlone is Check for a case that no other case may run beside.
+func CheckAlone(t *testing.T, id string, run func(t *testing.T, c *Cluster)) {
+	t.Helper()
+	if _, err := rules.Find(id); err != nil {
+		t.Fatal(err)
+	}
+	t.Run(id, func(t *testing.T) { run(t, newCluster(t)) })
+}
+
+// StopSupervisor stops the supervisor and returns a function that starts it again.
+func StopSupervisor(t *testing.T) (restart func()) {
+	t.Helper()
+	if err := target.started.Stop(grace); err != nil {
+		t.Fatalf("stopping the supervisor: %v", err)
+	}
+	return func() {
+		t.Helper()
+		if err := target.restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Standby starts a second supervisor and waits until it follows the catalogs. kill ends the first
+// one, so that the second becomes the leader. The second one remains.
+func Standby(t *testing.T, bed *nodes.Bed) (kill func()) {
+	t.Helper()
+	standby, err := runSupervisor(t.Context(), bed.ControlPlane(), "standby")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := target.started.Kill(); err != nil {
+			t.Fatal(fmt.Errorf("killing the supervisor: %w", err))
+		}
+		target.started = standby
+	}
+}
+
+// CatalogImage returns an image of a catalog that Chandlery's registry serves.
+func CatalogImage(t *testing.T, catalog fs.FS) v1.Image {
+	t.Helper()
+	image, err := images.Registry(target.registry, catalog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+// Registry returns the image of Chandlery's registry.
+func Registry() v1.Image { return target.registry }

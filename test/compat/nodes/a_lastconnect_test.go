@@ -1,0 +1,488 @@
+package nodes_test
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/test/compat/compattest"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+	"github.com/chandlery/chandlery/test/images"
+	"github.com/chandlery/chandlery/test/pause"
+)
+
+func contains(text, part string) bool { return strings.Contains(text, part) }
+
+// connected returns the time lastConnect of a CatalogSource that was read.
+func connected(source *operatorsv1alpha1.CatalogSource) time.Time {
+	if source.Status.GRPCConnectionState == nil {
+		return time.Time{}
+	}
+	return source.Status.GRPCConnectionState.LastConnectTime.Time
+}
+
+// moves waits until a catalog is READY and lastConnect is later than a time.
+func moves(c *compattest.Cluster, source *operatorsv1alpha1.CatalogSource, after time.Time, limit time.Duration) {
+	c.Eventually(limit, func() string {
+		if left := c.Read(source); left != "" {
+			return left
+		}
+		if left := unready(source); left != "" {
+			return left
+		}
+		if !connected(source).After(after) {
+			return fmt.Sprintf("connected at %s, before at %s; %s", connected(source), after, source.Status.Message)
+		}
+		return ""
+	})
+}
+
+// stays fails if lastConnect moves or the catalog is not READY within a time.
+func stays(t *testing.T, c *compattest.Cluster, source *operatorsv1alpha1.CatalogSource, limit time.Duration) {
+	t.Helper()
+	before, end := connected(source), time.Now().Add(limit)
+	for time.Now().Before(end) {
+		if left := c.Read(source); left != "" {
+			t.Fatal(left)
+		}
+		if state := source.Status.GRPCConnectionState; state == nil || state.LastObservedState != "READY" || !state.LastConnectTime.Time.Equal(before) {
+			t.Fatalf("the connection is %+v, connected at %s before; %s", state, before, source.Status.Message)
+		}
+		pause.For(t.Context(), 200*time.Millisecond)
+	}
+}
+
+// catalogFiles returns a file-based catalog with one version of package lamp.
+func catalogFiles(versions ...string) fs.FS {
+	text := `{"schema":"olm.package","name":"lamp","defaultChannel":"main"}`
+	var entries []string
+	for i, v := range versions {
+		name := "lamp.v" + v
+		entry := `{"name":"` + name + `"}`
+		if i > 0 {
+			entry = `{"name":"` + name + `","replaces":"lamp.v` + versions[i-1] + `"}`
+		}
+		entries = append(entries, entry)
+		text += `{"schema":"olm.bundle","name":"` + name + `","package":"lamp","image":"registry.example/lamp:` + v +
+			`","properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"` + v + `"}}]}`
+	}
+	text += `{"schema":"olm.channel","package":"lamp","name":"main","entries":[` + strings.Join(entries, ",") + `]}`
+	return fstest.MapFS{"lamp/catalog.json": &fstest.MapFile{Data: []byte(text)}}
+}
+
+const pollInterval = 10 * time.Second
+
+// polled creates a catalog of an image by tag, and returns a function that moves the tag.
+func polled(t *testing.T, c *compattest.Cluster, change ...func(*operatorsv1alpha1.CatalogSource)) (source *operatorsv1alpha1.CatalogSource, push func(v1.Image) time.Time) {
+	t.Helper()
+	tag := bed(t).Registry() + "/" + c.Namespace + "/shelf:v1"
+	push = func(image v1.Image) time.Time {
+		t.Helper()
+		if _, err := images.Push(t.Context(), tag, image); err != nil {
+			t.Fatal(err)
+		}
+		return time.Now()
+	}
+	push(compattest.CatalogImage(t, catalogFiles("1.0.0")))
+	source = &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "shelf"},
+		Spec: operatorsv1alpha1.CatalogSourceSpec{
+			SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: tag,
+			UpdateStrategy: &operatorsv1alpha1.UpdateStrategy{RegistryPoll: &operatorsv1alpha1.RegistryPoll{RawInterval: pollInterval.String()}},
+		},
+	}
+	for _, f := range change {
+		f(source)
+	}
+	c.Make(source)
+	ready(c, source, compattest.Patience)
+	return source, push
+}
+
+// TestLastConnectOfConfigMaps checks lastConnect of catalogs from ConfigMaps.
+func TestLastConnectOfConfigMaps(t *testing.T) {
+	t.Parallel()
+	compattest.Check(t, "A1", func(t *testing.T, c *compattest.Cluster) {
+		held, source := serve(t, c, "shelf", oldLamp(t, c).data(t))
+		change(t, c, held, source, lamp(t, c).data(t))
+		ready(c, source, 30*time.Second)
+		sub := c.Subscribe("shelf", "lamp")
+		c.Eventually(compattest.Patience, func() string {
+			if left := c.Read(sub); left != "" {
+				return left
+			}
+			if sub.Status.CurrentCSV == "lamp.v1.0.0" {
+				t.Fatal("the Subscription is resolved to the old content")
+			}
+			if sub.Status.CurrentCSV != "lamp.v1.1.0" {
+				return "currentCSV is " + sub.Status.CurrentCSV
+			}
+			return ""
+		})
+	})
+	compattest.Check(t, "A2", func(t *testing.T, c *compattest.Cluster) {
+		held, source := serve(t, c, "shelf", oldLamp(t, c).data(t))
+		sub := c.Subscribe("shelf", "lamp")
+		installed(c, "lamp.v1.0.0", compattest.Patience)
+		change(t, c, held, source, lamp(t, c).data(t))
+		ready(c, source, 30*time.Second)
+		current(c, sub, "lamp.v1.1.0", time.Minute)
+	})
+	compattest.Check(t, "A3", func(t *testing.T, c *compattest.Cluster) {
+		held, source := serve(t, c, "shelf", lamp(t, c).data(t))
+		replica := pods(t, c, "shelf")
+		update(t, c, held, func() { held.Labels["team"] = "a" })
+		seen(c, held, source)
+		ready(c, source, 30*time.Second)
+		if after := pods(t, c, "shelf"); len(after) != 1 || after[0].UID != replica[0].UID {
+			t.Errorf("a label of the ConfigMap replaced the replica")
+		}
+	})
+	compattest.Check(t, "A4", func(t *testing.T, c *compattest.Cluster) {
+		held, source := serve(t, c, "shelf", lamp(t, c).data(t))
+		before := connected(source)
+		data := lamp(t, c).data(t)
+		delete(data, keyPackages)
+		change(t, c, held, source, data)
+		refused(c, source, keyPackages)
+		if !connected(source).Equal(before) {
+			t.Errorf("lastConnect is %s, before %s", connected(source), before)
+		}
+		stays(t, c, source, 10*time.Second)
+		c.Subscribe("shelf", "lamp")
+		installed(c, "lamp.v1.1.0", compattest.Patience)
+	})
+	compattest.Check(t, "A5", func(t *testing.T, c *compattest.Cluster) {
+		held, source := serve(t, c, "shelf", oldLamp(t, c).data(t))
+		data := lamp(t, c).data(t)
+		delete(data, keyPackages)
+		change(t, c, held, source, data)
+		refused(c, source)
+		change(t, c, held, source, lamp(t, c).data(t))
+		ready(c, source, 30*time.Second)
+		if source.Status.Reason != "" || source.Status.Message != "" {
+			t.Errorf("reason %q, message %q", source.Status.Reason, source.Status.Message)
+		}
+		// The content of before is no reason to wait for ever.
+		change(t, c, held, source, data)
+		refused(c, source)
+		change(t, c, held, source, lamp(t, c).data(t))
+		ready(c, source, 30*time.Second)
+	})
+	compattest.Check(t, "A6", func(t *testing.T, c *compattest.Cluster) {
+		held, source := serve(t, c, "shelf", oldLamp(t, c).data(t))
+		for _, name := range []string{"one", "two", "three"} {
+			next := lamp(t, c)
+			next.packages = []any{pkg("lamp", "main", channel("main", "lamp.v1.1.0"), channel(name, "lamp.v1.0.0"))}
+			update(t, c, held, func() { held.Data = next.data(t) })
+			pause.For(t.Context(), 500*time.Millisecond)
+		}
+		seen(c, held, source)
+		ready(c, source, time.Minute)
+		sub := c.Subscribe("shelf", "lamp", func(s *operatorsv1alpha1.Subscription) { s.Spec.Channel = "three" })
+		current(c, sub, "lamp.v1.0.0", compattest.Patience)
+	})
+	compattest.Check(t, "A7", func(t *testing.T, c *compattest.Cluster) {
+		held, source := serve(t, c, "shelf", lamp(t, c).data(t))
+		if err := c.Delete(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		again := configMap(c, "shelf", lamp(t, c).data(t))
+		c.Make(again)
+		// The owner reference is a further write.
+		c.Eventually(5*time.Second, func() string {
+			if left := c.Read(source); left != "" {
+				return left
+			}
+			if ref := source.Status.ConfigMapResource; ref == nil || ref.UID != again.UID {
+				return fmt.Sprintf("the reference is %+v", ref)
+			}
+			return ""
+		})
+		ready(c, source, 30*time.Second)
+	})
+	compattest.Check(t, "A22", func(t *testing.T, c *compattest.Cluster) {
+		_, source := serve(t, c, "shelf", lamp(t, c).data(t))
+		update(t, c, source, func() {
+			source.Spec.DisplayName, source.Annotations = "Shelf", map[string]string{"chandlery.dev/note": "x"}
+		})
+		stays(t, c, source, 15*time.Second)
+	})
+	compattest.Check(t, "A23", func(t *testing.T, c *compattest.Cluster) {
+		_, source := serve(t, c, "shelf", lamp(t, c).data(t))
+		future := time.Now().Add(time.Minute).Truncate(time.Second)
+		c.Eventually(10*time.Second, func() string {
+			if left := c.Read(source); left != "" {
+				return left
+			}
+			source.Status.GRPCConnectionState.LastConnectTime = metav1.NewTime(future)
+			if err := c.Status().Update(t.Context(), source); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+		c.Eventually(10*time.Second, func() string {
+			if left := c.Read(source); left != "" {
+				return left
+			}
+			if connected(source).After(time.Now()) {
+				return "lastConnect is in the future: " + connected(source).String()
+			}
+			return ""
+		})
+	})
+}
+
+// TestLastConnectOfImages checks lastConnect of catalogs whose tag is polled.
+func TestLastConnectOfImages(t *testing.T) {
+	t.Parallel()
+	compattest.Check(t, "A8", func(t *testing.T, c *compattest.Cluster) {
+		source, push := polled(t, c)
+		stays(t, c, source, pollInterval+2*time.Second)
+		pushed := push(compattest.CatalogImage(t, catalogFiles("1.0.0", "1.1.0")))
+		moves(c, source, pushed.Truncate(time.Second), pollInterval+time.Minute)
+	})
+	compattest.Check(t, "A9", func(t *testing.T, c *compattest.Cluster) {
+		source, push := polled(t, c)
+		push(compattest.CatalogImage(t, catalogFiles("1.0.0")))
+		stays(t, c, source, 3*pollInterval)
+	})
+	compattest.Check(t, "A10", func(t *testing.T, c *compattest.Cluster) {
+		source, push := polled(t, c)
+		broken, err := images.Broken(compattest.Registry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := connected(source)
+		push(broken)
+		c.Eventually(compattest.Patience, func() string {
+			if left := c.Read(source); left != "" {
+				return left
+			}
+			condition := apimeta.FindStatusCondition(source.Status.Conditions, api.ConditionProgressing)
+			if condition == nil || condition.Reason != "CrashLoopBackOff" {
+				return fmt.Sprintf("Progressing is %+v", condition)
+			}
+			return ""
+		})
+		if !connected(source).Equal(before) {
+			t.Errorf("lastConnect is %s, before %s", connected(source), before)
+		}
+		stays(t, c, source, 5*time.Second)
+	})
+	compattest.Check(t, "A11", func(t *testing.T, c *compattest.Cluster) {
+		source, push := polled(t, c)
+		files, _ := catalogFiles("1.0.0").(fstest.MapFS)
+		// A space more makes another image with the same packages.
+		files["lamp/catalog.json"].Data = append(files["lamp/catalog.json"].Data, ' ')
+		pushed := push(compattest.CatalogImage(t, files))
+		moves(c, source, pushed.Truncate(time.Second), pollInterval+time.Minute)
+	})
+	compattest.Check(t, "A12-image", func(t *testing.T, c *compattest.Cluster) {
+		source, _ := polled(t, c)
+		other := bed(t).Registry() + "/" + c.Namespace + "/shelf:v2"
+		if _, err := images.Push(t.Context(), other, compattest.CatalogImage(t, catalogFiles("1.0.0", "1.1.0"))); err != nil {
+			t.Fatal(err)
+		}
+		before := connected(source)
+		update(t, c, source, func() { source.Spec.Image = other })
+		moves(c, source, before, time.Minute)
+	})
+	compattest.Check(t, "A12-settings", func(t *testing.T, c *compattest.Cluster) {
+		source, _ := polled(t, c)
+		before := connected(source)
+		update(t, c, source, func() {
+			source.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{Tolerations: []corev1.Toleration{{Key: "x", Operator: corev1.TolerationOpExists}}}
+		})
+		moves(c, source, before, time.Minute)
+	})
+	compattest.Check(t, "A12-address", func(t *testing.T, c *compattest.Cluster) {
+		one := c.Catalog("shelf", fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1.0.0", Version: "1.0.0"}))
+		other := fakecatalog.Start(t, fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1.1.0", Version: "1.1.0"}))
+		source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "shelf"}}
+		c.Read(source)
+		before := connected(source)
+		pause.For(t.Context(), time.Second)
+		update(t, c, source, func() { source.Spec.Address = other.Address() })
+		moves(c, source, before, time.Minute)
+		if source.Status.GRPCConnectionState.Address == one.Address() {
+			t.Errorf("the address is %s", one.Address())
+		}
+	})
+	two := func(s *operatorsv1alpha1.CatalogSource) {
+		s.Annotations = map[string]string{api.AnnotationReplicas: "2"}
+	}
+	bothReady := func(t *testing.T, c *compattest.Cluster) []corev1.Pod {
+		t.Helper()
+		var found []corev1.Pod
+		c.Eventually(compattest.Patience, func() string {
+			found = pods(t, c, "shelf")
+			isReady := func(p corev1.Pod) bool {
+				return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
+			}
+			if len(found) != 2 || !isReady(found[0]) || !isReady(found[1]) {
+				return fmt.Sprintf("%d pods", len(found))
+			}
+			return ""
+		})
+		pause.For(t.Context(), 3*time.Second)
+		return found
+	}
+	compattest.Check(t, "A17", func(t *testing.T, c *compattest.Cluster) {
+		source, _ := polled(t, c, two)
+		for _, p := range bothReady(t, c)[:1] {
+			if err := c.Delete(t.Context(), &p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.Read(source)
+		seen := map[time.Time]bool{connected(source): true}
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+			c.Read(source)
+			seen[connected(source)] = true
+			if state := source.Status.GRPCConnectionState.LastObservedState; state != "READY" {
+				t.Fatalf("the state is %s", state)
+			}
+			pause.For(t.Context(), 200*time.Millisecond)
+		}
+		if len(seen) > 2 {
+			t.Errorf("lastConnect moved %d times", len(seen)-1)
+		}
+	})
+	compattest.Check(t, "A18", func(t *testing.T, c *compattest.Cluster) {
+		source, _ := polled(t, c, two)
+		all := bothReady(t, c)
+		c.Read(source)
+		before := connected(source)
+		for i := range all {
+			if err := c.Delete(t.Context(), &all[i], client.GracePeriodSeconds(0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		moves(c, source, before, time.Minute)
+	})
+}
+
+// settled waits until a catalog is rolled out.
+func settled(c *compattest.Cluster, o client.Object) {
+	source, _ := o.(*operatorsv1alpha1.CatalogSource)
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(source); left != "" {
+			return left
+		}
+		condition := apimeta.FindStatusCondition(source.Status.Conditions, api.ConditionProgressing)
+		if condition == nil || condition.Reason != api.ReasonRolledOut {
+			return fmt.Sprintf("Progressing is %+v", condition)
+		}
+		return ""
+	})
+}
+
+// TestSupervisors checks lastConnect when supervisors start and stop. No other case runs at the same time.
+func TestSupervisors(t *testing.T) {
+	several := func(t *testing.T, c *compattest.Cluster) []client.Object {
+		t.Helper()
+		_, configMap := serve(t, c, "shelf-1", lamp(t, c).data(t))
+		image, _ := polled(t, c)
+		all := []client.Object{configMap, image}
+		for _, name := range []string{"address-1", "address-2"} {
+			c.Catalog(name, fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1.0.0", Version: "1.0.0"}))
+			all = append(all, &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}})
+		}
+		return all
+	}
+	read := func(c *compattest.Cluster, all []client.Object) map[string]time.Time {
+		found := map[string]time.Time{}
+		for _, o := range all {
+			c.Read(o)
+			source, _ := o.(*operatorsv1alpha1.CatalogSource)
+			found[o.GetName()] = connected(source)
+		}
+		return found
+	}
+	compattest.CheckAlone(t, "A21", func(t *testing.T, c *compattest.Cluster) {
+		all := several(t, c)
+		// The image is polled, which shows the time of the poll.
+		resting := slices.DeleteFunc(slices.Clone(all), func(o client.Object) bool { return o.GetName() == "shelf" })
+		settled(c, resting[0])
+		before := read(c, all)
+		c.AtRest(20*time.Second, resting...)
+		if after := read(c, all); !after["shelf"].Equal(before["shelf"]) {
+			t.Errorf("lastConnect of the image moved from %s to %s", before["shelf"], after["shelf"])
+		}
+		// A change of one catalog writes no other.
+		held := configMap(c, "shelf-1", nil)
+		versions := map[string]string{}
+		for _, o := range resting[1:] {
+			c.Read(o)
+			versions[o.GetName()] = o.GetResourceVersion()
+		}
+		update(t, c, held, func() { held.Data = oldLamp(t, c).data(t) })
+		source, _ := resting[0].(*operatorsv1alpha1.CatalogSource)
+		moves(c, source, before["shelf-1"], time.Minute)
+		for _, o := range resting[1:] {
+			if c.Read(o); o.GetResourceVersion() != versions[o.GetName()] {
+				t.Errorf("%s was written", o.GetName())
+			}
+		}
+	})
+	compattest.CheckAlone(t, "A19", func(t *testing.T, c *compattest.Cluster) {
+		all := several(t, c)
+		before := read(c, all)
+		restart := compattest.StopSupervisor(t)
+		pause.For(t.Context(), 5*time.Second)
+		restart()
+		for _, o := range all {
+			source, _ := o.(*operatorsv1alpha1.CatalogSource)
+			moves(c, source, before[o.GetName()], compattest.Patience)
+		}
+		after := read(c, all)
+		pause.For(t.Context(), 10*time.Second)
+		for name, last := range read(c, all) {
+			if !last.Equal(after[name]) {
+				t.Errorf("lastConnect of %s moved again, from %s to %s", name, after[name], last)
+			}
+		}
+	})
+	compattest.CheckAlone(t, "A20", func(t *testing.T, c *compattest.Cluster) {
+		all := several(t, c)
+		kill := compattest.Standby(t, bed(t))
+		pause.For(t.Context(), 15*time.Second)
+		before := read(c, all)
+		seen := map[string]map[time.Time]bool{}
+		for name, at := range before {
+			seen[name] = map[time.Time]bool{at: true}
+		}
+		kill()
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+			for name, at := range read(c, all) {
+				seen[name][at] = true
+			}
+			pause.For(t.Context(), 500*time.Millisecond)
+		}
+		for name, times := range seen {
+			if len(times) > 2 {
+				t.Errorf("lastConnect of %s moved %d times", name, len(times)-1)
+			}
+		}
+		// The new leader works.
+		held := configMap(c, "shelf-1", nil)
+		source, _ := all[0].(*operatorsv1alpha1.CatalogSource)
+		c.Read(source)
+		at := connected(source)
+		update(t, c, held, func() { held.Data = oldLamp(t, c).data(t) })
+		moves(c, source, at, compattest.Patience)
+	})
+}

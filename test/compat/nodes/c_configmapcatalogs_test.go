@@ -1,0 +1,380 @@
+package nodes_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/test/compat/compattest"
+	"github.com/chandlery/chandlery/test/pause"
+	"github.com/chandlery/chandlery/test/programs"
+)
+
+// definition returns a CustomResourceDefinition. Its group is unique in the cluster.
+func definition(c *compattest.Cluster, plural, kind string) object {
+	group := c.Namespace + ".example.com"
+	return object{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": plural + "." + group},
+		"spec": object{
+			"group": group, "scope": "Namespaced", "names": object{"plural": plural, "singular": strings.ToLower(kind), "kind": kind, "listKind": kind + "List"},
+			"versions": []any{object{"name": "v1", "served": true, "storage": true, "schema": object{"openAPIV3Schema": object{"type": "object"}}}},
+		},
+	}
+}
+
+// key returns an entry of spec.customresourcedefinitions.
+func key(c *compattest.Cluster, plural, kind string) object {
+	return object{"name": plural + "." + c.Namespace + ".example.com", "version": "v1", "kind": kind}
+}
+
+// served checks that a package of catalog goods can be installed.
+func served(c *compattest.Cluster, name, channel, csv string) {
+	c.Subscribe("goods", name, func(s *operatorsv1alpha1.Subscription) {
+		s.Name, s.Spec.Channel = "lamp", channel
+	})
+	installed(c, csv, compattest.Patience)
+}
+
+// TestConfigMapCatalogs checks what is served from ConfigMaps.
+func TestConfigMapCatalogs(t *testing.T) {
+	t.Parallel()
+	// begin serves a catalog with a change.
+	begin := func(t *testing.T, c *compattest.Cluster, change func(*content)) *operatorsv1alpha1.CatalogSource {
+		t.Helper()
+		good := lamp(t, c)
+		change(&good)
+		_, source := serve(t, c, "goods", good.data(t))
+		return source
+	}
+	// create creates a catalog without waiting.
+	create := func(t *testing.T, c *compattest.Cluster, data map[string]string) *operatorsv1alpha1.CatalogSource {
+		t.Helper()
+		source := internal(c, "goods", "goods")
+		c.Make(configMap(c, "goods", data), source)
+		return source
+	}
+	for id, tt := range map[string]struct {
+		pkg, channel string
+		warnings     int
+	}{
+		"C1-LampShade": {"LampShade", "main", 1}, "C1-underscore": {"lamp_shade", "main", 1}, "C1-dot": {"lamp.shade", "main", 1},
+		"C1-upper": {"Lamp-x", "main", 1}, "C1-long": {strings.Repeat("a", 70), "main", 1}, "C1-digit": {"9", "main", 0},
+		"C2-space": {"lamp", "Main Line", 0}, "C2-slash": {"lamp", "v1/beta", 0},
+	} {
+		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
+			source := begin(t, c, func(in *content) {
+				in.packages = []any{pkg(tt.pkg, tt.channel, channel(tt.channel, "lamp.v1.1.0"))}
+			})
+			warnings(c, source, tt.warnings)
+			served(c, tt.pkg, tt.channel, "lamp.v1.1.0")
+		})
+	}
+	// dependent adds package desk, which needs an API of lamp.v1.1.0.
+	dependent := func(t *testing.T, c *compattest.Cluster, name string) func(*content) {
+		t.Helper()
+		return func(in *content) {
+			head, _ := in.versions[1].(object)
+			specOf(head)["customresourcedefinitions"] = object{"owned": []any{key(c, "lamps", "Lamp")}}
+			desk := version(t, c, "desk.v1.0.0", "1.0.0", "")
+			specOf(desk)["customresourcedefinitions"] = object{"required": []any{key(c, "lamps", "Lamp")}}
+			in.definitions, in.versions = []any{definition(c, "lamps", "Lamp")}, append(in.versions, desk)
+			in.packages = []any{pkg(name, "main", channel("main", "lamp.v1.1.0")), pkg("desk", "main", channel("main", "desk.v1.0.0"))}
+		}
+	}
+	both := func(c *compattest.Cluster) {
+		c.Subscribe("goods", "desk")
+		installed(c, "lamp.v1.1.0", compattest.Patience)
+		installed(c, "desk.v1.0.0", compattest.Patience)
+	}
+	compattest.Check(t, "C3", func(t *testing.T, c *compattest.Cluster) {
+		begin(t, c, dependent(t, c, "lamp"))
+		both(c)
+		sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp-main-goods-" + c.Namespace}}
+		if left := c.Read(sub); left != "" {
+			t.Error(left)
+		}
+	})
+	compattest.Check(t, "C4", func(t *testing.T, c *compattest.Cluster) {
+		begin(t, c, dependent(t, c, "LampShade"))
+		both(c)
+		var list operatorsv1alpha1.SubscriptionList
+		if err := c.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for i := range list.Items {
+			found = found || list.Items[i].Namespace == c.Namespace && list.Items[i].Spec.Package == "LampShade"
+		}
+		if !found {
+			t.Error("the dependency has no Subscription")
+		}
+		var plans operatorsv1alpha1.InstallPlanList
+		if err := c.List(t.Context(), &plans); err != nil {
+			t.Fatal(err)
+		}
+		for i := range plans.Items {
+			if p := &plans.Items[i]; p.Namespace == c.Namespace && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
+				t.Errorf("InstallPlan %s is %s", p.Name, p.Status.Phase)
+			}
+		}
+	})
+	compattest.Check(t, "C5", func(t *testing.T, c *compattest.Cluster) {
+		source := begin(t, c, func(in *content) { in.packages = append(in.packages, pkg("lamp", "", channel("next", "lamp.v1.1.0"))) })
+		warnings(c, source, 1)
+		sub := c.Subscribe("goods", "lamp", func(s *operatorsv1alpha1.Subscription) { s.Name, s.Spec.Channel = "old", "main" })
+		unresolved(c, sub, "no operators found in channel main of package lamp in the catalog referenced by subscription old")
+		if err := c.Delete(t.Context(), sub); err != nil {
+			t.Fatal(err)
+		}
+		served(c, "lamp", "next", "lamp.v1.1.0")
+	})
+	// D16 is the same case by the ConfigMap.
+	for _, id := range []string{"C6", "D16"} {
+		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
+			source := begin(t, c, func(in *content) { in.packages = append(in.packages, in.packages[0]) })
+			warnings(c, source, 1)
+			served(c, "lamp", "main", "lamp.v1.1.0")
+		})
+	}
+	compattest.Check(t, "C7-other", func(t *testing.T, c *compattest.Cluster) {
+		source := begin(t, c, func(in *content) { in.packages = []any{pkg("lamp", "other", channel("main", "lamp.v1.1.0"))} })
+		warnings(c, source, 1)
+		served(c, "lamp", "", "lamp.v1.1.0")
+	})
+	compattest.Check(t, "C7-empty", func(t *testing.T, c *compattest.Cluster) {
+		source := begin(t, c, func(in *content) { in.packages = []any{pkg("lamp", "", channel("main", "lamp.v1.1.0"))} })
+		warnings(c, source, 0)
+		served(c, "lamp", "", "lamp.v1.1.0")
+	})
+	compattest.Check(t, "C8", func(t *testing.T, c *compattest.Cluster) {
+		in := lamp(t, c)
+		in.packages = []any{pkg("lamp", "other", channel("main", "lamp.v1.1.0"), channel("old", "lamp.v1.0.0"))}
+		refused(c, create(t, c, in.data(t)), "lamp", "main", "old")
+	})
+	compattest.Check(t, "C9", func(t *testing.T, c *compattest.Cluster) {
+		source := begin(t, c, func(in *content) { in.versions[1] = version(t, c, "lamp.v1.1.0", "1.0.0", "lamp.v1.0.0") })
+		warnings(c, source, 1)
+		c.Subscribe("goods", "lamp", func(s *operatorsv1alpha1.Subscription) { s.Spec.StartingCSV = "lamp.v1.0.0" })
+		installed(c, "lamp.v1.1.0", compattest.Patience)
+	})
+	for id, number := range map[string]string{"C10-none": "", "C10-major": "1", "C10-minor": "1.0", "C10-v": "v1.0.0", "C10-text": "latest"} {
+		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
+			source := begin(t, c, func(in *content) {
+				in.versions = []any{version(t, c, "lamp.v1.0.0", number, "")}
+				in.packages = []any{pkg("lamp", "main", channel("main", "lamp.v1.0.0"))}
+			})
+			warnings(c, source, 1)
+			sub := c.Subscribe("goods", "lamp")
+			c.Eventually(compattest.Patience, func() string {
+				if left := c.Read(sub); left != "" {
+					return left
+				}
+				if sub.Status.InstallPlanRef == nil {
+					return fmt.Sprintf("no InstallPlan: %+v", sub.Status.Conditions)
+				}
+				return ""
+			})
+		})
+	}
+	bad := object{"metadata": object{"name": "bad.example.com"}, "spec": object{"group": "example.com"}}
+	compattest.Check(t, "C11", func(t *testing.T, c *compattest.Cluster) {
+		source := begin(t, c, func(in *content) { in.definitions = []any{bad} })
+		warnings(c, source, 1)
+		served(c, "lamp", "main", "lamp.v1.1.0")
+	})
+	owning := func(in *content, keys ...any) {
+		head, _ := in.versions[1].(object)
+		specOf(head)["customresourcedefinitions"] = object{"owned": keys}
+	}
+	compattest.Check(t, "C12", func(t *testing.T, c *compattest.Cluster) {
+		in := lamp(t, c)
+		in.definitions = []any{bad}
+		owning(&in, object{"name": "bad.example.com", "version": "v1", "kind": "Bad"})
+		refused(c, create(t, c, in.data(t)), "bad.example.com", "customResourceDefinitions[0]")
+	})
+	compattest.Check(t, "C13", func(t *testing.T, c *compattest.Cluster) {
+		warnings(c, begin(t, c, func(in *content) { owning(in, key(c, "lamps", "Lamp")) }), 1)
+	})
+	compattest.Check(t, "C14", func(t *testing.T, c *compattest.Cluster) {
+		source := begin(t, c, func(in *content) { in.versions[0] = version(t, c, "lamp.v1.0.0", "1.0.0", "lamp.v0.9.0") })
+		warnings(c, source, 1)
+		served(c, "lamp", "main", "lamp.v1.1.0")
+	})
+	compattest.Check(t, "C15", func(t *testing.T, c *compattest.Cluster) {
+		source := begin(t, c, func(in *content) {
+			head, _ := in.versions[1].(object)
+			specOf(head)["skips"] = []any{"lamp.v0.9.0"}
+		})
+		warnings(c, source, 0)
+		served(c, "lamp", "main", "lamp.v1.1.0")
+	})
+	compattest.Check(t, "C16", func(t *testing.T, c *compattest.Cluster) {
+		source := begin(t, c, func(in *content) { in.versions = append(in.versions, version(t, c, "lamp.v9.0.0", "9.0.0", "")) })
+		warnings(c, source, 1)
+		served(c, "lamp", "main", "lamp.v1.1.0")
+	})
+	compattest.Check(t, "C17", func(t *testing.T, c *compattest.Cluster) {
+		in := lamp(t, c)
+		in.definitions = []any{definition(c, "lamps", "Lamp"), definition(c, "lamps", "Lamp")}
+		refused(c, create(t, c, in.data(t)), "customResourceDefinitions[0]", "customResourceDefinitions[1]")
+	})
+	compattest.Check(t, "C18", func(t *testing.T, c *compattest.Cluster) {
+		source := begin(t, c, func(in *content) {
+			in.definitions = []any{definition(c, "others", "Lamp"), definition(c, "lamps", "Lamp")}
+			owning(in, key(c, "lamps", "Lamp"))
+		})
+		warnings(c, source, 1)
+		served(c, "lamp", "main", "lamp.v1.1.0")
+		if left := c.Read(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps." + c.Namespace + ".example.com"}}); left != "" {
+			t.Error(left)
+		}
+	})
+	compattest.Check(t, "C19", func(t *testing.T, c *compattest.Cluster) {
+		in := lamp(t, c)
+		in.versions = append(in.versions, in.versions[0])
+		refused(c, create(t, c, in.data(t)), "lamp.v1.0.0")
+	})
+	compattest.Check(t, "C20", func(t *testing.T, c *compattest.Cluster) {
+		data := lamp(t, c).data(t)
+		data[keyDefinitions] = ""
+		_, source := serve(t, c, "goods", data)
+		warnings(c, source, 0)
+		served(c, "lamp", "main", "lamp.v1.1.0")
+	})
+	compattest.Check(t, "C21", func(t *testing.T, c *compattest.Cluster) {
+		refused(c, create(t, c, map[string]string{keyVersions: lamp(t, c).data(t)[keyVersions]}), keyDefinitions, keyPackages)
+	})
+	compattest.Check(t, "C22", func(t *testing.T, c *compattest.Cluster) {
+		_, source := serve(t, c, "goods", content{}.data(t))
+		warnings(c, source, 1)
+		unresolved(c, c.Subscribe("goods", "lamp"), "no operators found in package lamp in the catalog referenced by subscription lamp")
+	})
+	compattest.Check(t, "C23", func(t *testing.T, c *compattest.Cluster) {
+		data := lamp(t, c).data(t)
+		data[keyVersions] = strings.Replace(data[keyVersions], `"version":"1.1.0"`, `"version":"0.1.0","version":"1.1.0"`, 1)
+		_, source := serve(t, c, "goods", data)
+		warnings(c, source, 1)
+		if message := source.Status.Conditions; !contains(fmt.Sprint(message), `key "version" already set`) {
+			t.Errorf("conditions %+v", message)
+		}
+		served(c, "lamp", "main", "lamp.v1.1.0")
+	})
+	compattest.Check(t, "C24", func(t *testing.T, c *compattest.Cluster) {
+		source := begin(t, c, func(in *content) {
+			head, _ := in.versions[1].(object)
+			specOf(head)["shade"] = "green"
+		})
+		warnings(c, source, 0)
+		served(c, "lamp", "main", "lamp.v1.1.0")
+	})
+	annotated := func(in *content, text string) {
+		head, _ := in.versions[1].(object)
+		annotate(head, "olm.properties", text)
+	}
+	compattest.Check(t, "C25", func(t *testing.T, c *compattest.Cluster) {
+		in := lamp(t, c)
+		annotated(&in, "nonsense")
+		refused(c, create(t, c, in.data(t)), "lamp.v1.1.0")
+	})
+	compattest.Check(t, "C26", func(t *testing.T, c *compattest.Cluster) {
+		source := begin(t, c, func(in *content) { annotated(in, `[{"type":"olm.wish.required","value":{"a":1}}]`) })
+		warnings(c, source, 1)
+		served(c, "lamp", "main", "lamp.v1.1.0")
+	})
+	compattest.Check(t, "C27", func(t *testing.T, c *compattest.Cluster) {
+		data := lamp(t, c).data(t)
+		delete(data, keyPackages)
+		source := create(t, c, data)
+		refused(c, source, keyPackages)
+		in := lamp(t, c)
+		in.packages = []any{pkg("LampShade", "main", channel("main", "lamp.v1.1.0"))}
+		change(t, c, configMap(c, "goods", nil), source, in.data(t))
+		ready(c, source, compattest.Patience)
+		warnings(c, source, 1)
+		served(c, "LampShade", "main", "lamp.v1.1.0")
+	})
+	compattest.Check(t, "C28", func(t *testing.T, c *compattest.Cluster) {
+		source := begin(t, c, func(in *content) { in.packages = []any{pkg("LampShade", "main", channel("main", "lamp.v1.1.0"))} })
+		warnings(c, source, 1)
+		settled(c, source)
+		pause.For(t.Context(), 2*time.Second)
+		c.AtRest(20*time.Second, source)
+		warnings(c, source, 1)
+	})
+	compattest.Check(t, "C31", func(t *testing.T, c *compattest.Cluster) {
+		source := begin(t, c, func(in *content) { in.packages = []any{pkg("LampShade", "main", channel("main", "lamp.v1.1.0"))} })
+		replica := pods(t, c, "goods")[0]
+		before := connected(source)
+		if err := c.Delete(t.Context(), &replica); err != nil {
+			t.Fatal(err)
+		}
+		moves(c, source, before, compattest.Patience)
+		served(c, "LampShade", "main", "lamp.v1.1.0")
+	})
+}
+
+// unresolved waits until a Subscription has ResolutionFailed with a text.
+func unresolved(c *compattest.Cluster, sub *operatorsv1alpha1.Subscription, text string) {
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(sub); left != "" {
+			return left
+		}
+		condition := sub.Status.GetCondition(operatorsv1alpha1.SubscriptionResolutionFailed)
+		if !contains(condition.Message, text) {
+			return fmt.Sprintf("ResolutionFailed is %+v", condition)
+		}
+		return ""
+	})
+}
+
+// TestValidate checks the command that judges catalogs.
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	validate := func(t *testing.T, files map[string]string, flags ...string) (output string, code int) {
+		t.Helper()
+		dir := t.TempDir()
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), programs.Registry(t), append([]string{"validate", dir, "-o", "json"}, flags...)...)
+		out, _ := cmd.CombinedOutput()
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	compattest.Check(t, "C29", func(t *testing.T, c *compattest.Cluster) {
+		in := lamp(t, c)
+		in.packages = []any{pkg("LampShade", "main", channel("main", "lamp.v1.1.0"))}
+		out, code := validate(t, in.data(t))
+		if code != 0 || !contains(out, `"severity": "warning"`) || !contains(out, "packages[0]") {
+			t.Errorf("exit code %d: %s", code, out)
+		}
+		if out, code := validate(t, in.data(t), "--strict"); code != 1 {
+			t.Errorf("exit code %d: %s", code, out)
+		}
+	})
+	compattest.Check(t, "C30", func(t *testing.T, _ *compattest.Cluster) {
+		bundle := func(name, version string) string {
+			return `{"schema":"olm.bundle","name":"` + name + `","package":"PKG","image":"a.example/b:1","properties":[{"type":"olm.package","value":{"packageName":"PKG","version":"` + version + `"}}]}`
+		}
+		head := `{"schema":"olm.package","name":"PKG","defaultChannel":"main"}`
+		one := `{"schema":"olm.channel","package":"PKG","name":"main","entries":[{"name":"a"}]}`
+		for fault, text := range map[string]string{
+			"C1":  strings.ReplaceAll(head+one+bundle("a", "1.0.0"), "PKG", "LampShade"),
+			"C9":  strings.ReplaceAll(head+`{"schema":"olm.channel","package":"PKG","name":"main","entries":[{"name":"a","replaces":"b"},{"name":"b"}]}`+bundle("a", "1.0.0")+bundle("b", "1.0.0"), "PKG", "lamp"),
+			"C16": strings.ReplaceAll(head+one+bundle("a", "1.0.0")+bundle("b", "2.0.0"), "PKG", "lamp"),
+		} {
+			if out, code := validate(t, map[string]string{"catalog.json": text}); code != 1 || !contains(out, `"severity": "error"`) {
+				t.Errorf("%s: exit code %d: %s", fault, code, out)
+			}
+		}
+	})
+}
