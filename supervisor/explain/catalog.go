@@ -50,7 +50,17 @@ func catalogFindings(s *search, source *operatorsv1alpha1.CatalogSource) []*Find
 			f.Severity = Note
 		}
 	}
-	return found
+	return append(found, compact(warningsFinding(at, source))...)
+}
+
+// warningsFinding returns the problems of a catalog's ConfigMap that do not prevent serving it. They
+// explain only the catalog itself.
+func warningsFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
+	warnings := conditionOf(source.Status.Conditions, api.ConditionContentWarnings)
+	if warnings == nil || s.subject != s.current() {
+		return nil
+	}
+	return s.finding(CodeCatalogContentWarnings, Note, s.current().String()+": "+warnings.Message)
 }
 
 // catalogCauses returns the problems of the spec and of the pods, which are independent. Problems of the spec come

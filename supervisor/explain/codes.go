@@ -78,6 +78,7 @@ const (
 	CodePinned                             = "Pinned"
 	CodePlanDeleted                        = "PlanDeleted"
 	CodeFieldsDropped                      = "FieldsDropped"
+	CodeCatalogContentWarnings             = "CatalogContentWarnings"
 	CodeDeprecated                         = "Deprecated"
 	CodeUnderWay                           = "UnderWay"
 	CodeNotLookedAt                        = "NotLookedAt"
@@ -204,6 +205,7 @@ func noteCodes() []CodeInfo {
 		{CodePinned, "The annotation chandlery.dev/pin holds the operator at a version.", "Remove the annotation, or name a newer version in it."},
 		{CodePlanDeleted, "The InstallPlan of the installed version was deleted.", "No action is necessary. The installed objects are not affected."},
 		{CodeFieldsDropped, "The API server did not store unknown fields of a bundle's object.", "Tell the author of the bundle. If the field is valid, upgrade the CustomResourceDefinition or the cluster."},
+		{CodeCatalogContentWarnings, "The ConfigMap of a catalog has problems that do not prevent serving it.", "Correct the ConfigMap. The command \"registry validate\" lists all problems."},
 		{CodeDeprecated, "The catalog deprecates the package, the channel or the version.", "Follow the deprecation message of the catalog."},
 		{CodeUnderWay, "Work is in progress, and nothing blocks it.", "Wait a moment."},
 		{CodeNotLookedAt, "The supervisor did not reconcile an object in time.", "Read the log of the supervisor."},

@@ -197,6 +197,12 @@ func TestExplainCausesApart(t *testing.T) {
 			reason: "one that serves all the same", change: hosted("READY", homeless), severity: explain.Note,
 			codes: []string{explain.CodeCatalogUnschedulable, explain.CodeCatalogSpecInvalid},
 		},
+		{
+			reason: "one whose ConfigMap has problems", severity: explain.Note, codes: []string{explain.CodeCatalogContentWarnings},
+			change: func(o *clusterState) {
+				o.catalog().Status.Conditions = []metav1.Condition{{Type: api.ConditionContentWarnings, Status: metav1.ConditionTrue, Message: "ConfigMap olm/wares is served with problems (1): x"}}
+			},
+		},
 	} {
 		e := explain.Object(healthyState(tc.change), explain.Ref{Kind: explain.KindCatalogSource, Namespace: "olm", Name: "wares"})
 		var codes, remedies []string
