@@ -60,6 +60,8 @@ func TestComponentLabel(t *testing.T) {
 		{pkg: strings.Repeat("a", 62), namespace: "home", want: "operators.coreos.com/" + strings.Repeat("a", 62), reason: "no dot at the end"},
 		{pkg: strings.Repeat("a", 58) + "._-", namespace: "b", want: "operators.coreos.com/" + strings.Repeat("a", 58) + "._-.b", reason: "63 exactly is left alone"},
 		{pkg: strings.Repeat("a", 58) + "._-_-", namespace: "b", want: "operators.coreos.com/" + strings.Repeat("a", 58), reason: "nothing but letters and digits at the end"},
+		{pkg: "Lamp Shade", namespace: "home", want: "operators.coreos.com/Lamp-Shade.home", reason: "other characters are replaced"},
+		{pkg: "-lämp", namespace: "home", want: "operators.coreos.com/l-mp.home", reason: "nothing but letters and digits at the beginning"},
 	} {
 		got := ComponentLabel(tt.pkg, tt.namespace)
 		if got != tt.want {

@@ -12,14 +12,22 @@ import (
 )
 
 // ComponentLabel returns the label that connects a Subscription, its InstallPlan, its ClusterServiceVersion and
-// their components with one package in one namespace. Its name part is at most 63 characters and ends in a
-// letter or digit, as a label key must.
+// their components with one package in one namespace. Its name part is at most 63 characters, and begins and ends
+// with a letter or digit, as a label key must. Other characters of the package's name become '-'.
 func ComponentLabel(pkg, namespace string) string {
-	name := pkg + "." + namespace
+	name := strings.TrimLeft(strings.Map(labelCharacter, pkg+"."+namespace), "._-")
 	if len(name) > validation.DNS1123LabelMaxLength {
 		name = strings.TrimRight(name[:validation.DNS1123LabelMaxLength], "._-")
 	}
 	return api.PrefixComponent + name
+}
+
+// labelCharacter returns a character unchanged if a label key may contain it, and '-' otherwise.
+func labelCharacter(r rune) rune {
+	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' {
+		return r
+	}
+	return '-'
 }
 
 // ComponentLabels returns those of some labels that connect an object with packages.

@@ -15,7 +15,9 @@ import (
 func operators(labels map[string]string) []string {
 	var names []string
 	for _, key := range componentKeys(labels) {
-		names = append(names, strings.TrimPrefix(key, api.PrefixComponent))
+		if name := strings.TrimPrefix(key, api.PrefixComponent); len(validation.IsDNS1123Subdomain(name)) == 0 {
+			names = append(names, name)
+		}
 	}
 	return names
 }
@@ -23,8 +25,7 @@ func operators(labels map[string]string) []string {
 // componentKeys returns the sorted component labels of an object.
 func componentKeys(labels map[string]string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(labels)), func(key string) bool {
-		name, is := strings.CutPrefix(key, api.PrefixComponent)
-		return !is || len(validation.IsDNS1123Subdomain(name)) > 0
+		return !strings.HasPrefix(key, api.PrefixComponent)
 	})
 }
 

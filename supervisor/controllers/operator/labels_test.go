@@ -30,6 +30,9 @@ func TestOperators(t *testing.T) {
 			if diff := cmp.Diff(tt.want, operators(tt.labels)); diff != "" {
 				t.Errorf("operators (-want +got):\n%s", diff)
 			}
+			if keys := componentKeys(tt.labels); len(keys) < len(tt.want) || len(keys) == 0 != (name == "none" || name == "others") {
+				t.Errorf("component labels %v", keys)
+			}
 		})
 	}
 }

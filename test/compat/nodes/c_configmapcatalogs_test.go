@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/compat/compattest"
 	"github.com/chandlery/chandlery/test/pause"
@@ -126,6 +129,39 @@ func TestConfigMapCatalogs(t *testing.T) {
 			}
 		}
 	})
+	for id, name := range map[string]string{"C4b-upper": "LampShade", "C4b-space": "Lamp Shade"} {
+		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
+			source := begin(t, c, func(in *content) { in.packages = []any{pkg(name, "main", channel("main", "lamp.v1.1.0"))} })
+			warnings(c, source, 1)
+			served(c, name, "main", "lamp.v1.1.0")
+			label := "operators.coreos.com/" + strings.ReplaceAll(name, " ", "-") + "." + c.Namespace
+			csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp.v1.1.0"}}
+			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp-v1-1-0"}}
+			for _, o := range []client.Object{csv, deployment} {
+				c.Eventually(compattest.Patience, func() string {
+					if left := c.Read(o); left != "" {
+						return left
+					}
+					if _, labelled := o.GetLabels()[label]; !labelled {
+						return fmt.Sprintf("labels of %T: %v", o, o.GetLabels())
+					}
+					return ""
+				})
+			}
+			var operators operatorsv1.OperatorList
+			if err := c.List(t.Context(), &operators); err != nil {
+				t.Fatal(err)
+			}
+			for i := range operators.Items {
+				if contains(operators.Items[i].Name, c.Namespace) {
+					t.Errorf("there is Operator %s", operators.Items[i].Name)
+				}
+			}
+			sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp"}}
+			pause.For(t.Context(), 5*time.Second)
+			c.AtRest(5*time.Second, csv, sub, deployment)
+		})
+	}
 	compattest.Check(t, "C5", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.packages = append(in.packages, pkg("lamp", "", channel("next", "lamp.v1.1.0"))) })
 		warnings(c, source, 1)

@@ -28,6 +28,15 @@ var configMapCatalogs = Group{Letter: "C", Title: "ConfigMap catalogs", Rules: [
 		Then:       "both are installed; the Subscription of the dependency has a valid name and the real package in spec.name; the plan is Complete",
 		Difference: "the plan fails at the Subscription, whose name the API server refuses", Reason: "the installation can succeed",
 	},
+	{
+		ID: "C4b-upper", Given: "a package has upper case letters, so that no Operator can be named after it",
+		Then:       "it is installed; the version and its components have the label of the package; there is no Operator, and nothing is written again and again",
+		Difference: "the creation of the Operator is tried for ever", Reason: "the installation is complete without it",
+	},
+	{
+		ID: "C4b-space", Given: "a package has a space, so that no label can be named after it", Then: "as C4b-upper, with '-' for the space in the label",
+		Difference: "the label is refused, and the installation fails", Reason: "the installation can succeed",
+	},
 	{ID: "C5", Given: "the list names a package twice, with different channels", Then: "the last entry is served; one warning"},
 	{ID: "C6", Given: "the list has the same entry of a package twice", Then: "it is served; one warning"},
 	{ID: "C7-other", Given: "a package has one channel, and defaultChannel names another one", Then: "the only channel is the default; one warning"},
