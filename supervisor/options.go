@@ -17,9 +17,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // namespaceFile holds the namespace of a process in a pod.
@@ -59,12 +61,8 @@ type Options struct {
 	// CatalogRefreshInterval is the polling interval for the content of a catalog. A catalog with the extension API
 	// reports changes without polling.
 	CatalogRefreshInterval time.Duration
-	// InstallPlanRetryTimeout is how long a step of a plan may fail with an error that does not look temporary,
-	// before the plan fails.
-	InstallPlanRetryTimeout time.Duration
-	// CRDAsServiceAccount makes plans write CustomResourceDefinitions with the permissions of the service account
-	// that the OperatorGroup names, instead of the supervisor's.
-	CRDAsServiceAccount bool
+	// InstallPlans are the settings for InstallPlans.
+	InstallPlans installplan.Settings
 	// BundleCacheDir is the cache directory for the content of bundle images. BundleCacheSize is its maximum size in
 	// bytes. Empty and zero select defaults.
 	BundleCacheDir  string
@@ -103,8 +101,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.GlobalCatalogNamespace, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of all namespaces")
 	fs.StringSliceVar(&o.ProtectedCopiedCSVNamespaces, "protected-copied-csv-namespaces", nil, "namespaces that get copies of ClusterServiceVersions even if the OLMConfig sets disableCopiedCSVs")
 	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "interval between checks for changed catalog content; Chandlery's registry also reports changes immediately; the supervisor reads opm catalogs at each new connection and every 30m")
-	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "time limit for retries of a failed InstallPlan step, for errors that a user must fix")
-	fs.BoolVar(&o.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles as the service account that the OperatorGroup names, if any")
+	fs.DurationVar(&o.InstallPlans.RetryTimeout, "install-plan-retry-timeout", time.Minute, "time limit for retries of a failed InstallPlan step, for errors that a user must fix")
+	fs.Var(&o.InstallPlans.BundleKinds, plansteps.FlagKind, "further kind that bundles may contain, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; can be repeated; the supervisor needs the permissions that the command rbac prints")
+	fs.BoolVar(&o.InstallPlans.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles as the service account that the OperatorGroup names, if any")
 	fs.StringVar(&o.BundleCacheDir, "bundle-cache-dir", bundleimage.DefaultDir(), "directory for the content of bundle images; created if missing; other users must not be able to write to it")
 	o.BundleCacheSize = bundleimage.DefaultSize
 	fs.Var((*byteSize)(&o.BundleCacheSize), "bundle-cache-size", "size limit of --bundle-cache-dir, such as 1Gi; images that are being pulled take up to 2Gi more")
@@ -155,7 +154,7 @@ func (o *Options) Validate() error {
 	// the leader stops.
 	require(o.LeaseDuration%time.Second == 0, "--lease-duration is %s; it has to be whole seconds, as a Lease counts them", o.LeaseDuration)
 	require(o.CatalogRefreshInterval >= time.Second, "--catalog-refresh-interval is %s; it has to be at least 1s", o.CatalogRefreshInterval)
-	require(o.InstallPlanRetryTimeout >= 0, "--install-plan-retry-timeout is %s; it cannot be negative", o.InstallPlanRetryTimeout)
+	require(o.InstallPlans.RetryTimeout >= 0, "--install-plan-retry-timeout is %s; it cannot be negative", o.InstallPlans.RetryTimeout)
 	size, least := byteSize(o.BundleCacheSize), byteSize(minBundleCache)
 	require(size >= least || size == 0, "--bundle-cache-size is %s; it has to be at least %s, which the content of one bundle may take", &size, &least)
 	require(o.BundleUnpackTimeout >= 0, "--bundle-unpack-timeout is %s; it cannot be negative, 0 is for as long as it takes", o.BundleUnpackTimeout)

@@ -79,7 +79,7 @@ func TestValidate(t *testing.T) {
 		{reason: "longer than a Lease counts", change: func(o *Options) { o.LeaseDuration = 61 * time.Second }, want: []string{"--lease-duration is 1m1s; it has to be at most 1m0s"}},
 		{reason: "managers", change: func(o *Options) { o.ManagerNamespaces = []string{"a", "B"} }, want: []string{"--manager-namespaces is \"B\""}},
 		{reason: "refresh", change: func(o *Options) { o.CatalogRefreshInterval = 0 }, want: []string{"--catalog-refresh-interval is 0s; it has to be at least 1s"}},
-		{reason: "retry timeout", change: func(o *Options) { o.InstallPlanRetryTimeout = -1 }, want: []string{"--install-plan-retry-timeout is -1ns; it cannot be negative"}},
+		{reason: "retry timeout", change: func(o *Options) { o.InstallPlans.RetryTimeout = -1 }, want: []string{"--install-plan-retry-timeout is -1ns; it cannot be negative"}},
 		{
 			reason: "hosting",
 			change: func(o *Options) {

@@ -115,15 +115,14 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 			Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}, Role: role,
 		}),
 		subscription.Setup(mgr, subscription.Options{
-			Catalogs: store, Images: images, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency, Grants: grants,
+			Catalogs: store, Images: images, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency, Grants: grants, BundleKinds: o.InstallPlans.BundleKinds,
 		}),
 		installplan.Setup(mgr, installplan.Options{ //nolint:contextcheck // its indexes are only noted down
-			CRDs: crds, Bundles: store, Images: images, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency, Grants: grants,
-			CRDAsServiceAccount: o.CRDAsServiceAccount,
+			Settings: o.InstallPlans, CRDs: crds, Bundles: store, Images: images, Concurrency: o.Concurrency, Grants: grants,
 		}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}), //nolint:contextcheck // its indexes are only noted down
 		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{ //nolint:contextcheck // its indexes are only noted down
-			CRDs: crds, Workers: o.Concurrency, Grants: grants, Proxies: proxies, Namespace: podNamespace(),
+			CRDs: crds, Workers: o.Concurrency, Grants: grants, BundleKinds: o.InstallPlans.BundleKinds, Proxies: proxies, Namespace: podNamespace(),
 		}),
 		copiedcsv.Setup(mgr, copiedcsv.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down
 		operatorcondition.Setup(mgr, operatorcondition.Options{}),

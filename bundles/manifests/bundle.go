@@ -13,7 +13,8 @@ import (
 
 const (
 	csvKind    = "ClusterServiceVersion"
-	csvVersion = "operators.coreos.com/v1alpha1"
+	csvGroup   = "operators.coreos.com"
+	csvVersion = csvGroup + "/v1alpha1"
 	// skipRangeAnnotation holds the range of versions that a CSV may replace directly.
 	// propertiesAnnotation holds further properties of its bundle.
 	skipRangeAnnotation  = "olm.skipRange"

@@ -232,10 +232,14 @@ func (r *reader) document(name string, line int, text []byte) {
 		return
 	}
 	switch {
+	case found.kind == "" && strings.HasPrefix(found.apiVersion, csvGroup+"/"):
+		r.problemf(place, "add the kind "+csvKind, "bundle CSV %s missing Kind", found.name)
+	case found.kind == csvKind && found.apiVersion == "":
+		r.problemf(place, "add the apiVersion "+csvVersion, "bundle CSV %s missing APIVersion", found.name)
 	case found.kind == "":
 		r.problemf(place, "add the kind of the object", "an object of %s lacks kind", bundles.Quote(found.apiVersion))
 	case found.apiVersion == "":
-		r.problemf(place, "add the apiVersion, as "+csvVersion+" for a "+csvKind, "%s lacks apiVersion", &found)
+		r.problemf(place, "add the apiVersion", "%s lacks apiVersion", &found)
 	case found.name == "":
 		r.problemf(place, "add metadata.name", "an object of kind %s lacks metadata.name", bundles.Quote(found.kind))
 	case len(text) > r.limits.MaxObjectBytes:
@@ -288,9 +292,6 @@ func (r *reader) complete() {
 		one := &r.objects[i]
 		if one.kind != csvKind {
 			continue
-		}
-		if one.apiVersion != csvVersion {
-			r.problemf(one.place, "write it as "+csvVersion, "%s is of apiVersion %s", one, bundles.Quote(one.apiVersion))
 		}
 		if r.csv >= 0 {
 			first := &r.objects[r.csv]

@@ -202,13 +202,16 @@ type bad struct {
 func badBundles() map[string]bad {
 	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  annotations: {}\n  name: lamps.example.com\n"
 	return map[string]bad{
-		"Empty":    {files: map[string]string{"README.md": "x"}, want: []string{"holds no manifests: it is no bundle"}},
-		"NoCSV":    {files: map[string]string{"a.yaml": configMap("a")}, want: []string{"has no ClusterServiceVersion among its 1 objects; add"}},
-		"TwoCSVs":  {files: map[string]string{"a.yaml": csvYAML, "b.yaml": "---\n" + strings.ReplaceAll(csvYAML, "v1}", "v2}")}, want: []string{`b.yaml:2: ClusterServiceVersion "lamp.v2" is a second ClusterServiceVersion beside ClusterServiceVersion "lamp.v1" in a.yaml:1; leave one`}},
-		"OtherCSV": {files: map[string]string{"a.yaml": strings.ReplaceAll(csvYAML, "v1alpha1", "v1")}, want: []string{`is of apiVersion "operators.coreos.com/v1"; write it as operators.coreos.com/v1alpha1`}},
+		"Empty":   {files: map[string]string{"README.md": "x"}, want: []string{"holds no manifests: it is no bundle"}},
+		"NoCSV":   {files: map[string]string{"a.yaml": configMap("a")}, want: []string{"has no ClusterServiceVersion among its 1 objects; add"}},
+		"TwoCSVs": {files: map[string]string{"a.yaml": csvYAML, "b.yaml": "---\n" + strings.ReplaceAll(csvYAML, "v1}", "v2}")}, want: []string{`b.yaml:2: ClusterServiceVersion "lamp.v2" is a second ClusterServiceVersion beside ClusterServiceVersion "lamp.v1" in a.yaml:1; leave one`}},
 		"NoVersion": {
 			files: map[string]string{"a.yaml": "\n\nkind: ClusterServiceVersion\nmetadata: {name: lamp.v1}\n"},
-			want:  []string{`a.yaml:3: ClusterServiceVersion "lamp.v1" lacks apiVersion; add the apiVersion, as operators.coreos.com/v1alpha1`},
+			want:  []string{`a.yaml:3: bundle CSV lamp.v1 missing APIVersion; add the apiVersion operators.coreos.com/v1alpha1`},
+		},
+		"NoCSVKind": {
+			files: map[string]string{"a.yaml": "apiVersion: operators.coreos.com/v1alpha1\nmetadata: {name: lamp.v1}\n"},
+			want:  []string{"a.yaml:1: bundle CSV lamp.v1 missing Kind; add the kind ClusterServiceVersion"},
 		},
 		"NoKind":      {files: map[string]string{"a.yaml": csvYAML + "---\napiVersion: v1\n"}, want: []string{`a.yaml:5: an object of "v1" lacks kind; add`}},
 		"NoName":      {files: map[string]string{"a.yaml": csvYAML + "---\napiVersion: v1\nkind: Service\n"}, want: []string{`a.yaml:5: an object of kind "Service" lacks metadata.name; add`}},

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -56,14 +57,14 @@ func inherited(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set, live *un
 }
 
 // left returns the fields that remain with the manager that set them. This package adds owners and finalizers
-// and never removes them. Several operators and the cluster add to the references of a ServiceAccount.
+// and never removes them. Several operators, users and the cluster add to the references and annotations of a ServiceAccount.
 func left(kind string) *fieldpath.Set {
 	paths := []fieldpath.Path{
 		fieldpath.MakePathOrDie("metadata", "ownerReferences"),
 		fieldpath.MakePathOrDie("metadata", "finalizers"),
 	}
 	if kind == "ServiceAccount" {
-		paths = append(paths, fieldpath.MakePathOrDie("secrets"), fieldpath.MakePathOrDie("imagePullSecrets"))
+		paths = append(paths, fieldpath.MakePathOrDie("secrets"), fieldpath.MakePathOrDie("imagePullSecrets"), fieldpath.MakePathOrDie("metadata", "annotations"))
 	}
 	return fieldpath.NewSet(paths...)
 }
@@ -136,6 +137,11 @@ func keepOwners(wanted, live *unstructured.Unstructured, mine *fieldpath.Set) {
 	if len(refs) > before {
 		wanted.SetOwnerReferences(refs)
 	}
+}
+
+// HasOwner reports whether an object has an owner reference with a UID. No object has one with an empty UID.
+func HasOwner(u *unstructured.Unstructured, uid types.UID) bool {
+	return uid != "" && slices.ContainsFunc(u.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == uid })
 }
 
 func hasUID(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool {

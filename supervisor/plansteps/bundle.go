@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -14,6 +15,15 @@ import (
 // ErrNoInlineManifests means that a bundle's manifests are not in its catalog, which only refers to the image
 // that holds them.
 var ErrNoInlineManifests = errors.New("the catalog does not hold the bundle's manifests")
+
+// IncompleteCSVError means that the ClusterServiceVersion of a bundle lacks a field of its type. Clients compare the
+// text.
+type IncompleteCSVError struct{ Name, Field string }
+
+// Error returns the sentence of OLM.
+func (e *IncompleteCSVError) Error() string {
+	return fmt.Sprintf("bundle CSV %s missing %s", e.Name, e.Field)
+}
 
 // Property is one property of a bundle, as in the catalog: Value is JSON text.
 type Property struct {
@@ -53,7 +63,7 @@ func Digest(objects []string) string {
 }
 
 // decode reads a bundle's manifests. Errors name the bundle and the position of the invalid manifest.
-func decode(b Bundle) ([]*unstructured.Unstructured, error) {
+func decode(b Bundle, kinds Kinds) ([]*unstructured.Unstructured, error) {
 	if len(b.Objects) == 0 {
 		return nil, fmt.Errorf("bundle %s of package %s: %w", b.Name, b.Package, ErrNoInlineManifests)
 	}
@@ -64,8 +74,8 @@ func decode(b Bundle) ([]*unstructured.Unstructured, error) {
 		if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
 			return nil, fmt.Errorf("bundle %s of package %s: manifest %d of %d is not a JSON object: %w", b.Name, b.Package, i+1, len(b.Objects), err)
 		}
-		if u.GetKind() == "" || u.GetAPIVersion() == "" {
-			return nil, fmt.Errorf("bundle %s of package %s: manifest %d of %d lacks apiVersion or kind; add both to the manifest in the catalog", b.Name, b.Package, i+1, len(b.Objects))
+		if err := completeType(u, kinds); err != nil {
+			return nil, fmt.Errorf("bundle %s of package %s: manifest %d of %d: %w", b.Name, b.Package, i+1, len(b.Objects), err)
 		}
 		if u.GetName() == "" {
 			return nil, fmt.Errorf("bundle %s of package %s: the %s that is manifest %d of %d lacks metadata.name", b.Name, b.Package, u.GetKind(), i+1, len(b.Objects))
@@ -73,4 +83,35 @@ func decode(b Bundle) ([]*unstructured.Unstructured, error) {
 		objects = append(objects, u)
 	}
 	return objects, nil
+}
+
+// errNoType means that an object of a bundle has no type.
+var errNoType = errors.New("it lacks apiVersion or kind; add both to the manifest in the catalog")
+
+// completeType sets the type of an object of a bundle. A ClusterServiceVersion may have any apiVersion. Of other
+// objects, the kind may determine a missing group.
+func completeType(u *unstructured.Unstructured, kinds Kinds) error {
+	group, version := splitVersion(u.GetAPIVersion())
+	switch {
+	case u.GetKind() == kindCSV && version == "":
+		return &IncompleteCSVError{Name: u.GetName(), Field: "APIVersion"}
+	case u.GetKind() == kindCSV:
+		u.SetAPIVersion(operatorsv1alpha1.ClusterServiceVersionAPIVersion)
+		return nil
+	case u.GetKind() == "" && group == groupOperators:
+		return &IncompleteCSVError{Name: u.GetName(), Field: "Kind"}
+	case u.GetKind() == "":
+		return errNoType
+	case group != "":
+		return nil
+	}
+	gvk, err := typeOf(u, &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{Kind: u.GetKind(), Name: u.GetName()}}, u.GetKind(), kinds)
+	switch {
+	case err != nil && version != "":
+		return err
+	case gvk.Version == "":
+		return errNoType
+	}
+	u.SetGroupVersionKind(gvk)
+	return nil
 }

@@ -85,7 +85,7 @@ func TestScopeOf(t *testing.T) {
 		{kind: schema.GroupKind{Group: "apps", Kind: "Deployment"}},
 		{kind: schema.GroupKind{Group: "example", Kind: "BundleSecret"}},
 	} {
-		scope, ok := ScopeOf(tt.kind)
+		scope, ok := Kinds(nil).ScopeOf(tt.kind)
 		if ok != tt.ok || (ok && scope != tt.scope) {
 			t.Errorf("ScopeOf(%s) = %v, %v", tt.kind, scope, ok)
 		}

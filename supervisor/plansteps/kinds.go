@@ -2,9 +2,14 @@ package plansteps
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Kinds with special rules in a plan.
@@ -32,9 +37,9 @@ const (
 	ClusterScoped Scope = false
 )
 
-// supported lists the kinds that a bundle may contain, with their scope. Existing bundles are built for this
-// set. Other kinds are refused by name, rather than applied with the supervisor's permissions.
-var supported = map[schema.GroupKind]Scope{
+// supported lists the kinds that a bundle may always contain, with their scope. Existing bundles are built for
+// this set. Other kinds are refused by name, rather than applied with the supervisor's permissions.
+var supported = Kinds{
 	{Group: groupOperators, Kind: kindCSV}:                       Namespaced,
 	{Group: groupAPIExtensions, Kind: kindCRD}:                   ClusterScoped,
 	{Kind: kindSecret}:                                           Namespaced,
@@ -58,20 +63,107 @@ var supported = map[schema.GroupKind]Scope{
 	{Group: "console.openshift.io", Kind: "ConsolePlugin"}:       ClusterScoped,
 }
 
+// Kinds are the kinds that bundles may contain in addition to those that OLM supports, with their scope. Nil
+// adds none.
+type Kinds map[schema.GroupKind]Scope
+
+// FlagKind is the flag of the supervisor that adds a kind.
+const FlagKind = "bundle-kind"
+
+// scopeCluster is the end of a value of the flag for a cluster-scoped kind.
+const scopeCluster = ":cluster"
+
+// Argument returns the argument that adds a namespaced kind. It is empty if no argument may add the kind.
+func Argument(gk schema.GroupKind) string {
+	value := gk.Group + "/" + gk.Kind
+	if (&Kinds{}).Set(value) != nil {
+		return ""
+	}
+	return "--" + FlagKind + "=" + value
+}
+
+// kindPattern matches the kinds that the flag may add.
+var kindPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+
+// Set adds a kind, of the form GROUP/KIND or GROUP/KIND:cluster, or several that commas separate. A step may name
+// a kind without its group, so the kind must not have the name of a kind with rules of its own.
+func (k *Kinds) Set(text string) error {
+	for _, value := range strings.Split(text, ",") {
+		name, cluster := strings.CutSuffix(value, scopeCluster)
+		group, kind, found := strings.Cut(name, "/")
+		_, typed := typedKinds[kind]
+		switch {
+		case !found || !kindPattern.MatchString(kind) || len(validation.IsDNS1123Subdomain(group)) > 0:
+			return fmt.Errorf("%q does not have the form GROUP/KIND, or GROUP/KIND%s for a cluster-scoped kind", value, scopeCluster)
+		case typed || kind == kindBundleSecret:
+			return fmt.Errorf("%q: bundles may contain the kind %s only in its own group", value, kind)
+		}
+		if *k == nil {
+			*k = Kinds{}
+		}
+		(*k)[schema.GroupKind{Group: group, Kind: kind}] = Scope(!cluster)
+	}
+	return nil
+}
+
+// String returns the kinds in the form of the flag.
+func (k *Kinds) String() string {
+	var values []string
+	for _, gk := range k.Sorted() {
+		value := gk.Group + "/" + gk.Kind
+		if (*k)[gk] == ClusterScoped {
+			value += scopeCluster
+		}
+		values = append(values, value)
+	}
+	return strings.Join(values, ",")
+}
+
+// Type returns the name of the type of the flag.
+func (*Kinds) Type() string { return "kind" }
+
 // ScopeOf returns the scope of a kind and reports whether a plan may contain objects of it. BundleSecret counts
 // as Secret.
-func ScopeOf(gk schema.GroupKind) (scope Scope, ok bool) {
-	scope, ok = supported[objectKind(gk)]
+func (k Kinds) ScopeOf(gk schema.GroupKind) (scope Scope, ok bool) {
+	gk = objectKind(gk)
+	if scope, ok = supported[gk]; !ok {
+		scope, ok = k[gk]
+	}
 	return scope, ok
 }
 
-// LabelledKinds returns the kinds of objects that name their ClusterServiceVersion by labels alone, sorted.
+// Sorted returns the added kinds, sorted.
+func (k Kinds) Sorted() []schema.GroupKind {
+	return slices.SortedFunc(maps.Keys(k), func(a, b schema.GroupKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
+}
+
+// IsKnown reports whether a plan may contain objects of a kind of that name, in any group.
+func (k Kinds) IsKnown(kind string) bool { return len(k.groups(kind)) > 0 }
+
+// groups returns the groups in which a plan may contain objects of a kind.
+func (k Kinds) groups(kind string) []string {
+	var groups []string
+	for _, kinds := range []Kinds{supported, k} {
+		for gk := range kinds {
+			if gk.Kind == kind && !slices.Contains(groups, gk.Group) {
+				groups = append(groups, gk.Group)
+			}
+		}
+	}
+	return groups
+}
+
+// Labelled returns the kinds of objects that name their ClusterServiceVersion by labels alone, sorted.
 // After the deletion of the version, only these labels show the owner.
-func LabelledKinds() []schema.GroupKind {
+func (k Kinds) Labelled() []schema.GroupKind {
 	var kinds []schema.GroupKind
-	for gk, scope := range supported {
-		if scope == ClusterScoped && gk.Kind != kindCRD {
-			kinds = append(kinds, gk)
+	for _, each := range []Kinds{supported, k} {
+		for gk, scope := range each {
+			if scope == ClusterScoped && gk.Kind != kindCRD {
+				kinds = append(kinds, gk)
+			}
 		}
 	}
 	slices.SortFunc(kinds, func(a, b schema.GroupKind) int {

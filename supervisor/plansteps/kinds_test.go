@@ -34,11 +34,11 @@ func TestKindsOfPlans(t *testing.T) {
 		{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         true,
 		{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:               false,
 	}
-	if diff := cmp.Diff(want, supported); diff != "" {
+	if diff := cmp.Diff(Kinds(want), supported); diff != "" {
 		t.Errorf("kinds that a plan may hold (-want +got):\n%s", diff)
 	}
 	for gk, scope := range want {
-		if got, ok := ScopeOf(gk); !ok || got != scope {
+		if got, ok := Kinds(nil).ScopeOf(gk); !ok || got != scope {
 			t.Errorf("ScopeOf(%s) = %v, %v", gk, got, ok)
 		}
 	}
@@ -50,7 +50,7 @@ func TestKindsOfPlans(t *testing.T) {
 		{Group: "operators.coreos.com", Kind: "OperatorGroup"},
 		{Group: "example.com", Kind: "Secret"},
 	} {
-		if _, ok := ScopeOf(gk); ok {
+		if _, ok := Kinds(nil).ScopeOf(gk); ok {
 			t.Errorf("a plan may hold objects of kind %s", gk)
 		}
 	}

@@ -10,10 +10,9 @@ import (
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
 )
 
 // MaxInline is the maximum size, in bytes, of the manifests in a plan itself. The API server stores objects of
@@ -78,11 +77,12 @@ func ReferenceManifests(steps []*operatorsv1alpha1.Step, bundles []Bundle, limit
 }
 
 // Manifest reads the object of a step. If the step only refers to the object, ref is the reference and u is
-// nil. Manifest does not check that the object is the one that the step names: see Place.
+// nil. The manifest is JSON or YAML. Manifest does not check that the object is the one that the step names: see
+// CompleteObject.
 func Manifest(step *operatorsv1alpha1.Step) (u *unstructured.Unstructured, ref *Reference, err error) {
 	u = &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal([]byte(step.Resource.Manifest), &u.Object); err != nil {
-		return nil, nil, fmt.Errorf("the manifest of step %s %s is not a JSON object: %w: %w", step.Resource.Kind, step.Resource.Name, ErrManifest, err)
+	if err := unmarshal([]byte(step.Resource.Manifest), &u.Object); err != nil {
+		return nil, nil, fmt.Errorf("the manifest of step %s %s is not a JSON or YAML object: %w: %w", step.Resource.Kind, step.Resource.Name, ErrManifest, err)
 	}
 	if u.GetAPIVersion() != "" || u.GetKind() != referenceKind {
 		return u, nil, nil
@@ -94,11 +94,28 @@ func Manifest(step *operatorsv1alpha1.Step) (u *unstructured.Unstructured, ref *
 	return nil, ref, nil
 }
 
+// unmarshal reads an object from JSON or YAML. YAML is read second: its decoder does not preserve large numbers.
+func unmarshal(text []byte, object *map[string]any) error {
+	err := utiljson.Unmarshal(text, object)
+	if err == nil {
+		return nil
+	}
+	*object = nil
+	converted, failure := yaml.YAMLToJSON(text)
+	if failure != nil {
+		return err //nolint:wrapcheck // the caller says what was read
+	}
+	if utiljson.Unmarshal(converted, object) != nil || *object == nil {
+		return err //nolint:wrapcheck // the caller says what was read
+	}
+	return nil
+}
+
 // Resolve finds the manifest that a step refers to in the bundle as the catalog serves it now. The error is
 // ErrContentChanged if the manifest is missing or has changed.
-func Resolve(ref Reference, step *operatorsv1alpha1.Step, namespace string, b Bundle) (*unstructured.Unstructured, error) {
+func Resolve(ref Reference, step *operatorsv1alpha1.Step, namespace string, b Bundle, kinds Kinds) (*unstructured.Unstructured, error) {
 	b.Replaces = ref.Replaces
-	steps, err := Steps(namespace, b)
+	steps, err := Steps(namespace, b, kinds)
 	if err != nil && !errors.Is(err, ErrNoInlineManifests) {
 		// The content is the same whenever the bundle is read.
 		return nil, fmt.Errorf("%w: %w", ErrContentChanged, err)
@@ -114,49 +131,6 @@ func Resolve(ref Reference, step *operatorsv1alpha1.Step, namespace string, b Bu
 	}
 	u, _, err := Manifest(steps[i])
 	return u, err
-}
-
-// CheckObject checks that an object is the one that a step names. If its kind is namespaced, CheckObject sets the
-// plan's namespace. The fields of a step decide whether it may be in a plan and with whose permissions it is applied.
-// A different object must thus never be applied: the error is ErrManifest.
-func CheckObject(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace string) error {
-	kind := objectKind(schema.GroupKind{Group: step.Resource.Group, Kind: step.Resource.Kind})
-	named, holds := kind.WithVersion(step.Resource.Version), u.GroupVersionKind()
-	differs := func(field, names, holds string) error {
-		return fmt.Errorf("%w: step %s %s says %s %q, its manifest %q", ErrManifest, step.Resource.Kind, step.Resource.Name, field, names, holds)
-	}
-	scope, supported := ScopeOf(kind)
-	switch {
-	case holds == unpackedKind():
-		return fmt.Errorf("%w: step %s %s refers to ConfigMap %s, into which OLM unpacked a bundle; the supervisor does not read it, and creates another plan for the Subscription",
-			ErrManifest, step.Resource.Kind, step.Resource.Name, u.Object["name"])
-	case holds.Group != named.Group:
-		return differs("group", named.Group, holds.Group)
-	case holds.Version != named.Version:
-		return differs("version", named.Version, holds.Version)
-	case holds.Kind != named.Kind:
-		return differs("kind", named.Kind, holds.Kind)
-	case u.GetName() != step.Resource.Name || u.GetName() == "":
-		return differs("name", step.Resource.Name, u.GetName())
-	case kind.Kind == kindCRD && named != apiextensionsv1.SchemeGroupVersion.WithKind(kindCRD):
-		return fmt.Errorf("%w: step %s %s is of %s, and can only be of %s",
-			ErrManifest, step.Resource.Kind, step.Resource.Name, named.GroupVersion(), apiextensionsv1.SchemeGroupVersion)
-	case supported && scope == ClusterScoped:
-		namespace = ""
-	}
-	return setNamespace(u, step, namespace)
-}
-
-// unpackedKind returns the kind in OLM's references to unpacked bundles.
-func unpackedKind() schema.GroupVersionKind { return schema.GroupVersionKind{Kind: "ConfigMap"} }
-
-// setNamespace sets the namespace of a namespaced object, unless it names another.
-func setNamespace(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace string) error {
-	if has := u.GetNamespace(); has != "" && has != namespace {
-		return fmt.Errorf("%w: step %s %s belongs into namespace %q, its manifest into %q", ErrManifest, step.Resource.Kind, step.Resource.Name, namespace, has)
-	}
-	u.SetNamespace(namespace)
-	return nil
 }
 
 func manifestDigest(text string) string {

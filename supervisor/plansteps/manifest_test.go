@@ -45,7 +45,7 @@ func TestReferenceAndResolve(t *testing.T) {
 		// The plan replaces the same version, whatever a later resolution returns.
 		served := b
 		served.Replaces = "something.else"
-		resolved, err := Resolve(*ref, s, "home", served)
+		resolved, err := Resolve(*ref, s, "home", served, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestResolveRefusesChangedContent(t *testing.T) {
 		{reason: "the object is gone", served: lamp(csvManifest), want: ErrContentChanged},
 		{reason: "the manifests are gone", served: lamp(), want: ErrNoInlineManifests},
 	} {
-		_, err := Resolve(*ref, step, "home", tt.served)
+		_, err := Resolve(*ref, step, "home", tt.served, nil)
 		if !errors.Is(err, tt.want) {
 			t.Errorf("%s: error %v, want %v", tt.reason, err, tt.want)
 		} else if !strings.Contains(err.Error(), "lamp.v1.0.0") {
@@ -92,7 +92,7 @@ func TestResolveRefusesChangedContent(t *testing.T) {
 }
 
 func TestManifestErrors(t *testing.T) {
-	for _, text := range []string{"", "kind: x", `{"kind":"BundleObject","package":7}`} {
+	for _, text := range []string{"", "kind: [x", "some text", `{"kind":"BundleObject","package":7}`} {
 		step := &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{Kind: "ConfigMap", Name: "settings", Manifest: text}}
 		_, _, err := Manifest(step)
 		if err == nil || !strings.Contains(err.Error(), "step ConfigMap settings") {

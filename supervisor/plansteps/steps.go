@@ -13,6 +13,7 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/property"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
@@ -27,8 +28,8 @@ import (
 //
 // An object of an unsupported kind becomes a step with the status UnsupportedResource, so that the user sees
 // it. Errors describe invalid bundles; a retry does not help.
-func Steps(namespace string, b Bundle) ([]*operatorsv1alpha1.Step, error) {
-	objects, err := decode(b)
+func Steps(namespace string, b Bundle, kinds Kinds) ([]*operatorsv1alpha1.Step, error) {
+	objects, err := decode(b, kinds)
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +53,8 @@ func Steps(namespace string, b Bundle) ([]*operatorsv1alpha1.Step, error) {
 	var steps []*operatorsv1alpha1.Step
 	seen := map[string]bool{}
 	for _, u := range sortObjects(objects, generated) {
-		setOwner(u, namespace, b.Name)
-		step, err := newStep(u, b)
+		setOwner(u, namespace, b.Name, kinds)
+		step, err := newStep(u, b, kinds)
 		if err != nil {
 			return nil, err
 		}
@@ -83,10 +84,6 @@ func csvOf(b Bundle, objects []*unstructured.Unstructured) (*unstructured.Unstru
 	}
 	if found == nil {
 		return nil, fmt.Errorf("bundle %s of package %s holds no ClusterServiceVersion", b.Name, b.Package)
-	}
-	if found.GetAPIVersion() != operatorsv1alpha1.ClusterServiceVersionAPIVersion {
-		return nil, fmt.Errorf("bundle %s of package %s holds a ClusterServiceVersion whose apiVersion is %q; it has to be %q in the manifest in the catalog",
-			b.Name, b.Package, found.GetAPIVersion(), operatorsv1alpha1.ClusterServiceVersionAPIVersion)
 	}
 	if found.GetName() != b.Name {
 		return nil, fmt.Errorf("bundle %s of package %s holds a ClusterServiceVersion named %s; the two names have to be the same", b.Name, b.Package, found.GetName())
@@ -283,12 +280,17 @@ func rank(kind string) int {
 	return len(order)
 }
 
-// setOwner sets the namespace of the plan in a namespaced object, and in others the owner labels of the
-// ClusterServiceVersion otherwise.
-func setOwner(u *unstructured.Unstructured, namespace, csv string) {
+// setOwner sets the namespace of the plan in a namespaced object, and the owner labels of the
+// ClusterServiceVersion in others. An empty csv is no owner. An object of a kind that plans must not contain
+// stays unchanged.
+func setOwner(u *unstructured.Unstructured, namespace, csv string, kinds Kinds) {
 	labels := map[string]string{api.LabelManaged: "true"}
-	scope, ok := ScopeOf(u.GroupVersionKind().GroupKind())
-	if !ok {
+	gk := u.GroupVersionKind().GroupKind()
+	scope, ok := kinds.ScopeOf(gk)
+	switch {
+	case gk == schema.GroupKind{Group: groupOperators, Kind: kindSubscription}:
+		scope = Namespaced
+	case !ok:
 		return
 	}
 	if scope == ClusterScoped {
@@ -298,22 +300,22 @@ func setOwner(u *unstructured.Unstructured, namespace, csv string) {
 	switch {
 	case scope == Namespaced:
 		u.SetNamespace(namespace)
-	case u.GetKind() != kindCRD:
+	case csv != "" && u.GetKind() != kindCRD:
 		// A CustomResourceDefinition outlives its version, since its deletion would delete the users' objects. The
-		// other kinds are LabelledKinds.
+		// other kinds are Kinds.Labelled.
 		labels = OwnerLabels(csv, namespace)
 	}
 	u.SetLabels(merged(u.GetLabels(), labels))
 }
 
-func newStep(u *unstructured.Unstructured, b Bundle) (*operatorsv1alpha1.Step, error) {
+func newStep(u *unstructured.Unstructured, b Bundle, kinds Kinds) (*operatorsv1alpha1.Step, error) {
 	manifest, err := u.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("bundle %s of package %s: encoding %s %s: %w", b.Name, b.Package, u.GetKind(), u.GetName(), err)
 	}
 	gvk := u.GroupVersionKind()
 	status := operatorsv1alpha1.StepStatusUnknown
-	if _, ok := ScopeOf(gvk.GroupKind()); !ok {
+	if _, ok := kinds.ScopeOf(gvk.GroupKind()); !ok {
 		status = operatorsv1alpha1.StepStatusUnsupportedResource
 	}
 	kind := gvk.Kind

@@ -48,7 +48,7 @@ func lamp(objects ...string) Bundle {
 
 func mustSteps(t *testing.T, b Bundle) []*operatorsv1alpha1.Step {
 	t.Helper()
-	steps, err := Steps("home", b)
+	steps, err := Steps("home", b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,13 +252,12 @@ func TestStepsErrors(t *testing.T) {
 		{reason: "not an object", bundle: lamp(csvManifest, "[]"), want: []string{"manifest 2 of 2 is not a JSON object"}},
 		{reason: "null", bundle: lamp("null", csvManifest), want: []string{"manifest 1 of 2", "lacks apiVersion or kind", "add both"}},
 		{reason: "no kind", bundle: lamp(csvManifest, `{"apiVersion":"v1"}`), want: []string{"manifest 2 of 2", "lacks apiVersion or kind", "add both"}},
-		{reason: "no apiVersion", bundle: lamp(csvManifest, `{"kind":"ConfigMap"}`), want: []string{"manifest 2 of 2", "lacks apiVersion or kind"}},
+		{reason: "no apiVersion", bundle: lamp(csvManifest, `{"kind":"PodDisruptionBudget"}`), want: []string{"manifest 2 of 2", "lacks apiVersion or kind"}},
 		{reason: "no name", bundle: lamp(csvManifest, `{"apiVersion":"v1","kind":"ConfigMap"}`), want: []string{"the ConfigMap that is manifest 2 of 2 lacks metadata.name"}},
 		{reason: "two versions", bundle: lamp(csvManifest, second), want: []string{"two ClusterServiceVersions, lamp.v1.0.0 and other", "a bundle has one"}},
 		{reason: "no version", bundle: lamp(configMapManifest), want: []string{"holds no ClusterServiceVersion"}},
-		{reason: "an apiVersion without group", bundle: lamp(strings.Replace(csvManifest, "operators.coreos.com/v1alpha1", "v1alpha1", 1)), want: []string{
-			`a ClusterServiceVersion whose apiVersion is "v1alpha1"`, `has to be "operators.coreos.com/v1alpha1" in the manifest in the catalog`,
-		}},
+		{reason: "no apiVersion of the version", bundle: lamp(strings.Replace(csvManifest, `"apiVersion":"operators.coreos.com/v1alpha1",`, "", 1)), want: []string{"bundle CSV lamp.v1.0.0 missing APIVersion"}},
+		{reason: "no kind of the version", bundle: lamp(strings.Replace(csvManifest, `"kind":"ClusterServiceVersion",`, "", 1)), want: []string{"bundle CSV lamp.v1.0.0 missing Kind"}},
 		{reason: "another version", bundle: lamp(second), want: []string{"a ClusterServiceVersion named other", "have to be the same"}},
 		{reason: "a name that fits no label", bundle: lamp(strings.ReplaceAll(csvManifest, "lamp.v1.0.0", longName)), changed: func(b *Bundle) { b.Name = longName }, want: []string{"the name has 70 characters", "at most 63"}},
 		{reason: "spec that is no object", bundle: lamp(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1.0.0"},"spec":7}`), want: []string{"setting spec.replaces"}},
@@ -269,7 +268,7 @@ func TestStepsErrors(t *testing.T) {
 			if tt.changed != nil {
 				tt.changed(&tt.bundle)
 			}
-			_, err := Steps("home", tt.bundle)
+			_, err := Steps("home", tt.bundle, nil)
 			if err == nil {
 				t.Fatal("there was no error")
 			}
@@ -299,18 +298,18 @@ func TestStepsDoNotDependOnTheOrderOfTheBundle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chosen := rapid.SliceOfDistinct(rapid.SampledFrom(pool), func(s string) string { return s }).Draw(t, "objects")
 		shuffled := rapid.Permutation(append(slices.Clone(chosen), csvManifest)).Draw(t, "shuffled")
-		first, err := Steps("home", lamp(append([]string{csvManifest}, chosen...)...))
+		first, err := Steps("home", lamp(append([]string{csvManifest}, chosen...)...), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Steps("home", lamp(append([]string{csvManifest}, chosen...)...))
+		again, err := Steps("home", lamp(append([]string{csvManifest}, chosen...)...), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(first, again); diff != "" {
 			t.Fatalf("planning twice differs:\n%s", diff)
 		}
-		second, err := Steps("home", lamp(shuffled...))
+		second, err := Steps("home", lamp(shuffled...), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -341,7 +340,7 @@ func FuzzSteps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, manifest, property string) {
 		b := lamp(csvManifest, manifest)
 		b.Properties = []Property{{Type: "any", Value: property}}
-		steps, err := Steps("home", b)
+		steps, err := Steps("home", b, nil)
 		if err != nil {
 			return
 		}
@@ -358,9 +357,37 @@ func FuzzSteps(f *testing.F) {
 			if err != nil || ref == nil {
 				t.Fatalf("step %s %s: reference %v, error %v", s.Resource.Kind, s.Resource.Name, ref, err)
 			}
-			if _, err := Resolve(*ref, s, "home", b); err != nil {
+			if _, err := Resolve(*ref, s, "home", b, nil); err != nil {
 				t.Error(err)
 			}
 		}
 	})
+}
+
+// TestStepsCompleteTypes plans bundles whose manifests have an incomplete or another type.
+func TestStepsCompleteTypes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		version string
+		warns   bool
+	}{
+		{version: "v1alpha1"}, {version: "operators.coreos.com/v1alpha1"}, {version: "app.example/v1alpha1"}, {version: "operators.coreos.com/v1alpha2", warns: true},
+	} {
+		csv := strings.Replace(csvManifest, "operators.coreos.com/v1alpha1", tt.version, 1)
+		b := lamp(csv, `{"kind":"Role","metadata":{"name":"a"}}`, `{"apiVersion":"v1","kind":"PodDisruptionBudget","metadata":{"name":"a"}}`)
+		types := map[string]bool{}
+		steps := mustSteps(t, b)
+		for _, s := range steps {
+			types[s.Resource.Group+"/"+s.Resource.Version+" "+s.Resource.Kind] = true
+		}
+		for _, want := range []string{"operators.coreos.com/v1alpha1 ClusterServiceVersion", "rbac.authorization.k8s.io/v1 Role", "policy/v1 PodDisruptionBudget"} {
+			if !types[want] {
+				t.Errorf("%s: the steps are of %v, and none is of %s", tt.version, types, want)
+			}
+		}
+		warnings, err := ManifestWarnings(steps, []Bundle{b}, nil)
+		if err != nil || strings.Contains(warnings, "is read as") != tt.warns {
+			t.Errorf("%s: warnings %s, error %v", tt.version, warnings, err)
+		}
+	}
 }

@@ -36,7 +36,7 @@ func SubscriptionStep(namespace, installPlan string, b Bundle) (*operatorsv1alph
 		return nil, fmt.Errorf("bundle %s of package %s: %w", b.Name, b.Package, err)
 	}
 	unstructured.RemoveNestedField(u.Object, "status")
-	step, err := newStep(u, b)
+	step, err := newStep(u, b, nil)
 	if err != nil {
 		return nil, err
 	}

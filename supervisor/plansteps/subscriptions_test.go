@@ -41,7 +41,7 @@ func TestBundleBringsNoSubscription(t *testing.T) {
 		`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"tray.v1"},"spec":{"displayName":"Tray","install":{"strategy":"deployment","spec":{"deployments":[]}}}}`,
 		`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"Subscription","metadata":{"name":"mine","annotations":{"olm.generated-by":"install-x"}},"spec":{}}`,
 	}}
-	steps, err := Steps("home", b)
+	steps, err := Steps("home", b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,13 +18,13 @@ import (
 const maxWarnings = 64 << 10
 
 // ManifestWarnings returns the warnings about the manifests of steps, as the value of
-// AnnotationManifestWarnings; empty if there are none. The warnings are about duplicate keys of a mapping and
-// duplicate entries of a list. The steps no longer contain these.
-func ManifestWarnings(steps []*operatorsv1alpha1.Step, bundles []Bundle) (string, error) {
+// AnnotationManifestWarnings; empty if there are none. The warnings are about duplicate keys of a mapping,
+// duplicate entries of a list, and another version of the ClusterServiceVersion. The steps no longer contain these.
+func ManifestWarnings(steps []*operatorsv1alpha1.Step, bundles []Bundle, kinds Kinds) (string, error) {
 	found, size := map[int][]string{}, 0
 	for _, b := range bundles {
 		for i, text := range b.Objects {
-			u, texts, err := warningsAbout(text)
+			u, texts, err := warningsAbout(text, kinds)
 			if err != nil {
 				return "", fmt.Errorf("bundle %s of package %s: reading manifest %d of %d: %w", b.Name, b.Package, i+1, len(b.Objects), err)
 			}
@@ -64,7 +64,7 @@ func isCreatedFrom(s *operatorsv1alpha1.Step, u *unstructured.Unstructured) bool
 }
 
 // warningsAbout returns the object of a manifest and the warnings about it.
-func warningsAbout(text string) (*unstructured.Unstructured, []string, error) {
+func warningsAbout(text string, kinds Kinds) (*unstructured.Unstructured, []string, error) {
 	u := &unstructured.Unstructured{}
 	duplicates, err := kjson.UnmarshalStrict([]byte(text), &u.Object)
 	if err != nil {
@@ -75,9 +75,21 @@ func warningsAbout(text string) (*unstructured.Unstructured, []string, error) {
 		texts = append(texts, d.Error())
 	}
 	if u.GetKind() == kindCSV {
+		texts = append(texts, versionWarning(u.GetAPIVersion())...)
 		texts = append(texts, dropRepeated(u)...)
 	}
+	if err := completeType(u, kinds); err != nil {
+		return nil, nil, err
+	}
 	return u, texts, nil
+}
+
+// versionWarning returns a warning about the apiVersion of a ClusterServiceVersion, if its version is another one.
+func versionWarning(apiVersion string) []string {
+	if _, version := splitVersion(apiVersion); version == operatorsv1alpha1.GroupVersion {
+		return nil
+	}
+	return []string{fmt.Sprintf("apiVersion %q is read as %q", apiVersion, operatorsv1alpha1.ClusterServiceVersionAPIVersion)}
 }
 
 // dropRepeated removes environment variables and ports that a later entry of the same container repeats from

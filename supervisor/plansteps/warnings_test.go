@@ -21,11 +21,11 @@ func TestManifestWarnings(t *testing.T) {
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"}}`,
 	}}
 	// A port that is not a number is refused because of its type.
-	steps, err := plansteps.Steps("yard", plansteps.Bundle{Name: b.Name, Package: b.Package, Objects: append([]string{strings.ReplaceAll(b.Objects[0], `{"containerPort":"x"},`, "")}, b.Objects[1:]...)})
+	steps, err := plansteps.Steps("yard", plansteps.Bundle{Name: b.Name, Package: b.Package, Objects: append([]string{strings.ReplaceAll(b.Objects[0], `{"containerPort":"x"},`, "")}, b.Objects[1:]...)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{b})
+	text, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{b}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestManifestWarnings(t *testing.T) {
 	if diff := cmp.Diff(want, plansteps.ManifestWarningsOf(map[string]string{api.AnnotationManifestWarnings: text})); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
-	if text, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{{Name: b.Name, Objects: b.Objects[2:]}}); text != "" || err != nil {
+	if text, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{{Name: b.Name, Objects: b.Objects[2:]}}, nil); text != "" || err != nil {
 		t.Errorf("a bundle without duplicates: %q, %v", text, err)
 	}
 }
@@ -61,11 +61,11 @@ func TestManifestWarningsAreBounded(t *testing.T) {
 	b := plansteps.Bundle{Name: "lamp.v1", Package: "lamp", Objects: []string{
 		`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"}}`, object("a"), object("b"), object("c"),
 	}}
-	steps, err := plansteps.Steps("yard", b)
+	steps, err := plansteps.Steps("yard", b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{b}); err != nil || len(text) < len(key) || len(text) > 64<<10 {
+	if text, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{b}, nil); err != nil || len(text) < len(key) || len(text) > 64<<10 {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 }

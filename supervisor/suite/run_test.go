@@ -23,6 +23,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
 	"github.com/chandlery/chandlery/test/apiproxy"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/ports"
@@ -46,7 +47,7 @@ func TestSupervisor(t *testing.T) {
 		Identity: "alone", LeaderElectionNamespace: namespace,
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 200 * time.Millisecond,
 		MetricsAddress: "0", HealthAddress: "0", GlobalCatalogNamespace: "olm",
-		CatalogRefreshInterval: time.Second, InstallPlanRetryTimeout: time.Second, Concurrency: 2,
+		CatalogRefreshInterval: time.Second, InstallPlans: installplan.Settings{RetryTimeout: time.Second}, Concurrency: 2,
 	}
 
 	stopsWhileItStarts(t, o)

@@ -31,6 +31,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
 	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
@@ -47,6 +48,8 @@ type Options struct {
 	// Grants gives the supervisor temporary permissions to the custom resources of operators. Without
 	// one, resources that it may not delete stay.
 	Grants *grant.Granter
+	// BundleKinds are the kinds that plans may contain in addition to OLM's.
+	BundleKinds plansteps.Kinds
 	// Namespace is the namespace of the supervisor. No webhook is called for its objects. It is
 	// empty outside a cluster.
 	Namespace string
@@ -169,7 +172,7 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, webhooks cache.Cache) (*re
 		},
 		writer: &versionWriter{client: c, clock: o.Clock},
 		cleaner: cleanup.New(cleanup.Options{
-			Client: c, Live: live, CRDs: crds, HasGroup: served.hasGroup, Accounts: accounts, Grants: o.Grants, Clock: o.Clock,
+			Client: c, Live: live, CRDs: crds, HasGroup: served.hasGroup, Accounts: accounts, Grants: o.Grants, BundleKinds: o.BundleKinds, Clock: o.Clock,
 		}),
 		refusedAttempts: attempts,
 		events:          recorder,

@@ -19,7 +19,7 @@ const (
 )
 
 // maxPauseUnanswered is the longest pause after the API server returned no answer, or a temporary
-// error. Such failures end without a change of the plan.
+// error, and while an owner is missing. Such failures end without a change of the plan.
 const maxPauseUnanswered = 5 * time.Second
 
 // pauseTriggered is the pause before a failed plan is checked once more, after an event did not make
@@ -95,7 +95,7 @@ func (b *backoff) openWindow(step int) bool {
 // maxPauseAfter returns the longest pause after an error.
 func maxPauseAfter(err error) time.Duration {
 	var answer apierrors.APIStatus
-	if isTransient(err) || !errors.As(err, &answer) && !isLasting(err) {
+	if isTransient(err) || errors.Is(err, errOwnerMissing) || !errors.As(err, &answer) && !isLasting(err) {
 		return maxPauseUnanswered
 	}
 	return maxPause

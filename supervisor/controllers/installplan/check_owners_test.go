@@ -68,7 +68,7 @@ func TestCheckOwners(t *testing.T) {
 			live.SetOwnerReferences(tc.owners)
 			live.SetLabels(tc.labels)
 			a := &objectApplier{observer: &observer{namespace: "ops", live: c.Build()}}
-			ours, err := a.checkOwners(t.Context(), live, &owner{namespace: "ops", name: "lamp.v1", pkg: "lamp", replaces: "lamp.v0"})
+			ours, err := a.checkOwners(t.Context(), &unstructured.Unstructured{}, live, &owner{namespace: "ops", name: "lamp.v1", pkg: "lamp", replaces: "lamp.v0"})
 			if ours != tc.ours || errors.Is(err, errOtherOwner) != tc.foreign || err != nil && !tc.foreign {
 				t.Errorf("%s: ours %t, error %v", tc.reason, ours, err)
 			}

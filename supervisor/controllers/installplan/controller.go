@@ -141,6 +141,9 @@ func (r *reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if state, err = r.withAccountOf(ctx, p, state); err != nil {
+		return ctrl.Result{}, err
+	}
 	recordAccount(p, state.account)
 	if state.problem != "" {
 		// The clock of the retry window starts when installation can start.

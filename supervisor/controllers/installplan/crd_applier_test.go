@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
@@ -33,7 +34,7 @@ func TestApplyCRD(t *testing.T) {
 		live.SetUID("1")
 		// A plan adds its keys to a definition only if it has labels and annotations already.
 		live.SetAnnotations(map[string]string{"example.com/made-by": "test"})
-		live.SetLabels(map[string]string{"example.com/made-by": "test"})
+		live.SetLabels(map[string]string{"example.com/made-by": "test", api.LabelManaged: "true"})
 		live.Object["status"] = map[string]any{"conditions": []any{
 			map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"},
 		}}
@@ -108,7 +109,7 @@ func TestRecordOfADeletedVersion(t *testing.T) {
 		live := parsed(t, crd)
 		setDefaults(live)
 		live.SetUID("1")
-		live.SetLabels(map[string]string{"example.com/made-by": "test"})
+		live.SetLabels(map[string]string{"example.com/made-by": "test", api.LabelManaged: "true"})
 		live.Object["status"] = map[string]any{"conditions": []any{
 			map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"},
 		}}

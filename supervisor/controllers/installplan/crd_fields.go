@@ -29,7 +29,7 @@ func kindOfCRDs() schema.GroupVersionKind {
 }
 
 // setInstalledAlongside records on a definition the versions that it was installed with. It replaces all
-// earlier records.
+// earlier records. A version without a name is none.
 func setInstalledAlongside(crd metav1.Object, versions []types.NamespacedName) {
 	annotations := map[string]string{}
 	for key, value := range crd.GetAnnotations() {
@@ -38,7 +38,9 @@ func setInstalledAlongside(crd metav1.Object, versions []types.NamespacedName) {
 		}
 	}
 	for _, v := range versions {
-		annotations[installedAlongsideKey(v)] = v.String()
+		if v.Name != "" {
+			annotations[installedAlongsideKey(v)] = v.String()
+		}
 	}
 	crd.SetAnnotations(annotations)
 }

@@ -212,7 +212,7 @@ func (s *crdState) missingKeys(wanted *unstructured.Unstructured) (*apply.Metada
 		return nil, err //nolint:wrapcheck // names the object
 	}
 	keys := &apply.MetadataPatch{Annotations: map[string]string{}, Labels: missing}
-	if key := installedAlongsideKey(s.version); s.live.GetAnnotations()[key] != s.version.String() {
+	if key := installedAlongsideKey(s.version); s.version.Name != "" && s.live.GetAnnotations()[key] != s.version.String() {
 		keys.Annotations[key] = s.version.String()
 	}
 	_, keys.Remove = s.existingVersions()

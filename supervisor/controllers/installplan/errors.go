@@ -51,7 +51,11 @@ func notServed(s *operatorsv1alpha1.Step) string {
 }
 
 func notApplied(s *operatorsv1alpha1.Step) string {
-	return fmt.Sprintf("error applying %s %s of %s", s.Resource.Kind, s.Resource.Name, s.Resolving)
+	text := fmt.Sprintf("error applying %s %s", s.Resource.Kind, s.Resource.Name)
+	if s.Resolving != "" {
+		text += " of " + s.Resolving
+	}
+	return text
 }
 
 // Unwrap returns the cause.
@@ -65,6 +69,8 @@ var (
 	errNamesRefused = errors.New("its names are not accepted")
 	// errOwnerDeleted reports that the version that a plan installs was deleted.
 	errOwnerDeleted = errors.New("the ClusterServiceVersion that should own it no longer exists")
+	// errOwnerMissing reports that a plan names an owner that it does not install and that does not exist.
+	errOwnerMissing = errors.New("the ClusterServiceVersion that should own it does not exist")
 	// errOtherOwner reports that an object has another owner.
 	errOtherOwner = errors.New("it does not belong to this operator")
 	// errUnsafe reports that a CustomResourceDefinition would lose data or make objects invalid.
@@ -181,6 +187,8 @@ func apiErrorRemedy(err error, account *account) string {
 		return "raise the quota, or delete objects that count against it; the plan then continues automatically"
 	case isDenied(err):
 		return "change the policy that refuses it, or ask for an exception; the plan then continues automatically"
+	case apierrors.IsForbidden(err) && account != nil && account.group.Name == "":
+		return fmt.Sprintf("grant ServiceAccount %s, which the status of the plan names, this permission; the plan then continues automatically", account.name)
 	case apierrors.IsForbidden(err) && account != nil:
 		return fmt.Sprintf("grant ServiceAccount %s this permission, or remove spec.serviceAccountName from OperatorGroup %s; the plan then continues automatically", account.name, account.group)
 	case apierrors.IsForbidden(err):

@@ -70,7 +70,7 @@ func (a *objectApplier) update(ctx context.Context, u, live *unstructured.Unstru
 	if err := checkExists(u, live); err != nil {
 		return "", err
 	}
-	ours, err := a.checkOwners(ctx, live, owner)
+	ours, err := a.checkOwners(ctx, u, live, owner)
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +85,7 @@ func (a *objectApplier) update(ctx context.Context, u, live *unstructured.Unstru
 	case refusal.Immutable(err) && replaceable(live):
 		return a.recreate(ctx, u, live, ours, err.Error())
 	}
-	if err == nil && isUnowned(live) {
+	if err == nil && owner.name != "" && isUnowned(live) {
 		a.reporter.adopted(describe(live), owner.name)
 	}
 	return result, err
@@ -94,11 +94,12 @@ func (a *objectApplier) update(ctx context.Context, u, live *unstructured.Unstru
 // checkOwners returns an error if an existing object must not be changed for a version. ours reports
 // whether the object belongs to the operator of that version in this namespace. It is false without
 // an error if no operator owns the object, or if the same operator in another namespace owns it. A
-// ServiceAccount may have several operators as owners: each adds to it, and none removes anything.
-func (a *objectApplier) checkOwners(ctx context.Context, live *unstructured.Unstructured, owner *owner) (ours bool, err error) {
+// ServiceAccount may have several operators as owners: each adds to it, and none removes anything. The manifest u
+// may name further owners.
+func (a *objectApplier) checkOwners(ctx context.Context, u, live *unstructured.Unstructured, owner *owner) (ours bool, err error) {
 	shared := live.GetKind() == "ServiceAccount"
 	for _, c := range ownerKeys(live) {
-		if c.Namespace == owner.namespace && c.Name == owner.name {
+		if c.Namespace == owner.namespace && c.Name == owner.name || apply.HasOwner(u, c.uid) {
 			ours = true
 			continue
 		}
@@ -111,13 +112,13 @@ func (a *objectApplier) checkOwners(ctx context.Context, live *unstructured.Unst
 		case sameOperator(owner, existing):
 			ours = ours || existing.GetNamespace() == owner.namespace
 		case !shared:
-			return false, fmt.Errorf("%w: %s belongs to ClusterServiceVersion %s of another operator; uninstall one of the two operators, or ask the author of %s for a bundle with another name for the object",
-				errOtherOwner, describe(live), c.NamespacedName, owner.name)
+			return false, fmt.Errorf("%w: %s belongs to ClusterServiceVersion %s of another operator; uninstall one of the two operators, or %s",
+				errOtherOwner, describe(live), c.NamespacedName, owner.otherName())
 		}
 	}
 	if ref := metav1.GetControllerOf(live); ref != nil && ref.Kind != operatorsv1alpha1.ClusterServiceVersionKind && !shared {
-		return false, fmt.Errorf("%w: %s is controlled by %s %s; delete that object, or ask the author of %s for a bundle with another name for the object",
-			errOtherOwner, describe(live), ref.Kind, ref.Name, owner.name)
+		return false, fmt.Errorf("%w: %s is controlled by %s %s; delete that object, or %s",
+			errOtherOwner, describe(live), ref.Kind, ref.Name, owner.otherName())
 	}
 	return ours, nil
 }
@@ -143,10 +144,10 @@ func (a *objectApplier) recreate(ctx context.Context, u, live *unstructured.Unst
 	return "", fmt.Errorf("%s was recreated: %w", name, errChanged)
 }
 
-// deleteOwned deletes the cluster-scoped object of a step if the object belongs to its version.
-func (a *objectApplier) deleteOwned(ctx context.Context, s *operatorsv1alpha1.Step) error {
+// deleteOwned deletes the cluster-scoped object, of some kind, of a step if the object belongs to its version.
+func (a *objectApplier) deleteOwned(ctx context.Context, s *operatorsv1alpha1.Step, kind schema.GroupVersionKind) error {
 	for range maxAttempts {
-		if err := a.deleteOwnedOnce(ctx, s); !apierrors.IsConflict(err) {
+		if err := a.deleteOwnedOnce(ctx, s, kind); !apierrors.IsConflict(err) {
 			return err
 		}
 	}
@@ -155,8 +156,7 @@ func (a *objectApplier) deleteOwned(ctx context.Context, s *operatorsv1alpha1.St
 
 // deleteOwnedOnce reads the object and deletes it, once. It returns a conflict when the object was
 // replaced or changed since the read, for example by another version.
-func (a *objectApplier) deleteOwnedOnce(ctx context.Context, s *operatorsv1alpha1.Step) error {
-	kind := schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
+func (a *objectApplier) deleteOwnedOnce(ctx context.Context, s *operatorsv1alpha1.Step, kind schema.GroupVersionKind) error {
 	live, err := a.observer.get(ctx, kind, client.ObjectKey{Name: s.Resource.Name})
 	if err != nil || live == nil {
 		return ignoreAbsent(err)

@@ -55,6 +55,28 @@ func observeNamespace(ctx context.Context, groups, cached client.Reader, namespa
 	return namespaceState{account: a}, nil
 }
 
+// withAccountOf returns the state of the namespace with the account that another client set in the status of a
+// plan, where the OperatorGroup names none.
+func (r *reconciler) withAccountOf(ctx context.Context, p *operatorsv1alpha1.InstallPlan, state namespaceState) (namespaceState, error) {
+	ref := p.Status.AttenuatedServiceAccountRef
+	if ref == nil || state.account != nil || state.problem != "" {
+		return state, nil
+	}
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind))
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(p), live); err != nil {
+		return namespaceState{}, fmt.Errorf("reading who named the account of InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
+	}
+	if !setByOthers(live.ManagedFields) {
+		return state, nil
+	}
+	a := &account{name: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, uid: ref.UID}
+	if a.name.Namespace != p.Namespace {
+		return namespaceState{problem: fmt.Sprintf("status.attenuatedServiceAccountRef names ServiceAccount %s of another namespace; remove it", a.name), account: a}, nil
+	}
+	return namespaceState{account: a}, nil
+}
+
 // isReferenced reports whether a Subscription refers to a plan. It also reports true for a plan that has
 // no Subscription as owner.
 func isReferenced(ctx context.Context, cached client.Reader, p *operatorsv1alpha1.InstallPlan) (bool, error) {
@@ -161,6 +183,9 @@ func (o *observer) crd(ctx context.Context, s *operatorsv1alpha1.Step) (*crdStat
 		return nil, err
 	}
 	csv, err := o.content.version(ctx, s.Resolving)
+	if err == nil && csv == nil && s.Resolving != "" {
+		csv, err = o.get(ctx, kindOfVersions(), client.ObjectKey{Namespace: o.namespace, Name: s.Resolving})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading ClusterServiceVersion %s for the webhook that converts: %w", s.Resolving, err)
 	}

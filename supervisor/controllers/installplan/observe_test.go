@@ -6,11 +6,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestObserveNamespace has a namespace with one OperatorGroup, and the ServiceAccount cook.
@@ -64,5 +67,33 @@ func TestObserveNamespace(t *testing.T) {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestAccountOfAnotherClient checks that only the account of another client outlives the account of the OperatorGroup.
+func TestAccountOfAnotherClient(t *testing.T) {
+	t.Parallel()
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	const names, other = `{"f:status":{"f:attenuatedServiceAccountRef":{}}}`, `{"f:status":{"f:phase":{}}}`
+	for _, tt := range []struct {
+		reason string
+		fields []metav1.ManagedFieldsEntry
+		want   bool
+	}{
+		{"another client wrote it", []metav1.ManagedFieldsEntry{entry("kubectl", names), entry(api.FieldManager, other)}, true},
+		{"the supervisor wrote it", []metav1.ManagedFieldsEntry{entry("kubectl", other), entry(api.FieldManager, names)}, false},
+		{"nothing is known", nil, true},
+	} {
+		if got := setByOthers(tt.fields); got != tt.want {
+			t.Errorf("%s: %t", tt.reason, got)
+		}
+	}
+	p := &operatorsv1alpha1.InstallPlan{}
+	p.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Name: "agent", Namespace: "ops"}
+	recordAccount(p, &account{name: types.NamespacedName{Namespace: "ops", Name: "agent"}})
+	if ref := p.Status.AttenuatedServiceAccountRef; ref.APIVersion != "" {
+		t.Errorf("the reference was written: %v", ref)
 	}
 }

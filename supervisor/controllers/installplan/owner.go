@@ -2,6 +2,7 @@ package installplan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,6 +23,11 @@ func kindOfVersions() schema.GroupVersionKind {
 	return operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind)
 }
 
+// kindOfSubscriptions returns the GroupKind of Subscription.
+func kindOfSubscriptions() schema.GroupKind {
+	return operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind).GroupKind()
+}
+
 // owner is a ClusterServiceVersion that owns applied objects.
 type owner struct {
 	namespace, name string
@@ -30,10 +36,50 @@ type owner struct {
 	reference     metav1.OwnerReference
 }
 
+// otherName returns the remedy for an object whose name is in use.
+func (o *owner) otherName() string {
+	if o.name == "" {
+		return "give the object of the plan another name"
+	}
+	return fmt.Sprintf("ask the author of %s for a bundle with another name for the object", o.name)
+}
+
 // owners holds the owners of the objects of a pass, by the name of the ClusterServiceVersion.
 type owners struct {
 	observer *observer
 	byName   map[string]*owner
+}
+
+// of returns the owner of an object, and its owner references. They are those of its manifest, with the
+// present UIDs of versions, and the one to csv. Without csv, the first version that the manifest names is the
+// owner. An owner without a name is none.
+func (o *owners) of(ctx context.Context, u *unstructured.Unstructured, csv string) (*owner, []metav1.OwnerReference, error) {
+	owns := &owner{namespace: o.observer.namespace}
+	var references []metav1.OwnerReference
+	if csv != "" {
+		named, err := o.get(ctx, csv)
+		if err != nil {
+			return nil, nil, err
+		}
+		owns, references = named, []metav1.OwnerReference{named.reference}
+	}
+	for _, ref := range u.GetOwnerReferences() {
+		if ref.Kind != operatorsv1alpha1.ClusterServiceVersionKind {
+			references = append(references, ref)
+			continue
+		}
+		named, err := o.get(ctx, ref.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if owns.name == "" {
+			owns = named
+		}
+		if !slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID == named.reference.UID }) {
+			references = append(references, named.reference)
+		}
+	}
+	return owns, references, nil
 }
 
 // get returns the version that owns the objects of csv. It reads the version from the API server
@@ -44,6 +90,9 @@ func (o *owners) get(ctx context.Context, csv string) (*owner, error) {
 		return known, nil
 	}
 	live, err := o.observer.version(ctx, csv)
+	if errors.Is(err, errOwnerDeleted) && !errors.Is(err, errOtherOwner) && !o.observer.content.installs(csv) {
+		err = fmt.Errorf("%w: create ClusterServiceVersion %s/%s, or remove it from the step", errOwnerMissing, o.observer.namespace, csv)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func TestDeletesOnlyWhatItRead(t *testing.T) {
 				Resolving: "kettle.v1",
 				Resource:  operatorsv1alpha1.StepResource{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass", Name: "kettle"},
 			}
-			if err := a.deleteOwned(t.Context(), step); err != nil {
+			if err := a.deleteOwned(t.Context(), step, schedulingv1.SchemeGroupVersion.WithKind("PriorityClass")); err != nil {
 				t.Errorf("%s: %v", tt.reason, err)
 			}
 			err := plain.Get(t.Context(), client.ObjectKeyFromObject(class), class)

@@ -39,6 +39,9 @@ func (r *reconciler) retryFailed(ctx context.Context, p *operatorsv1alpha1.Insta
 	triggered := rec.retryNow
 	rec.retryNow = false
 	state, err := observeNamespace(ctx, r.client, r.client, p.Namespace)
+	if err == nil {
+		state, err = r.withAccountOf(ctx, p, state)
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}

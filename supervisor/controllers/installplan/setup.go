@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
@@ -37,8 +38,21 @@ const (
 // check the custom resources of a large cluster.
 const reconcileTimeout = 5 * time.Minute
 
+// Settings are the settings that users may change.
+type Settings struct {
+	// RetryTimeout is how long a step may fail with a lasting error before the plan fails.
+	RetryTimeout time.Duration
+	// CRDAsServiceAccount selects the rights of the OperatorGroup's service account to write
+	// CustomResourceDefinitions, where the group names one, instead of the supervisor's.
+	CRDAsServiceAccount bool
+	// BundleKinds are the kinds that plans may contain in addition to OLM's.
+	BundleKinds plansteps.Kinds
+}
+
 // Options are what the controller needs besides the manager.
 type Options struct {
+	Settings
+
 	// CRDs is the cache of the CustomResourceDefinitions, from package crdcache.
 	CRDs cache.Cache
 	// Bundles reads manifests to which plans refer.
@@ -48,8 +62,6 @@ type Options struct {
 	Images imageReader
 	// Clock is the source of time; the real clock when nil.
 	Clock clock.PassiveClock
-	// RetryTimeout is how long a step may fail with a lasting error before the plan fails.
-	RetryTimeout time.Duration
 	// AcknowledgeTimeout bounds how long the next phase of a plan waits for Subscriptions that do
 	// not show the current one. Zero means DefaultAcknowledgeTimeout; a negative value means no
 	// wait.
@@ -59,9 +71,6 @@ type Options struct {
 	MinForeignPhaseDuration time.Duration
 	// Concurrency is the number of plans that are reconciled at the same time.
 	Concurrency int
-	// CRDAsServiceAccount selects the permissions of the OperatorGroup's service account to write
-	// CustomResourceDefinitions, where the group names one, instead of the supervisor's.
-	CRDAsServiceAccount bool
 	// Config is the client configuration for the objects of steps; the manager's when nil.
 	Config *rest.Config
 	// Grants gives the supervisor temporary permissions to read custom resources. Without one,
@@ -138,7 +147,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
 		live:   mgr.GetAPIReader(),
 		executor: &executor{
 			cached: mgr.GetClient(), direct: direct, accounts: impersonate.New(cfg, o.NewClient, options), grants: o.Grants,
-			bundles: o.Bundles, images: o.Images, crdsAsAccount: o.CRDAsServiceAccount, crdLocks: newCRDLocks(),
+			bundles: o.Bundles, images: o.Images, kinds: o.BundleKinds, crdsAsAccount: o.CRDAsServiceAccount, crdLocks: newCRDLocks(),
 		},
 		gate:                    &phaseGate{cached: mgr.GetClient(), live: mgr.GetAPIReader(), entries: &phaseEntries{}, timeout: o.AcknowledgeTimeout},
 		recorder:                mgr.GetEventRecorder("chandlery-installplan"),

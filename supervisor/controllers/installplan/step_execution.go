@@ -7,13 +7,14 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
@@ -30,7 +31,9 @@ const (
 type execution struct {
 	// plan is the name of the InstallPlan.
 	plan, namespace string
-	account         *account
+	// byOthers reports whether another client created the plan.
+	byOthers bool
+	account  *account
 
 	observer *observer
 	content  *content
@@ -38,8 +41,14 @@ type execution struct {
 	crds     *crdApplier
 	objects  *objectApplier
 	warnings *warningRecorder
-	// clusterScoped holds the steps of this pass whose applied objects are cluster-scoped.
-	clusterScoped []*operatorsv1alpha1.Step
+	// clusterScoped holds the steps of this pass whose applied objects are cluster-scoped, and their kinds.
+	clusterScoped []clusterScopedStep
+}
+
+// clusterScopedStep is a step with the kind of its cluster-scoped object.
+type clusterScopedStep struct {
+	step *operatorsv1alpha1.Step
+	kind schema.GroupVersionKind
 }
 
 // run applies the steps that are not done yet and updates their status. The first step that fails
@@ -103,17 +112,47 @@ func (e *execution) checkKind(s *operatorsv1alpha1.Step) error {
 	if s.Resource.Group == groupAPIExtensions && s.Resource.Kind == kindCRD && s.Resource.Version == "v1beta1" {
 		return fmt.Errorf("%w: Kubernetes 1.22 removed apiextensions.k8s.io/v1beta1; ask the author of %s for a bundle whose CustomResourceDefinitions are of apiextensions.k8s.io/v1", errUnsupported, s.Resolving)
 	}
-	_, allowed := plansteps.ScopeOf(schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind})
 	u, ref, err := plansteps.Manifest(s)
-	if err == nil && ref == nil {
-		err = plansteps.CheckObject(u, s, e.namespace)
+	if err != nil {
+		return err //nolint:wrapcheck // names the step
 	}
-	// A Subscription that the plan generates does not come from a bundle.
-	generated := u != nil && plansteps.IsGenerated(u, e.plan) && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource
-	if allowed || generated {
-		return err
+	gvk := schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
+	if ref == nil {
+		if err := plansteps.CompleteObject(u, s, e.namespace, e.content.kinds); err != nil {
+			return err //nolint:wrapcheck // names the step
+		}
+		gvk = u.GroupVersionKind()
 	}
-	return fmt.Errorf("%w; ask the author of %s to remove it", errUnsupported, s.Resolving)
+	if _, allowed := e.content.kinds.ScopeOf(gvk.GroupKind()); allowed || e.mayCreateSubscription(u, s) {
+		return nil
+	}
+	return e.refuseKind(gvk, s)
+}
+
+// mayCreateSubscription reports whether a step holds a Subscription that does not come from a bundle.
+func (e *execution) mayCreateSubscription(u *unstructured.Unstructured, s *operatorsv1alpha1.Step) bool {
+	if u == nil || u.GroupVersionKind().GroupKind() != kindOfSubscriptions() || s.Status == operatorsv1alpha1.StepStatusUnsupportedResource {
+		return false
+	}
+	return e.byOthers || plansteps.IsGenerated(u, e.plan)
+}
+
+// refuseKind returns the error for a step of a kind that a plan must not contain. A known kind in a group
+// that the cluster does not serve is a missing API.
+func (e *execution) refuseKind(gvk schema.GroupVersionKind, s *operatorsv1alpha1.Step) error {
+	if e.content.kinds.IsKnown(gvk.Kind) {
+		if _, err := e.objects.own.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); apimeta.IsNoMatchError(err) {
+			return err //nolint:wrapcheck // the message of a step is formed from its type
+		}
+	}
+	by := ""
+	if argument := plansteps.Argument(gvk.GroupKind()); argument != "" {
+		by = fmt.Sprintf(", or ask an administrator to run the supervisor with %s", argument)
+	}
+	if s.Resolving == "" {
+		return fmt.Errorf("%w; remove it from the plan%s", errUnsupported, by)
+	}
+	return fmt.Errorf("%w; ask the author of %s to remove it%s", errUnsupported, s.Resolving, by)
 }
 
 // applyAll applies the steps in order.
@@ -162,25 +201,25 @@ func (e *execution) apply(ctx context.Context, s *operatorsv1alpha1.Step) (opera
 	}
 	switch u.GetKind() {
 	case operatorsv1alpha1.ClusterServiceVersionKind:
-		return e.createVersion(ctx, u, s)
+		return e.createVersion(ctx, u)
 	case operatorsv1alpha1.SubscriptionKind:
 		return e.createSubscription(ctx, u)
 	}
 	if s.Resource.Kind == kindSecret {
 		return e.checkPullSecret(ctx, u)
 	}
-	scope, _ := plansteps.ScopeOf(u.GroupVersionKind().GroupKind())
-	owner, err := e.owners.get(ctx, s.Resolving)
+	scope, _ := e.content.kinds.ScopeOf(u.GroupVersionKind().GroupKind())
+	owner, references, err := e.owners.of(ctx, u, s.Resolving)
 	if err != nil {
 		return "", err
 	}
 	if scope == plansteps.Namespaced {
-		u.SetOwnerReferences([]metav1.OwnerReference{owner.reference})
+		u.SetOwnerReferences(references)
 	}
 	setComponent(u, owner.pkg, e.namespace)
 	result, err := e.objects.apply(ctx, u, owner)
-	if err == nil && scope == plansteps.ClusterScoped {
-		e.clusterScoped = append(e.clusterScoped, s)
+	if err == nil && scope == plansteps.ClusterScoped && s.Resolving != "" {
+		e.clusterScoped = append(e.clusterScoped, clusterScopedStep{s, u.GroupVersionKind()})
 	}
 	return statusOf(result), err
 }
@@ -201,7 +240,7 @@ func setComponent(u *unstructured.Unstructured, pkg, namespace string) {
 
 // createVersion creates a ClusterServiceVersion. It never overwrites an existing one, which may have
 // changed since.
-func (e *execution) createVersion(ctx context.Context, u *unstructured.Unstructured, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
+func (e *execution) createVersion(ctx context.Context, u *unstructured.Unstructured) (operatorsv1alpha1.StepStatus, error) {
 	installed, err := e.observer.versions(ctx)
 	if err != nil {
 		return "", err
@@ -214,17 +253,16 @@ func (e *execution) createVersion(ctx context.Context, u *unstructured.Unstructu
 		return "", err
 	}
 	if absent {
-		e.owners.byName[s.Resolving] = ownerOf(created)
-		e.crds.rereadRecorded(types.NamespacedName{Namespace: e.namespace, Name: s.Resolving})
+		e.owners.byName[u.GetName()] = ownerOf(created)
+		e.crds.rereadRecorded(types.NamespacedName{Namespace: e.namespace, Name: u.GetName()})
 		return operatorsv1alpha1.StepStatusCreated, nil
 	}
 	// A version that is being deleted, or a copy, does not satisfy the next steps.
-	_, err = e.owners.get(ctx, s.Resolving)
+	_, err = e.owners.get(ctx, u.GetName())
 	return operatorsv1alpha1.StepStatusPresent, err
 }
 
-// createSubscription creates the Subscription of a package that an operator needs, unless the
-// namespace already has one.
+// createSubscription creates the Subscription of a package, unless the namespace already has one.
 func (e *execution) createSubscription(ctx context.Context, u *unstructured.Unstructured) (operatorsv1alpha1.StepStatus, error) {
 	pkg, _, err := unstructured.NestedString(u.Object, "spec", "name")
 	if err != nil {
@@ -237,7 +275,7 @@ func (e *execution) createSubscription(ctx context.Context, u *unstructured.Unst
 	if subscribed {
 		return operatorsv1alpha1.StepStatusPresent, nil
 	}
-	u.SetNamespace(e.namespace)
+	annotate(u, api.AnnotationGeneratedBy, e.plan)
 	_, absent, err := apply.CreateIfAbsent(ctx, e.objects.writer, u)
 	switch {
 	case err != nil:
@@ -295,7 +333,8 @@ func (e *execution) awaitAPIs(ctx context.Context, steps []*operatorsv1alpha1.St
 func (e *execution) confirmOwners(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
 	checked := map[string]error{}
 	var failure *stepError
-	for _, s := range e.clusterScoped {
+	for _, c := range e.clusterScoped {
+		s := c.step
 		err, known := checked[s.Resolving]
 		if !known {
 			err = e.owners.confirm(ctx, s.Resolving)
@@ -307,7 +346,7 @@ func (e *execution) confirmOwners(ctx context.Context, steps []*operatorsv1alpha
 		// After any error, the owner of the object is unknown.
 		s.Status = operatorsv1alpha1.StepStatusUnknown
 		if errors.Is(err, errOwnerDeleted) {
-			if left := e.objects.deleteOwned(ctx, s); left != nil {
+			if left := e.objects.deleteOwned(ctx, s, c.kind); left != nil {
 				err = fmt.Errorf("%w; %w", err, left)
 			}
 			resetSteps(steps, s.Resolving)

@@ -34,7 +34,12 @@ func TestRefusesSubscriptionsOfBundles(t *testing.T) {
 			Group: operatorsv1alpha1.GroupName, Version: operatorsv1alpha1.GroupVersion, Kind: operatorsv1alpha1.SubscriptionKind,
 			Name: "tray", Manifest: string(text),
 		}}
-		err = (&execution{namespace: "ops", plan: "install-a"}).checkKind(step)
+		err = (&execution{namespace: "ops", plan: "install-a", content: &content{}}).checkKind(step)
+		if tc.refused {
+			if err := (&execution{namespace: "ops", plan: "restored", byOthers: true, content: &content{}}).checkKind(step); (err != nil) != (tc.status == unsupported) {
+				t.Errorf("%s: in a plan of another client: error %v", name, err)
+			}
+		}
 		if errors.Is(err, errUnsupported) != tc.refused || err != nil && !tc.refused {
 			t.Errorf("%s: %s: error %v", name, tc.reason, err)
 		}

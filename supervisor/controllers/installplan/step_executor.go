@@ -20,6 +20,7 @@ type executor struct {
 	grants   *grant.Granter
 	bundles  bundleReader
 	images   imageReader
+	kinds    plansteps.Kinds
 	// crdsAsAccount selects the permissions of the account of a plan to write CustomResourceDefinitions.
 	crdsAsAccount bool
 	crdLocks      *crdLocks
@@ -38,7 +39,7 @@ func (x *executor) execution(p *operatorsv1alpha1.InstallPlan, in namespaceState
 		own, steps = client.NewDryRunClient(own), client.NewDryRunClient(steps)
 	}
 	c := &content{
-		client: own, bundles: x.bundles, images: x.images, namespace: p.Namespace, steps: p.Status.Plan,
+		client: own, bundles: x.bundles, images: x.images, kinds: x.kinds, namespace: p.Namespace, steps: p.Status.Plan,
 		fetched: map[string]plansteps.Bundle{}, versions: map[string]*unstructured.Unstructured{},
 	}
 	o := &observer{cached: x.cached, live: own, content: c, namespace: p.Namespace}
@@ -50,7 +51,7 @@ func (x *executor) execution(p *operatorsv1alpha1.InstallPlan, in namespaceState
 		crds.writer, crds.asAccount = steps, true
 	}
 	return &execution{
-		plan: p.Name, namespace: p.Namespace, account: in.account,
+		plan: p.Name, namespace: p.Namespace, byOthers: createdByOthers(p), account: in.account,
 		observer: o, content: c, crds: crds,
 		owners:   &owners{observer: o, byName: map[string]*owner{}},
 		objects:  &objectApplier{observer: o, writer: steps, own: own, reporter: to},

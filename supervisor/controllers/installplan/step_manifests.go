@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,6 +33,7 @@ type content struct {
 	client    client.Reader
 	bundles   bundleReader
 	images    imageReader
+	kinds     plansteps.Kinds
 	namespace string
 	steps     []*operatorsv1alpha1.Step
 	// fetched holds the bundles that this pass had to read, by name.
@@ -41,7 +43,7 @@ type content struct {
 }
 
 // manifest returns the object that a step names, from the bundle when the plan only refers to it.
-// The object is placed in the namespace of the plan.
+// The object is completed with what the step determines.
 func (c *content) manifest(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, error) {
 	u, ref, err := plansteps.Manifest(s)
 	if err == nil && ref != nil {
@@ -50,7 +52,7 @@ func (c *content) manifest(ctx context.Context, s *operatorsv1alpha1.Step) (*uns
 	if err != nil {
 		return nil, err
 	}
-	return u, plansteps.CheckObject(u, s, c.namespace)
+	return u, plansteps.CompleteObject(u, s, c.namespace, c.kinds)
 }
 
 // resolve reads the object that a step refers to.
@@ -72,7 +74,7 @@ func (c *content) resolve(ctx context.Context, s *operatorsv1alpha1.Step, ref *p
 		}
 		bundle.Properties = served.Properties
 	}
-	return plansteps.Resolve(*ref, s, c.namespace, bundle)
+	return plansteps.Resolve(*ref, s, c.namespace, bundle, c.kinds)
 }
 
 // catalogOf names the catalog that a step came from.
@@ -119,6 +121,13 @@ func (c *content) pullSecrets(ctx context.Context, catalog types.NamespacedName)
 		return nil, fmt.Errorf("reading spec.secrets of CatalogSource %s: %w", catalog, err)
 	}
 	return names, nil
+}
+
+// installs reports whether the plan has a step for a ClusterServiceVersion.
+func (c *content) installs(csv string) bool {
+	return slices.ContainsFunc(c.steps, func(s *operatorsv1alpha1.Step) bool {
+		return s.Resource.Kind == operatorsv1alpha1.ClusterServiceVersionKind && s.Resource.Name == csv
+	})
 }
 
 // version returns the ClusterServiceVersion of that name that the plan installs; nil when there is

@@ -36,6 +36,8 @@ type imageReader interface {
 type contentReader struct {
 	catalogs catalogStore
 	images   imageReader
+	// kinds are the kinds that plans may contain in addition to OLM's.
+	kinds plansteps.Kinds
 }
 
 // digest is the digest of manifests, or the error of reading them.

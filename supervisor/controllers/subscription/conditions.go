@@ -168,6 +168,7 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 		groups        *groupsError
 		planning      *planError
 		images        imagesError
+		incomplete    *plansteps.IncompleteCSVError
 	)
 	switch {
 	case errors.As(err, &unsatisfiable):
@@ -176,6 +177,8 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 		return images.condition()
 	case errors.Is(err, plansteps.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonErrorPreventedUnpacking, err.Error())
+	case errors.As(err, &incomplete):
+		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, "failed to turn bundle into steps: "+incomplete.Error())
 	case errors.As(err, &planning):
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+err.Error())
 	case errors.As(err, &groups):

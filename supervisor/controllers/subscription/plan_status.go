@@ -32,7 +32,7 @@ func (r *contentReader) initialStatus(
 	}
 	bundles, err := r.bundles(ctx, o, desired)
 	if err == nil {
-		status.Plan, warnings, err = stepsOf(p.Namespace, p.Name, desired, bundles)
+		status.Plan, warnings, err = r.stepsOf(p.Namespace, p.Name, desired, bundles)
 	}
 	if missing, waits := errors.AsType[imagesError](err); waits {
 		status.BundleLookups = missing.withConditions(status.BundleLookups, p.Status.BundleLookups, now)
@@ -50,17 +50,17 @@ func (r *contentReader) initialStatus(
 
 // stepsOf returns the steps of a plan for some bundles. It also returns the warnings about their
 // manifests, as the value of the plan's annotation.
-func stepsOf(namespace, name string, desired *desiredPlan, bundles []plansteps.Bundle) (steps []*operatorsv1alpha1.Step, warnings string, err error) {
+func (r *contentReader) stepsOf(namespace, name string, desired *desiredPlan, bundles []plansteps.Bundle) (steps []*operatorsv1alpha1.Step, warnings string, err error) {
 	lists := make([][]*operatorsv1alpha1.Step, 0, len(bundles))
 	for _, bundle := range bundles {
-		steps, err := plansteps.Steps(namespace, bundle)
+		steps, err := plansteps.Steps(namespace, bundle, r.kinds)
 		if err != nil {
 			return nil, "", err
 		}
 		lists = append(lists, steps)
 	}
 	steps = plansteps.Merge(lists...)
-	if warnings, err = plansteps.ManifestWarnings(steps, bundles); err != nil {
+	if warnings, err = plansteps.ManifestWarnings(steps, bundles, r.kinds); err != nil {
 		return nil, "", err
 	}
 	if err := plansteps.ReferenceManifests(steps, bundles, plansteps.MaxInline); err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 )
 
@@ -37,6 +38,8 @@ type Options struct {
 	// operator does not return to a version with smaller definitions if the supervisor may not list
 	// its objects.
 	Grants *grant.Granter
+	// BundleKinds are the kinds that plans may contain in addition to OLM's.
+	BundleKinds plansteps.Kinds
 	// GlobalNamespace is the namespace whose catalogs serve every namespace.
 	GlobalNamespace string
 	// Clock is the source of time; the real clock when nil.
@@ -89,7 +92,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
 	}
 	c, live, emitter := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("chandlery-subscription")
 	stages := &tracker{}
-	content := &contentReader{catalogs: o.Catalogs, images: o.Images}
+	content := &contentReader{catalogs: o.Catalogs, images: o.Images, kinds: o.BundleKinds}
 	owners := &ownerWriter{client: c}
 	r := &reconciler{
 		backfill: &backfill{

@@ -34,6 +34,14 @@ const (
 	RetryTimeout = 10 * time.Second
 )
 
+// RetryWindow returns how long a step may fail before its plan fails.
+func RetryWindow() time.Duration {
+	if target.olm || target.bin == "" {
+		return time.Minute
+	}
+	return RetryTimeout
+}
+
 // target is the cluster and the program that the cases test.
 var target struct {
 	config *rest.Config
@@ -109,6 +117,7 @@ func runSupervisor(ctx context.Context, cp *controlplane.ControlPlane, identity 
 			"--global-catalog-namespace", GlobalNamespace, "--install-plan-retry-timeout", RetryTimeout.String(),
 			"--catalog-refresh-interval", "1s", "--image-plain-http", "--bundle-cache-dir", filepath.Join(target.bin, "bundles-"+identity),
 			"--metrics-address", "0", "--health-address", "0",
+			"--bundle-kind", "shop.example/Widget", "--bundle-kind", "shop.example/Signboard:cluster",
 		},
 	})
 	if err != nil {

@@ -44,7 +44,7 @@ func dryRunObjects(ctx context.Context, c client.Client, p *operatorsv1alpha1.In
 			continue
 		}
 		if err == nil {
-			err = plansteps.CheckObject(u, step, p.Namespace)
+			err = plansteps.CompleteObject(u, step, p.Namespace, nil)
 		}
 		if err != nil {
 			found.Unchecked++

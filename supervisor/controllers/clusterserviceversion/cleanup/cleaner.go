@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
@@ -43,15 +45,17 @@ const (
 
 // Cleaner removes the objects of deleted ClusterServiceVersions that have no owner reference.
 type Cleaner struct {
-	client      client.Client
-	live        client.Reader
-	crds        client.Reader
-	clock       clock.PassiveClock
-	hasGroup    func(context.Context, string) (bool, error)
-	limit       *rate.Limiter // of deletions
-	owners      ownerTransfer
-	resources   resourceCleaner
-	conversions conversionCleaner
+	client   client.Client
+	live     client.Reader
+	crds     client.Reader
+	clock    clock.PassiveClock
+	hasGroup func(context.Context, string) (bool, error)
+	limit    *rate.Limiter // of deletions
+	// contentKinds are the kinds of cleanContent.
+	contentKinds []schema.GroupKind
+	owners       ownerTransfer
+	resources    resourceCleaner
+	conversions  conversionCleaner
 }
 
 // Options are the dependencies of a Cleaner.
@@ -69,6 +73,8 @@ type Options struct {
 	// Grants gives temporary permissions to custom resources. Without one, resources that the supervisor
 	// may not delete stay.
 	Grants *grant.Granter
+	// BundleKinds are the kinds that plans may contain in addition to OLM's.
+	BundleKinds plansteps.Kinds
 	// Clock is the source of time.
 	Clock clock.PassiveClock
 }
@@ -78,7 +84,7 @@ type Options struct {
 func New(o Options) *Cleaner {
 	const resources, objects = 20, 100 // per second
 	return &Cleaner{
-		client: o.Client, live: o.Live, crds: o.CRDs, clock: o.Clock, hasGroup: o.HasGroup, limit: rate.NewLimiter(objects, objects),
+		client: o.Client, live: o.Live, crds: o.CRDs, clock: o.Clock, hasGroup: o.HasGroup, contentKinds: contentKinds(o.BundleKinds), limit: rate.NewLimiter(objects, objects),
 		owners: ownerTransfer{client: o.Client, live: o.Live},
 		resources: resourceCleaner{
 			client: o.Client, live: o.Live, crds: o.CRDs, accounts: o.Accounts, grants: o.Grants, limit: rate.NewLimiter(resources, resources),

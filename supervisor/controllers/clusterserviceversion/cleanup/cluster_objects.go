@@ -14,7 +14,7 @@ import (
 // cleanContent deletes the other cluster-scoped objects of a bundle. Most clusters lack most of
 // these kinds.
 func (c *Cleaner) cleanContent(ctx context.Context, up *cleanup) (stageResult, error) {
-	kinds, err := servedKinds(ctx, c.client.RESTMapper(), c.hasGroup, contentKinds())
+	kinds, err := servedKinds(ctx, c.client.RESTMapper(), c.hasGroup, c.contentKinds)
 	if err != nil {
 		return stageResult{}, err
 	}
@@ -23,9 +23,9 @@ func (c *Cleaner) cleanContent(ctx context.Context, up *cleanup) (stageResult, e
 
 // contentKinds returns the cluster-scoped kinds that bundles may bring and that have no stage of
 // their own.
-func contentKinds() []schema.GroupKind {
+func contentKinds(added plansteps.Kinds) []schema.GroupKind {
 	ownStages := slices.Concat(bindings(), roles())
-	return slices.DeleteFunc(plansteps.LabelledKinds(), func(gk schema.GroupKind) bool {
+	return slices.DeleteFunc(added.Labelled(), func(gk schema.GroupKind) bool {
 		return slices.ContainsFunc(ownStages, func(k kind) bool { return k.gvk.GroupKind() == gk })
 	})
 }

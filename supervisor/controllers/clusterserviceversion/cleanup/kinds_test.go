@@ -57,7 +57,7 @@ func TestServedKinds(t *testing.T) {
 				err := tc.groups[group]
 				return err == nil, client.IgnoreNotFound(err)
 			}
-			kinds, err := servedKinds(t.Context(), withConsole(), hasGroup, contentKinds())
+			kinds, err := servedKinds(t.Context(), withConsole(), hasGroup, contentKinds(nil))
 			if !errors.Is(err, tc.err) {
 				t.Fatalf("%s: error %v, want %v", tc.reason, err, tc.err)
 			}
@@ -92,9 +92,9 @@ func TestWhatPlansMakeIsCleanedUp(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(document), &role); err != nil {
 		t.Fatal(err)
 	}
-	for _, gk := range plansteps.LabelledKinds() {
+	for _, gk := range plansteps.Kinds(nil).Labelled() {
 		swept := slices.ContainsFunc(slices.Concat(bindings(), roles()), func(k kind) bool { return k.gvk.GroupKind() == gk })
-		if !swept && !slices.Contains(contentKinds(), gk) {
+		if !swept && !slices.Contains(contentKinds(nil), gk) {
 			t.Errorf("no stage looks for %s", gk)
 		}
 		resource, _ := apimeta.UnsafeGuessKindToResource(gk.WithVersion("v1"))

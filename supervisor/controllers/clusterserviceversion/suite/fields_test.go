@@ -40,18 +40,18 @@ func (w *world) superviseAll() (stop func()) {
 	return w.superviseWith(nil,
 		func(mgr ctrl.Manager) error { return operatorgroup.Setup(mgr, operatorgroup.Options{}) },
 		func(mgr ctrl.Manager) error {
-			return installplan.Setup(mgr, installplan.Options{CRDs: w.crds, RetryTimeout: time.Second, Concurrency: 1})
+			return installplan.Setup(mgr, installplan.Options{Settings: installplan.Settings{RetryTimeout: time.Second}, CRDs: w.crds, Concurrency: 1})
 		})
 }
 
 // approved creates an approved InstallPlan of a bundle.
 func (w *world) approved(b plansteps.Bundle) {
 	w.T.Helper()
-	steps, err := plansteps.Steps(w.Namespace, b)
+	steps, err := plansteps.Steps(w.Namespace, b, nil)
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	warnings, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{b})
+	warnings, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{b}, nil)
 	if err != nil {
 		w.T.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestManyPlansFailAtTheirDeadline(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.group("group"))
 	b := w.bundle(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"a key":"b"}}`)
-	steps, err := plansteps.Steps(w.Namespace, b)
+	steps, err := plansteps.Steps(w.Namespace, b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func manifestOf(t *testing.T, text string) *unstructured.Unstructured {
 func (w *world) stored(manifest *unstructured.Unstructured) map[string]any {
 	w.T.Helper()
 	live := manifest.DeepCopy()
-	if scope, _ := plansteps.ScopeOf(live.GroupVersionKind().GroupKind()); scope == plansteps.Namespaced {
+	if scope, _ := plansteps.Kinds(nil).ScopeOf(live.GroupVersionKind().GroupKind()); scope == plansteps.Namespaced {
 		live.SetNamespace(w.Namespace)
 	}
 	if err := w.Get(w.T.Context(), client.ObjectKeyFromObject(live), live); err != nil {

@@ -54,7 +54,7 @@ func TestStepHoldsWhatItNames(t *testing.T) {
 		Resource: operatorsv1alpha1.StepResource{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: name, Manifest: string(binding)},
 	})
 	p := w.reaches(failed)
-	if want := "CustomResourceDefinition " + name + ` says group "apiextensions.k8s.io", its manifest "rbac.authorization.k8s.io"`; !strings.Contains(installed(p).Message, want) {
+	if want := "CustomResourceDefinition " + name + ` says kind "CustomResourceDefinition", its manifest "ClusterRoleBinding"`; !strings.Contains(installed(p).Message, want) {
 		t.Errorf("condition %+v", installed(p))
 	}
 	if err := w.Get(t.Context(), client.ObjectKey{Name: name}, &rbacv1.ClusterRoleBinding{}); !apierrors.IsNotFound(err) {
@@ -62,18 +62,18 @@ func TestStepHoldsWhatItNames(t *testing.T) {
 	}
 }
 
-// TestUnreadableStepEndsThePlan has a last step whose manifest is no JSON.
+// TestUnreadableStepEndsThePlan has a last step whose manifest is neither JSON nor YAML.
 func TestUnreadableStepEndsThePlan(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.group("group"))
 	w.supervise(time.Hour)
-	steps, err := plansteps.Steps(w.Namespace, w.bundle(settings))
+	steps, err := plansteps.Steps(w.Namespace, w.bundle(settings), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps[len(steps)-1].Resource.Manifest = "kind: ConfigMap"
+	steps[len(steps)-1].Resource.Manifest = "kind: [ConfigMap"
 	w.planOf(steps...)
-	if c := installed(w.reaches(failed)); !strings.Contains(c.Message, "the manifest of step ConfigMap settings is not a JSON object") {
+	if c := installed(w.reaches(failed)); !strings.Contains(c.Message, "the manifest of step ConfigMap settings is not a JSON or YAML object") {
 		t.Errorf("condition %+v", c)
 	}
 	w.expectNothingCreated()

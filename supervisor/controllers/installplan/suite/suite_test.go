@@ -143,9 +143,10 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 			return err
 		}
 		return installplan.Setup(mgr, installplan.Options{
-			CRDs:    crds,
-			Bundles: w.shelf, Images: w.images, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient, Grants: grants,
-			AcknowledgeTimeout: w.acknowledge, MinForeignPhaseDuration: time.Second, CRDAsServiceAccount: w.crdAsAccount,
+			CRDs:     crds,
+			Settings: installplan.Settings{RetryTimeout: retryTimeout, CRDAsServiceAccount: w.crdAsAccount},
+			Bundles:  w.shelf, Images: w.images, Concurrency: 1, NewClient: w.newClient, Grants: grants,
+			AcknowledgeTimeout: w.acknowledge, MinForeignPhaseDuration: time.Second,
 		})
 	})
 }
@@ -179,14 +180,14 @@ const settings = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sett
 // plan creates the plan of a bundle as the subscription controller does.
 func (w *world) plan(b plansteps.Bundle, approved bool, inline int) {
 	w.T.Helper()
-	steps, err := plansteps.Steps(w.Namespace, b)
+	steps, err := plansteps.Steps(w.Namespace, b, nil)
 	if err != nil {
 		w.T.Fatal(err)
 	}
 	if err := plansteps.ReferenceManifests(steps, []plansteps.Bundle{b}, inline); err != nil {
 		w.T.Fatal(err)
 	}
-	warnings, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{b})
+	warnings, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{b}, nil)
 	if err != nil {
 		w.T.Fatal(err)
 	}

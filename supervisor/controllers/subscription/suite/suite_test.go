@@ -159,7 +159,7 @@ func (w *world) supervise() (stop func()) {
 			catalogsource.Setup(mgr, catalogsource.Options{Store: store}),
 			images.Setup(mgr),
 			subscription.Setup(mgr, subscription.Options{Catalogs: store, Images: images, GlobalNamespace: w.global, Concurrency: 2}),
-			installplan.Setup(mgr, installplan.Options{CRDs: crds, Bundles: store, Images: images, RetryTimeout: time.Minute, Concurrency: 2}),
+			installplan.Setup(mgr, installplan.Options{Settings: installplan.Settings{RetryTimeout: time.Minute}, CRDs: crds, Bundles: store, Images: images, Concurrency: 2}),
 		)
 	})
 }

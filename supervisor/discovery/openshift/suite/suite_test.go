@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/ports"
@@ -98,7 +99,7 @@ func newWorld(t *testing.T) (*world, supervisor.Options) {
 		Identity: "alone", LeaderElectionNamespace: w.Namespace,
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 500 * time.Millisecond,
 		MetricsAddress: w.metrics, HealthAddress: "0", GlobalCatalogNamespace: "olm", BundleCacheDir: t.TempDir(),
-		CatalogRefreshInterval: time.Second, InstallPlanRetryTimeout: time.Second, Concurrency: 2, FailoverRate: 10, FailoverBurst: 50,
+		CatalogRefreshInterval: time.Second, InstallPlans: installplan.Settings{RetryTimeout: time.Second}, Concurrency: 2, FailoverRate: 10, FailoverBurst: 50,
 	}
 }
 
