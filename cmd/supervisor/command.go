@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -9,9 +10,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/all"
 	"github.com/chandlery/chandlery/cmd/internal/console"
@@ -19,6 +22,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/profiling"
 	"github.com/chandlery/chandlery/cmd/internal/program"
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // agent is the user agent for API servers.
@@ -36,7 +40,7 @@ func newCommand() *cobra.Command {
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
 	shared := program.DescribedOn("commands-kubectl-chandlery.md", "kubectl chandlery", all.Commands(p.Name, envPrefix, agent))
-	return p.Command(append(shared, newRunCommand(), newInstallCRDsCommand())...)
+	return p.Command(append(shared, newRunCommand(), newInstallCRDsCommand(), newRBACCommand())...)
 }
 
 func newRunCommand() *cobra.Command {
@@ -79,6 +83,44 @@ caches, and one of them takes over when the leader stops or fails.`,
 	profiles.AddAddressFlag(cmd.Flags(), "")
 	logging.AddFlags(cmd.Flags())
 	flagenv.Describe(cmd.Flags(), envPrefix)
+	return cmd
+}
+
+func newRBACCommand() *cobra.Command {
+	var kinds plansteps.Kinds
+	account := types.NamespacedName{}
+	cmd := &cobra.Command{
+		Use:   "rbac --bundle-kind=GROUP/KIND ...",
+		Short: "Print the permissions that the supervisor needs for further kinds in bundles",
+		Long: `Print a ClusterRole and a ClusterRoleBinding with the permissions that the
+supervisor needs for the kinds that --bundle-kind of the command run adds. Apply
+the output with kubectl. The command assumes that the name of a resource is the
+plural of its kind in lower case: correct the output if it is not.`,
+		Example: `  supervisor rbac --bundle-kind=shop.example/Widget | kubectl apply -f -`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for i, o := range supervisor.BundleKindPermissions(kinds, account) {
+				text, err := yaml.Marshal(o)
+				if err != nil {
+					return fmt.Errorf("encoding %s: %w", o.GetName(), err)
+				}
+				if i > 0 {
+					text = append([]byte("---\n"), text...)
+				}
+				if _, err := cmd.OutOrStdout().Write(text); err != nil {
+					return fmt.Errorf("printing the permissions: %w", err)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().Var(&kinds, plansteps.FlagKind, "kind, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; can be repeated")
+	cmd.Flags().StringVar(&account.Namespace, "namespace", "chandlery-system", "namespace of the supervisor")
+	cmd.Flags().StringVar(&account.Name, "service-account", "chandlery-supervisor", "service account of the supervisor")
+	flagenv.Describe(cmd.Flags(), envPrefix)
+	if err := cmd.MarkFlagRequired(plansteps.FlagKind); err != nil {
+		panic(err) // the flag is defined above
+	}
 	return cmd
 }
 

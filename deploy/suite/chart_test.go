@@ -11,9 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/helm"
 )
@@ -102,7 +106,8 @@ func TestSettingsReachTheProgram(t *testing.T) {
 	want := []string{
 		"run", "--global-catalog-namespace=catalogs", "--bundle-cache-dir=/var/cache/chandlery/bundles", "--bundle-cache-size=512Mi",
 		"--lease-duration=30s", "--renew-deadline=20s", "--retry-period=1s",
-		"--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container", "--log-level=debug",
+		"--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container",
+		"--bundle-kind=shop.example/Widget", "--bundle-kind=shop.example/Sign:cluster", "--log-level=debug",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
@@ -129,6 +134,22 @@ func TestSettingsReachTheProgram(t *testing.T) {
 	}
 	if all["Namespace /catalogs"] == nil {
 		t.Error("the namespace of the global catalogs is not there")
+	}
+}
+
+// TestBundleKindsGetPermissions compares the permissions for further kinds with those that the command rbac prints.
+func TestBundleKindsGetPermissions(t *testing.T) {
+	settings := []string{"--values", "testdata/values.yaml", "--set", "rbac.create=true"}
+	role := as[rbacv1.ClusterRole](t, rendered(t, settings...), "ClusterRole /chandlery-supervisor")
+	var kinds plansteps.Kinds
+	if err := kinds.Set("shop.example/Widget,shop.example/Sign:cluster"); err != nil {
+		t.Fatal(err)
+	}
+	printed, _ := supervisor.BundleKindPermissions(kinds, types.NamespacedName{})[0].(*rbacv1.ClusterRole)
+	for _, rule := range printed.Rules {
+		if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return cmp.Equal(r, rule) }) {
+			t.Errorf("the chart lacks %v", rule)
+		}
 	}
 }
 
