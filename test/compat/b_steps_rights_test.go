@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/compat/compattest"
+	"github.com/chandlery/chandlery/test/pause"
 )
 
 // agent creates ServiceAccount agent with rights in the namespace, and returns its Role.
@@ -72,6 +73,22 @@ func TestStepsWithAccounts(t *testing.T) {
 	t.Parallel()
 	service, definition := kindNamed("Service"), kindNamed("CustomResourceDefinition")
 	allOfServices := ruleFor("", "services", "get", "create", "update")
+	compattest.Check(t, "B43", func(t *testing.T, c *compattest.Cluster) {
+		y := newYard(t, c)
+		y.shopDefinition("lanterns", "Lantern", "Namespaced")
+		role := y.agent(ruleFor("", "configmaps", "get"))
+		y.useAgent()
+		lantern := yardKind{"Lantern", "shop.example", "v1", true, func(*yard) map[string]any { return nil }}
+		p := y.plan("by-hand", y.step(lantern, y.hook(lantern)))
+		y.retrying(p, "forbidden")
+		pause.For(t.Context(), compattest.RetryWindow())
+		y.retrying(p, "forbidden")
+		if left := lacks(p.Annotations["chandlery.dev/cause"], "grant ServiceAccount "+y.Namespace+"/agent"); left != "" {
+			t.Error(left)
+		}
+		y.grant(role, ruleFor("shop.example", "lanterns", "get", "create", "update"))
+		y.complete(p)
+	})
 	compattest.Check(t, "B44", func(t *testing.T, c *compattest.Cluster) {
 		y := newYard(t, c)
 		role := y.agent(ruleFor("", "configmaps", "get"))

@@ -472,7 +472,7 @@ func (y *yard) shopDefinition(plural, kind, scope string) {
 
 // retryLimit bounds the wait until a plan fails whose step was retried.
 func retryLimit() time.Duration {
-	return compattest.RetryWindow() + 5*time.Second
+	return compattest.RetryWindow() + compattest.Patience
 }
 
 // TestStepsWithDefinitions checks steps with CustomResourceDefinitions.

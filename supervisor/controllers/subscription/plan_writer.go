@@ -184,13 +184,18 @@ func (w *planWriter) acknowledgedBy(p *operatorsv1alpha1.InstallPlan, served []*
 	return since.Add(acknowledgeTimeout)
 }
 
-// findOrCreate returns the plan of the current attempt. An attempt is over when its plan is
-// complete and one of its versions is gone. The version then has to be installed again.
+// findOrCreate returns the plan of the current attempt. An attempt is over when its plan was deleted, or is
+// complete and one of its versions is gone. The version then has to be installed again. Clients that know
+// the deleted plan recognize the next one by its name.
 func (w *planWriter) findOrCreate(ctx context.Context, o *namespaceState, desired *desiredPlan, verify func() error) (ensuredPlan, error) {
+	former := formerPlans(desired.served)
 	for attempt := o.plans.latestAttempt(desired.versions); attempt <= maxAttempts; attempt++ {
 		name := plansteps.Name(desired.versions, attempt)
 		p, err := w.get(ctx, o, name)
 		if apierrors.IsNotFound(err) {
+			if former[name] {
+				continue
+			}
 			if err := verify(); err != nil {
 				return ensuredPlan{}, err
 			}
@@ -208,6 +213,22 @@ func (w *planWriter) findOrCreate(ctx context.Context, o *namespaceState, desire
 		}
 	}
 	return ensuredPlan{}, fmt.Errorf("version %s was installed and removed %d times; delete its InstallPlans to install it again", strings.Join(desired.names(), ", "), maxAttempts)
+}
+
+// formerPlans returns the names of plans that Subscriptions refer to or record.
+func formerPlans(served []*decision) map[string]bool {
+	names := map[string]bool{}
+	for _, d := range served {
+		if ref := d.subscription.Status.InstallPlanRef; ref != nil {
+			names[ref.Name] = true
+		}
+		// An unreadable log counts as empty.
+		recorded, _ := transitionlog.Read(d.subscription)
+		for _, t := range recorded {
+			names[t.Plan] = true
+		}
+	}
+	return names
 }
 
 // get reads a plan. The cache may lag behind the writes of this process. A plan that the cache

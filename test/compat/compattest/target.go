@@ -117,7 +117,7 @@ func runSupervisor(ctx context.Context, cp *controlplane.ControlPlane, identity 
 			"--global-catalog-namespace", GlobalNamespace, "--install-plan-retry-timeout", RetryTimeout.String(),
 			"--catalog-refresh-interval", "1s", "--image-plain-http", "--bundle-cache-dir", filepath.Join(target.bin, "bundles-"+identity),
 			"--metrics-address", "0", "--health-address", "0",
-			"--bundle-kind", "shop.example/Widget", "--bundle-kind", "shop.example/Signboard:cluster",
+			"--bundle-kind", "shop.example/Widget", "--bundle-kind", "shop.example/Lantern", "--bundle-kind", "shop.example/Signboard:cluster",
 		},
 	})
 	if err != nil {

@@ -1,3 +1,69 @@
 package rules
 
-var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, and names of InstallPlans", Rules: []Rule{}}
+var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, and names of InstallPlans", Rules: []Rule{
+	{
+		ID: "G1", Given: "an inline bundle whose ClusterServiceVersion has apiVersion v1alpha1",
+		Then:       "it is installed, and the step has the group operators.coreos.com",
+		Difference: "the group of the step is empty", Reason: "the step names the object that is created",
+	},
+	{ID: "G2", Given: "G1 in a bundle image", Then: "it is installed", Difference: needsPods, Reason: noPods},
+	{
+		ID: "G3", Given: "an inline bundle whose ClusterServiceVersion has apiVersion operators.coreos.com/v1alpha2",
+		Then:       "it is installed, and an Event of the plan warns",
+		Difference: "no warning", Reason: "the author learns of it",
+	},
+	{
+		ID: "G4", Given: "a bundle image whose ClusterServiceVersion lacks apiVersion",
+		Then:       "BundleUnpackFailed is True with reason ErrorPreventedUnpacking, and says what is missing of which",
+		Difference: needsPods, Reason: noPods,
+	},
+	{
+		ID: "G5", Given: "a bundle image whose ClusterServiceVersion lacks kind",
+		Then:       "BundleUnpackFailed is True with reason ErrorPreventedUnpacking, and says what is missing of which",
+		Difference: needsPods, Reason: noPods,
+	},
+	{
+		ID: "G6", Given: "an inline bundle whose ClusterServiceVersion lacks apiVersion",
+		Then: "ResolutionFailed is True with reason ErrorPreventedResolution, and says what is missing of which",
+	},
+	{
+		ID: "G7", Given: "a bundle with two ClusterServiceVersions", Then: "it is not installed, and the message names both",
+		Difference: "the first one is installed", Reason: "no operator that lacks a part (decision 20)",
+	},
+	{
+		ID: "G8", Given: "a ClusterServiceVersion with a status and with metadata of another cluster",
+		Then: "it is installed",
+	},
+	{
+		ID: "G9", Given: "a bundle with a Role of apiVersion v1, and a ConfigMap without apiVersion", Then: "it is installed",
+		Difference: "such objects are not decoded", Reason: "the kind alone determines the type",
+	},
+	{
+		ID: "G10", Given: "an InstallPlan that waits for approval is deleted",
+		Then: "the Subscription refers to one other plan, which has another name and waits for approval",
+	},
+	{
+		ID: "G11", Given: "G10, and the approval of the Subscription becomes Automatic at the same time",
+		Then: "one other plan with another name is carried out",
+	},
+	{ID: "G12", Given: "G10, three times", Then: "all names differ, and one plan is left"},
+	{ID: "G13", Given: "a plan that failed is deleted", Then: "a plan with another name is tried from the start"},
+	{ID: "G14", Given: "a plan in phase Installing is deleted", Then: "a plan with another name continues"},
+	{
+		ID: "G15", Given: "a Complete plan is deleted", Then: "the Subscription has InstallPlanMissing, and no other plan is created",
+	},
+	{
+		ID: "G16", Given: "a plan waits for approval; the Subscription changes to a channel with another head",
+		Then:       "the plan is deleted, and another one with another name waits",
+		Difference: "the plan stays", Reason: "only one plan can be approved (decision 4)",
+	},
+	{
+		ID: "G17", Given: "G16, and back to the first channel", Then: "the third plan has a name of its own, and installs the first version",
+		Difference: "the plans stay", Reason: "only one plan can be approved (decision 4)",
+	},
+}}
+
+const (
+	needsPods = "bundle images are unpacked by pods"
+	noPods    = "they are unpacked in the supervisor (decision 20)"
+)

@@ -83,6 +83,11 @@ var steps = Group{Letter: "B", Title: "Steps of InstallPlans that others create"
 		Difference: "no flag adds kinds", Reason: "bundles with other kinds do not need a fork",
 	},
 	{
+		ID: "B43", Given: "B42, and the account of the OperatorGroup has no permission for the kind",
+		Then:       "the step is retried for longer than the deadline, the cause names the permission to grant, and with it the plan is Complete",
+		Difference: "no flag adds kinds", Reason: "bundles with other kinds do not need a fork",
+	},
+	{
 		ID: "B44", Given: "the OperatorGroup names an account that may not create Services; a plan has a CustomResourceDefinition and a Service",
 		Then: "the definition is created, the Service is retried, and the plan is Complete within 5 s after the right is granted",
 	},

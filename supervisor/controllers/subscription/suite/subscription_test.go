@@ -180,7 +180,7 @@ func TestPlanIsMadeGood(t *testing.T) {
 		return sub.Status.InstallPlanRef != nil && sub.Status.InstallPlanRef.UID != first.UID && sub.Status.GetCondition(waits).Reason == string(asking)
 	})
 	again := w.onlyPlan(asking)
-	if again.Name != first.Name || again.UID != sub.Status.InstallPlanRef.UID || again.Spec.Generation <= first.Spec.Generation {
+	if again.Name != first.Name+"-2" || again.UID != sub.Status.InstallPlanRef.UID || again.Spec.Generation <= first.Spec.Generation {
 		t.Errorf("plan %s of generation %d, Subscription refers to %+v", again.Name, again.Spec.Generation, sub.Status.InstallPlanRef)
 	}
 }
