@@ -1,3 +1,35 @@
 package rules
 
-var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rules: []Rule{}}
+var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rules: []Rule{
+	{
+		ID: "I1", Given: "a step fails with an error that a user must fix",
+		Then: "the plan fails when the retry timeout has passed since status.startTime, and at most a few seconds later",
+	},
+	{
+		ID: "I3", Given: "I1",
+		Then: "status.message and the message of the condition begin with the error of the last try, without the prefix about retries",
+	},
+	{
+		ID: "I4", Given: "a step fails, is fixed, and then another step begins to fail",
+		Then:       "the other step has the whole retry timeout; status.startTime is when it began to fail",
+		Difference: "all steps share one retry timeout",
+		Reason:     "long plans are not interrupted (decision 21)",
+	},
+	{ID: "I5", Given: "the cause of I1 is fixed just before the deadline", Then: "the plan becomes Complete and is never Failed"},
+	{
+		ID: "I6", Given: "the cause of I1 is fixed after the plan failed", Then: "the plan continues and becomes Complete",
+		Difference: "the plan stays Failed", Reason: "nobody has to delete the plan (decision 21)",
+	},
+	{ID: "I7", Given: "a step is forbidden for longer than the retry timeout", Then: "the plan stays in phase Installing"},
+	{
+		ID: "I10", Given: "a step whose manifest is of another kind", Then: "the plan fails at once",
+		Difference: "the plan fails after its deadline, or applies the manifest", Reason: "no retry can help",
+	},
+	{ID: "I11", Given: "I1 for fifty plans at once", Then: "each plan fails at its own deadline"},
+	{
+		ID: "I12", Given: "a plan with a ClusterServiceVersion, and a CustomResourceDefinition that lacks a stored version",
+		Then:       "the plan fails with the risk of data loss, and the ClusterServiceVersion is not created",
+		Difference: "the ClusterServiceVersion is created before the definition is checked",
+		Reason:     "the version before continues (decision 21)",
+	},
+}}

@@ -1,3 +1,89 @@
 package rules
 
-var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: []Rule{}}
+import "fmt"
+
+var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(unknownFieldsByKind(), []Rule{
+	{ID: "H8", Given: "a CustomResourceDefinition with a known extension key in its schema", Then: "it is stored, without a warning"},
+	{
+		ID: "H9", Given: "an object of a CustomResourceDefinition has a field that the schema lacks",
+		Then: "the bundle is installed without the field, and an Event names the path",
+	},
+	{ID: "H10", Given: "H9, and the schema preserves unknown fields", Then: "the field is stored, without a warning"},
+	{
+		ID: "H11", Given: "H9, and the schema preserves unknown fields below one field only",
+		Then: "one field is stored and the other is not; an Event names the path of that one",
+	},
+	{
+		ID: "H12", Given: "H9, and the bundle itself brings the CustomResourceDefinition",
+		Then: "the bundle is installed without the field, and an Event names the path",
+	},
+	{ID: "H14", Given: "a known field with a value of another type", Then: "the plan fails at its deadline with the words of the API server"},
+	dropped("H15", "the name of a field differs in case", "the field is not stored, and an Event names its path and the correct name"),
+	{ID: "H16", Given: "a field with the value null", Then: "the bundle is installed without the field"},
+	{
+		ID: "H17", Given: "a mapping in the manifest of a bundle image repeats a key", Then: "the last value counts, and an Event warns",
+		Difference: needsPods, Reason: noPods,
+	},
+	{
+		ID: "H18", Given: "a mapping in an inline manifest repeats a key", Then: "the last value counts, and an Event warns",
+		Difference: silentlyDropped, Reason: alwaysReported,
+	},
+	{ID: "H19-env", Given: "a container of the ClusterServiceVersion has an environment variable twice", Then: "it is installed"},
+	{ID: "H19-port", Given: "a container of the ClusterServiceVersion has a port twice", Then: "it is installed"},
+	dropped("H20", "a container of the ClusterServiceVersion has an unknown field", "it is installed, and an Event names the path"),
+	{
+		ID: "H22", Given: "manifests that were exported from a cluster, with their metadata and status",
+		Then: "the bundle is installed without a warning",
+	},
+	{ID: "H23", Given: "manifests with an empty status and a creation time of null", Then: "the bundle is installed without a warning"},
+	{
+		ID: "H24", Given: "a version has a known and an unknown field; the next version has neither",
+		Then: "after the update, the object has neither",
+	},
+	dropped("H25", "an object of kubectl exists with a field of its own; a bundle brings it with an unknown field",
+		"the object has the content of the bundle and keeps its own field; an Event names the unknown one"),
+	dropped("H26", "a bundle with an unknown field is installed, and nothing happens", "its object is not written, and there is one Event"),
+	{
+		ID: "H27", Given: "H9, and the OperatorGroup names an account that may get, create and update the kind",
+		Then: "the bundle is installed, and an Event names the path",
+	},
+	dropped("H28", "a plan is refused for another reason", "an Event names the unknown field, and nothing is applied"),
+	dropped("H30", "an object has 200 unknown fields", "the bundle is installed, and one Event counts them and names the first"),
+}...)}
+
+const (
+	silentlyDropped = "no warning about a kind that it decodes"
+	alwaysReported  = "the author learns of it (decision 21)"
+)
+
+// dropped returns a rule about a kind whose unknown fields OLM drops without a warning.
+func dropped(id, given, then string) Rule {
+	return Rule{ID: id, Given: given, Then: then, Difference: silentlyDropped, Reason: alwaysReported}
+}
+
+func unknownFieldsByKind() []Rule {
+	const then = "the bundle is installed without the field, and an Event names the path"
+	var rules []Rule
+	for _, kind := range []string{
+		"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "BundleSecret", "Service", "CustomResourceDefinition",
+	} {
+		rules = append(rules, dropped("H1-"+kind, fmt.Sprintf("a %s with an unknown field", kind), then))
+	}
+	for _, kind := range []string{"PriorityClass", "PodDisruptionBudget", "NetworkPolicy"} {
+		rules = append(rules, Rule{ID: "H1-" + kind, Given: fmt.Sprintf("a %s with an unknown field", kind), Then: then})
+	}
+	return append(
+		rules,
+		dropped("H2", "a ConfigMap with an unknown field of its metadata", then),
+		dropped("H3-Role", "a Role with an unknown field in a rule", then),
+		dropped("H3-Cluster", "a ClusterRole with an unknown field in a rule", then),
+		dropped("H4-Service", "a Service with an unknown field in a port", then),
+		Rule{ID: "H4-Budget", Given: "a PodDisruptionBudget with an unknown field in its selector", Then: then},
+		dropped("H5", "a ConfigMap with the field datas", then),
+		dropped("H6", "a ServiceAccount with the field secretz", then),
+		dropped("H7-version", "a CustomResourceDefinition with the field version of v1beta1", then),
+		dropped("H7-names", "a CustomResourceDefinition with an unknown name", then),
+		dropped("H7-validation", "a CustomResourceDefinition with the field validation of v1beta1", then),
+		dropped("H7-list", "a CustomResourceDefinition with an unknown field in a version", then),
+	)
+}

@@ -1,0 +1,396 @@
+package compat_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/compat/compattest"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+)
+
+// field sets a field below a path of a manifest. A number in the path is an index.
+func field(manifest map[string]any, value any, path ...any) map[string]any {
+	var at any = manifest
+	for i, step := range path[:len(path)-1] {
+		switch key := step.(type) {
+		case int:
+			at = at.([]any)[key] //nolint:forcetypeassert // the path fits the manifest
+		case string:
+			m := at.(map[string]any) //nolint:forcetypeassert // the path fits the manifest
+			if m[key] == nil {
+				m[key] = map[string]any{}
+			}
+			at = m[key]
+		default:
+			panic(fmt.Sprintf("element %d of the path is %v", i, step))
+		}
+	}
+	at.(map[string]any)[path[len(path)-1].(string)] = value //nolint:forcetypeassert // the path fits the manifest
+	return manifest
+}
+
+// yard returns the objects of steps for the namespace of the case.
+func (m *mill) yard() *yard { return &yard{Cluster: m.Cluster, t: m.t} }
+
+// object returns a complete manifest of a kind.
+func (m *mill) object(name string) map[string]any {
+	m.t.Helper()
+	y := m.yard()
+	for _, k := range otherKinds() {
+		if k.step == name {
+			if !k.namespaced {
+				m.deleteAtEnd(k)
+			}
+			return y.hook(k)
+		}
+	}
+	k := kindNamed(name)
+	if !k.namespaced {
+		m.deleteAtEnd(k)
+	}
+	return y.hook(k)
+}
+
+func (m *mill) deleteAtEnd(k yardKind) { m.yard().deleteAtEnd(m.yard().object(k)) }
+
+// otherKinds are kinds of bundles that OLM does not decode.
+func otherKinds() []yardKind {
+	spec := func(content map[string]any) func(*yard) map[string]any {
+		return func(*yard) map[string]any { return map[string]any{"spec": content} }
+	}
+	return []yardKind{
+		budgets(),
+		{"PriorityClass", "scheduling.k8s.io", "v1", false, func(*yard) map[string]any { return map[string]any{"value": int64(7)} }},
+		{"NetworkPolicy", "networking.k8s.io", "v1", true, spec(map[string]any{"podSelector": map[string]any{}})},
+		{"VerticalPodAutoscaler", "autoscaling.k8s.io", "v1", true, spec(map[string]any{"a": "b"})},
+		{"ServiceMonitor", "monitoring.coreos.com", "v1", true, spec(map[string]any{"a": "b"})},
+		{"PrometheusRule", "monitoring.coreos.com", "v1", true, spec(map[string]any{"a": "b"})},
+		{"ConsoleLink", "console.openshift.io", "v1", false, spec(map[string]any{"a": "b"})},
+	}
+}
+
+// structural is a schema with only spec.a, and spec.raw for anything.
+func structural() map[string]any {
+	return map[string]any{"type": "object", "properties": map[string]any{"spec": map[string]any{"type": "object", "properties": map[string]any{
+		"a": map[string]any{"type": "string"}, "raw": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+	}}}}
+}
+
+// definitionOf returns the manifest of the CustomResourceDefinition of a kind.
+func definitionOf(k yardKind, schema map[string]any) map[string]any {
+	plural, scope := strings.ToLower(k.step)+"s", "Namespaced"
+	if !k.namespaced {
+		scope = "Cluster"
+	}
+	return map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": plural + "." + k.group},
+		"spec": map[string]any{
+			"group": k.group, "scope": scope, "names": map[string]any{"plural": plural, "singular": strings.ToLower(k.step), "kind": k.step, "listKind": k.step + "List"},
+			"versions": []any{map[string]any{"name": k.version, "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": schema}}},
+		},
+	}
+}
+
+// serve creates the CustomResourceDefinition of a kind. Cases share it.
+func (m *mill) serve(name string) yardKind {
+	m.t.Helper()
+	all := otherKinds()
+	k := all[slices.IndexFunc(all, func(k yardKind) bool { return k.step == name })]
+	schema := structural()
+	if name == "ServiceMonitor" {
+		m.yard().monitorDefinition()
+		return k
+	}
+	crd := &unstructured.Unstructured{Object: definitionOf(k, schema)}
+	crd.SetAnnotations(map[string]string{"api-approved.kubernetes.io": "https://github.com/kubernetes/kubernetes/pull/1"})
+	if err := m.Create(m.t.Context(), crd); err != nil && !apierrors.IsAlreadyExists(err) {
+		m.t.Fatal(err)
+	}
+	return k
+}
+
+// install installs a bundle with some objects, and returns its plan.
+func (m *mill) install(objects ...any) *operatorsv1alpha1.InstallPlan {
+	m.t.Helper()
+	return m.installed(m.subscribe(m.entry("mill.v1", "1.0.0", append([]any{m.bundleCSV("mill.v1")}, objects...)...)), "mill.v1")
+}
+
+// warnings returns the messages of the Events about warnings of a plan.
+func (m *mill) warnings(p *operatorsv1alpha1.InstallPlan) []string {
+	m.t.Helper()
+	var list []string
+	for _, e := range m.Events(p) {
+		if e.Reason == "AppliedWithWarnings" && e.Type == corev1.EventTypeWarning {
+			list = append(list, e.Message)
+		}
+	}
+	return list
+}
+
+// warned waits for an Event about an object with some paths.
+func (m *mill) warned(p *operatorsv1alpha1.InstallPlan, kind string, paths ...string) {
+	m.t.Helper()
+	begin := fmt.Sprintf("%d warning(s) generated during installation of operator \"mill.v1\" (%s ", len(paths), kind)
+	m.Eventually(compattest.Patience, func() string {
+		left := "the plan has no warnings"
+		for _, message := range m.warnings(p) {
+			if left = lacks(message, append(slices.Clone(paths), begin)...); left == "" {
+				return ""
+			}
+		}
+		return left
+	})
+}
+
+// silent fails if a plan has warnings.
+func (m *mill) silent(p *operatorsv1alpha1.InstallPlan) {
+	m.t.Helper()
+	if list := m.warnings(p); len(list) > 0 {
+		m.t.Errorf("the plan has the warnings %q", list)
+	}
+}
+
+// stored reads the object of a kind.
+func (m *mill) stored(name string) map[string]any {
+	m.t.Helper()
+	y := m.yard()
+	for _, k := range append(otherKinds(), yardKinds()...) {
+		if k.step == name {
+			return y.read(k).Object
+		}
+	}
+	m.t.Fatalf("no kind is named %s", name)
+	return nil
+}
+
+// unknown is the API server's warning about a field.
+func unknown(path string) string { return fmt.Sprintf("unknown field %q", path) }
+
+// TestUnknownFields checks bundles with fields that the cluster does not know.
+func TestUnknownFields(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "BundleSecret", "PriorityClass"} {
+		checkMill(t, "H1-"+name, func(t *testing.T, m *mill) {
+			object := name
+			if name == "BundleSecret" {
+				object = "Secret"
+			}
+			p := m.install(field(m.object(name), "1", "bogus"))
+			m.warned(p, name, unknown("bogus"))
+			if _, found := m.stored(name)["bogus"]; found {
+				t.Errorf("the field of %s is stored", object)
+			}
+		})
+	}
+	for _, name := range []string{"Service", "PodDisruptionBudget", "NetworkPolicy", "CustomResourceDefinition"} {
+		checkMill(t, "H1-"+name, func(t *testing.T, m *mill) {
+			p := m.install(field(m.object(name), "1", "spec", "bogus"))
+			m.warned(p, name, unknown("spec.bogus"))
+			if _, found, _ := unstructured.NestedFieldNoCopy(m.stored(name), "spec", "bogus"); found {
+				t.Error("the field is stored")
+			}
+		})
+	}
+	for id, tt := range map[string]struct {
+		kind  string
+		value any
+		path  []any
+		text  string
+	}{
+		"H2":            {"ConfigMap", "x", []any{"metadata", "bogus"}, "metadata.bogus"},
+		"H3-Role":       {"Role", "x", []any{"rules", 0, "nonsense"}, "rules[0].nonsense"},
+		"H3-Cluster":    {"ClusterRole", "x", []any{"rules", 0, "nonsense"}, "rules[0].nonsense"},
+		"H4-Service":    {"Service", "red", []any{"spec", "ports", 0, "colour"}, "spec.ports[0].colour"},
+		"H4-Budget":     {"PodDisruptionBudget", "x", []any{"spec", "selector", "bogus"}, "spec.selector.bogus"},
+		"H5":            {"ConfigMap", map[string]any{}, []any{"datas"}, "datas"},
+		"H6":            {"ServiceAccount", []any{}, []any{"secretz"}, "secretz"},
+		"H7-version":    {"CustomResourceDefinition", "v1", []any{"spec", "version"}, "spec.version"},
+		"H7-names":      {"CustomResourceDefinition", "x", []any{"spec", "names", "bogus"}, "spec.names.bogus"},
+		"H7-validation": {"CustomResourceDefinition", map[string]any{}, []any{"spec", "validation"}, "spec.validation"},
+		"H7-list":       {"CustomResourceDefinition", "x", []any{"spec", "versions", 0, "bogus"}, "spec.versions[0].bogus"},
+		"H15":           {"ConfigMap", true, []any{"Immutable"}, "Immutable"},
+	} {
+		checkMill(t, id, func(_ *testing.T, m *mill) {
+			m.warned(m.install(field(m.object(tt.kind), tt.value, tt.path...)), tt.kind, unknown(tt.text))
+			m.stored(tt.kind)
+		})
+	}
+	checkMill(t, "H8", func(_ *testing.T, m *mill) {
+		path := []any{"spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "x-kubernetes-preserve-unknown-fields"}
+		m.silent(m.install(field(m.object("CustomResourceDefinition"), true, path...)))
+	})
+	checkMill(t, "H9", func(t *testing.T, m *mill) {
+		m.serve("VerticalPodAutoscaler")
+		m.warned(m.install(field(m.object("VerticalPodAutoscaler"), "x", "spec", "bogus")), "VerticalPodAutoscaler", unknown("spec.bogus"))
+		if _, found, _ := unstructured.NestedFieldNoCopy(m.stored("VerticalPodAutoscaler"), "spec", "bogus"); found {
+			t.Error("the field is stored")
+		}
+	})
+	checkMill(t, "H10", func(t *testing.T, m *mill) {
+		m.serve("ServiceMonitor")
+		m.silent(m.install(field(m.object("ServiceMonitor"), "x", "spec", "bogus")))
+		if value, _, _ := unstructured.NestedString(m.stored("ServiceMonitor"), "spec", "bogus"); value != "x" {
+			t.Errorf("the field is %q", value)
+		}
+	})
+	checkMill(t, "H11", func(t *testing.T, m *mill) {
+		m.serve("PrometheusRule")
+		object := field(field(m.object("PrometheusRule"), "x", "spec", "bogus"), "y", "spec", "raw", "b")
+		m.warned(m.install(object), "PrometheusRule", unknown("spec.bogus"))
+		if value, _, _ := unstructured.NestedString(m.stored("PrometheusRule"), "spec", "raw", "b"); value != "y" {
+			t.Errorf("the field below raw is %q", value)
+		}
+	})
+	checkMill(t, "H12", func(_ *testing.T, m *mill) {
+		all := otherKinds()
+		definition := definitionOf(all[len(all)-1], structural())
+		m.yard().deleteAtEnd(&unstructured.Unstructured{Object: map[string]any{"apiVersion": definition["apiVersion"], "kind": definition["kind"], "metadata": definition["metadata"]}})
+		m.warned(m.install(definition, field(m.object("ConsoleLink"), "x", "spec", "bogus")), "ConsoleLink", unknown("spec.bogus"))
+	})
+	checkMill(t, "H14", func(_ *testing.T, m *mill) {
+		sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), field(m.object("PodDisruptionBudget"), map[string]any{}, "spec", "minAvailable")))
+		m.yard().fails(compattest.Patience+compattest.RetryWindow(), m.planOf(sub), "minAvailable")
+	})
+	checkMill(t, "H16", func(t *testing.T, m *mill) {
+		m.install(field(field(m.object("ConfigMap"), nil, "immutable"), nil, "binaryData"))
+		if _, found := m.stored("ConfigMap")["immutable"]; found {
+			t.Error("the field without a value is stored")
+		}
+	})
+	checkMill(t, "H17", func(t *testing.T, m *mill) {
+		text := strings.Replace(m.Manifest(m.object("ConfigMap")), `"data":{`, `"data":{"a":"first",`, 1)
+		p := m.installed(m.subscribe(m.imageEntry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), text)), "mill.v1")
+		m.warned(p, "ConfigMap", `duplicate field "data.a"`)
+		if value, _, _ := unstructured.NestedString(m.stored("ConfigMap"), "data", "a"); value != "b" {
+			t.Errorf("the value is %q", value)
+		}
+	})
+	checkMill(t, "H18", func(t *testing.T, m *mill) {
+		text := strings.Replace(m.Manifest(m.object("ConfigMap")), `"data":{`, `"data":{"a":"first",`, 1)
+		m.warned(m.install(text), "ConfigMap", `duplicate field "data.a"`)
+		if value, _, _ := unstructured.NestedString(m.stored("ConfigMap"), "data", "a"); value != "b" {
+			t.Errorf("the value is %q", value)
+		}
+	})
+}
+
+// container is the path of the container in a ClusterServiceVersion.
+func container(path ...any) []any {
+	return append([]any{"spec", "install", "spec", "deployments", 0, "spec", "template", "spec", "containers", 0}, path...)
+}
+
+// TestUnknownFieldsOfVersions checks ClusterServiceVersions, exported manifests and updates.
+func TestUnknownFieldsOfVersions(t *testing.T) {
+	t.Parallel()
+	withCSV := func(m *mill, csv map[string]any) *operatorsv1alpha1.InstallPlan {
+		return m.installed(m.subscribe(m.entry("mill.v1", "1.0.0", csv)), "mill.v1")
+	}
+	checkMill(t, "H19-env", func(_ *testing.T, m *mill) {
+		variables := []any{map[string]any{"name": "A", "value": "1"}, map[string]any{"name": "A", "value": "2"}}
+		withCSV(m, field(m.bundleCSV("mill.v1"), variables, container("env")...))
+	})
+	checkMill(t, "H19-port", func(_ *testing.T, m *mill) {
+		ports := []any{map[string]any{"containerPort": int64(80)}, map[string]any{"containerPort": int64(80)}}
+		withCSV(m, field(m.bundleCSV("mill.v1"), ports, container("ports")...))
+	})
+	checkMill(t, "H20", func(_ *testing.T, m *mill) {
+		p := withCSV(m, field(m.bundleCSV("mill.v1"), "x", container("bogus")...))
+		m.warned(p, "ClusterServiceVersion", unknown("spec.install.spec.deployments[0].spec.template.spec.containers[0].bogus"))
+	})
+	exported := func(manifest map[string]any) map[string]any {
+		for key, value := range map[string]any{
+			"uid": "11111111-1111-1111-1111-111111111111", "resourceVersion": "1", "generation": int64(3), "creationTimestamp": "2020-01-01T00:00:00Z", "selfLink": "/x",
+			"managedFields": []any{map[string]any{"manager": "kubectl", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": map[string]any{}}},
+		} {
+			setMetadata(manifest, key, value)
+		}
+		return manifest
+	}
+	checkMill(t, "H22", func(_ *testing.T, m *mill) {
+		service := field(exported(m.object("Service")), map[string]any{"loadBalancer": map[string]any{}}, "status")
+		m.silent(m.install(service, exported(m.object("ConfigMap"))))
+	})
+	checkMill(t, "H23", func(_ *testing.T, m *mill) {
+		service := field(setMetadata(m.object("Service"), "creationTimestamp", nil), map[string]any{}, "status")
+		m.silent(m.install(service, setMetadata(m.object("Role"), "creationTimestamp", nil)))
+	})
+	checkMill(t, "H24", func(t *testing.T, m *mill) {
+		k := m.serve("VerticalPodAutoscaler")
+		before := field(field(m.object(k.step), "x", "spec", "raw", "known"), "y", "spec", "bogus")
+		next := m.entry("mill.v2", "2.0.0", m.bundleCSV("mill.v2"), m.object(k.step))
+		next.Replaces = "mill.v1"
+		first := m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), before)
+		server := m.Catalog("shelf", fakecatalog.Simple("mill", first))
+		sub := m.Subscribe("shelf", "mill")
+		m.installed(sub, "mill.v1")
+		server.Serve(fakecatalog.Simple("mill", first, next))
+		m.installed(sub, "mill.v2")
+		spec, _, _ := unstructured.NestedMap(m.stored(k.step), "spec")
+		if len(spec) != 1 || spec["a"] != "b" {
+			t.Errorf("the specification is %v", spec)
+		}
+	})
+	checkMill(t, "H25", func(t *testing.T, m *mill) {
+		live := &unstructured.Unstructured{Object: field(m.object("ConfigMap"), "theirs", "data", "own")}
+		live.SetNamespace(m.Namespace)
+		if err := m.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(live), client.FieldOwner("kubectl")); err != nil {
+			t.Fatal(err)
+		}
+		m.warned(m.install(field(m.object("ConfigMap"), "1", "bogus")), "ConfigMap", unknown("bogus"))
+		data, _, _ := unstructured.NestedStringMap(m.stored("ConfigMap"), "data")
+		if data["own"] != "theirs" || data["a"] != "b" {
+			t.Errorf("the data is %v", data)
+		}
+	})
+	checkMill(t, "H26", func(t *testing.T, m *mill) {
+		p := m.install(field(m.object("ConfigMap"), "1", "bogus"))
+		m.warned(p, "ConfigMap", unknown("bogus"))
+		m.AtRest(20*time.Second, m.yard().object(kindNamed("ConfigMap")))
+		if list := m.warnings(p); len(list) != 1 {
+			t.Errorf("the plan has the warnings %q", list)
+		}
+	})
+	checkMill(t, "H27", func(_ *testing.T, m *mill) {
+		m.serve("VerticalPodAutoscaler")
+		y := m.yard()
+		y.agent(
+			ruleFor("operators.coreos.com", "clusterserviceversions", "get", "create", "update"), ruleFor("apps", "deployments", "*"),
+			ruleFor("autoscaling.k8s.io", "verticalpodautoscalers", "get", "create", "update"),
+		)
+		y.useAgent()
+		m.warned(m.install(field(m.object("VerticalPodAutoscaler"), "x", "spec", "bogus")), "VerticalPodAutoscaler", unknown("spec.bogus"))
+	})
+	checkMill(t, "H28", func(_ *testing.T, m *mill) {
+		y, k := m.yard(), kindNamed("CustomResourceDefinition")
+		live := &unstructured.Unstructured{Object: m.object(k.step)}
+		y.Make(live)
+		unsafe := strings.Replace(m.Manifest(m.object(k.step)), `"name":"v1"`, `"name":"v2"`, 1)
+		sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), unsafe, field(m.object("ConfigMap"), "1", "bogus")))
+		p := m.planOf(sub)
+		m.inPhase(p, operatorsv1alpha1.InstallPlanPhaseFailed)
+		m.warned(p, "ConfigMap", unknown("bogus"))
+		y.absent(y.object(kindNamed("ConfigMap")))
+	})
+	checkMill(t, "H30", func(_ *testing.T, m *mill) {
+		object := m.object("ConfigMap")
+		for i := range 200 {
+			object = field(object, "x", fmt.Sprintf("bogus%03d", i))
+		}
+		p := m.install(object)
+		m.Eventually(compattest.Patience, func() string {
+			for _, message := range m.warnings(p) {
+				return lacks(message, "200 warning(s)", "more")
+			}
+			return "the plan has no warnings"
+		})
+	})
+}
