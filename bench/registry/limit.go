@@ -40,7 +40,7 @@ func (b limitSection) run(ctx context.Context) error {
 	table := b.report.add("Within "+bytesText(limitBytes), "A cold start from the directory and OLM's queries, in a control group that "+
 		"counts all memory and pages of files.",
 		"Server", "Start, unlimited", "Start, limited", "ratio", "Queries, unlimited", "Queries, limited", "ratio")
-	large, err := derivedCatalogs{b.bench}.multiplied(ctx)
+	large, err := derivedCatalogs(b).multiplied(ctx)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (b memorySection) run(ctx context.Context) error {
 }
 
 func (b memorySection) cases(ctx context.Context) ([]memoryCase, error) {
-	large, err := derivedCatalogs{b.bench}.multiplied(ctx)
+	large, err := derivedCatalogs(b).multiplied(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (b memorySection) cases(ctx context.Context) ([]memoryCase, error) {
 	if b.peerRounds == 0 {
 		return cases, nil
 	}
-	cache, err := peerCaches{b.bench}.standard(ctx)
+	cache, err := peerCaches(b).standard(ctx)
 	if err != nil {
 		return nil, err
 	}

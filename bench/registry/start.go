@@ -48,7 +48,7 @@ type coldSection struct{ *bench }
 
 // run measures starts without an index or a cache.
 func (b coldSection) run(ctx context.Context) error {
-	inYAML, err := derivedCatalogs{b.bench}.asYAML(ctx)
+	inYAML, err := derivedCatalogs(b).asYAML(ctx)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ type warmSection struct{ *bench }
 func (b warmSection) run(ctx context.Context) error {
 	table := b.report.add("Warm start", "Work is the CPU time of all threads until health SERVING.",
 		"Server", "From", "Time", "Work")
-	large, err := derivedCatalogs{b.bench}.multiplied(ctx)
+	large, err := derivedCatalogs(b).multiplied(ctx)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (b warmSection) cases(ctx context.Context, large string) ([]warmCase, error
 		return cases, nil
 	}
 	for _, p := range peers {
-		cache, err := peerCaches{b.bench}.fill(ctx, p.catalog, p.name, p.asJSON)
+		cache, err := peerCaches(b).fill(ctx, p.catalog, p.name, p.asJSON)
 		if err != nil {
 			return nil, err
 		}
@@ -252,7 +252,7 @@ func (b sizeSection) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cache, err := peerCaches{b.bench}.standard(ctx)
+	cache, err := peerCaches(b).standard(ctx)
 	if err != nil {
 		return err
 	}

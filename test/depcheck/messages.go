@@ -15,12 +15,12 @@ import (
 // programs that have no field for what they state.
 func ParsedMessages() map[string]string {
 	return map[string]string{
-		"cmd/internal/program/quiet.go":                   "errors that clients log as text",
-		"supervisor/controllers/catalogsource/replica_conditions.go":  "the kubelet's error after a pause",
+		"cmd/internal/program/quiet.go":                              "errors that clients log as text",
+		"supervisor/controllers/catalogsource/replica_conditions.go": "the kubelet's error after a pause",
 		"supervisor/controllers/subscription/transition_backfill.go": "the resource version that the API server still has",
-		"supervisor/discovery/client.go":                  "the user whom an API server refuses",
-		"supervisor/dryrun/inputs/port_forward.go":             "the refusal of a port forward, which client-go returns as text",
-		"supervisor/explain/kubernetes_messages.go":       "sentences of the kubelet, the scheduler and the namespace controller",
+		"supervisor/discovery/client.go":                             "the user whom an API server refuses",
+		"supervisor/dryrun/inputs/port_forward.go":                   "the refusal of a port forward, which client-go returns as text",
+		"supervisor/explain/kubernetes_messages.go":                  "sentences of the kubelet, the scheduler and the namespace controller",
 	}
 }
 

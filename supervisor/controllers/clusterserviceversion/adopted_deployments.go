@@ -23,7 +23,7 @@ import (
 func adoptedDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, want, former, have *appsv1.Deployment) (*appsv1.Deployment, error) {
 	hash := have.Labels[api.LabelDeploymentHash]
 	if hash == "" || hash == want.Labels[api.LabelDeploymentHash] || !ownership.Names(have.Labels, csv) {
-		return nil, nil //nolint:nilnil // nothing is inherited, which is no error
+		return nil, nil //nolint:nilnil // nothing is adopted, which is no error
 	}
 	same := want.DeepCopy()
 	delete(same.Annotations, api.AnnotationPodAnnotations)
@@ -49,7 +49,7 @@ func adoptedDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, want, forme
 	annotations := maps.Clone(have.Spec.Template.Annotations)
 	maps.Copy(annotations, same.Spec.Template.Annotations)
 	if !maps.Equal(annotations, have.Spec.Template.Annotations) {
-		return nil, nil //nolint:nilnil // nothing is inherited, which is no error
+		return nil, nil //nolint:nilnil // nothing is adopted, which is no error
 	}
 	same.Spec.Template.Annotations = annotations
 	equal, err := equivalent(&same.Spec, &have.Spec)

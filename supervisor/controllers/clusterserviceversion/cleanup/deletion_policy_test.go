@@ -32,7 +32,7 @@ func cupDefinition(scope apiextensionsv1.ResourceScope, names ...string) *apiext
 	return crd
 }
 
-// boundedBy returns the bounds of a group that targets namespaces.
+// boundedBy returns the policy of a group that targets namespaces.
 func boundedBy(namespaces ...string) deletionPolicy {
 	return deletionPolicy{group: &operatorsv1.OperatorGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "own"},
