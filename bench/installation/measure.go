@@ -128,7 +128,7 @@ func (s *scene) inARow(ctx context.Context, namespace, pkg string, count int) (s
 	if _, err := s.install(ctx, namespaces[0], numbered(pkg, 0)); err != nil {
 		return measured, err
 	}
-	before, err := s.tally(ctx)
+	before, err := writeCounter{s}.whenIdle(ctx)
 	if err != nil {
 		return measured, err
 	}
@@ -139,7 +139,7 @@ func (s *scene) inARow(ctx context.Context, namespace, pkg string, count int) (s
 		}
 		measured.samples = append(measured.samples, one)
 	}
-	after, err := s.tally(ctx)
+	after, err := writeCounter{s}.whenIdle(ctx)
 	measured.wrote = after.since(before)
 	return measured, err
 }
@@ -154,7 +154,7 @@ func (s *scene) atOnce(ctx context.Context, namespace string, pkg func(int) stri
 	if err := s.prepare(ctx, namespaces); err != nil {
 		return measured, err
 	}
-	before, err := s.tally(ctx)
+	before, err := writeCounter{s}.whenIdle(ctx)
 	if err != nil {
 		return measured, err
 	}
@@ -180,7 +180,7 @@ func (s *scene) atOnce(ctx context.Context, namespace string, pkg func(int) stri
 	for _, one := range measured.samples {
 		measured.took = max(measured.took, one.complete)
 	}
-	after, err := s.tally(ctx)
+	after, err := writeCounter{s}.whenIdle(ctx)
 	measured.wrote = after.since(before)
 	return measured, err
 }

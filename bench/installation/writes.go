@@ -86,8 +86,11 @@ func (t tally) since(earlier tally) tally {
 	return tally{all: t.all.since(earlier.all), own: t.own - earlier.own}
 }
 
-// tally waits until only background writes remain and returns the counts.
-func (s *scene) tally(ctx context.Context) (tally, error) {
+// writeCounter counts the writes of a scene.
+type writeCounter struct{ *scene }
+
+// whenIdle waits until only background writes remain and returns the counts.
+func (s writeCounter) whenIdle(ctx context.Context) (tally, error) {
 	const rest = 3 * time.Second
 	var (
 		last  tally
@@ -109,7 +112,7 @@ func (s *scene) tally(ctx context.Context) (tally, error) {
 }
 
 // count reads the metrics of the API server and of the supervisor.
-func (s *scene) count(ctx context.Context) (tally, error) {
+func (s writeCounter) count(ctx context.Context) (tally, error) {
 	t := tally{all: writes{}}
 	families, err := metrics(ctx, s.api, s.plane.Config().Host+"/metrics")
 	if err != nil {
@@ -127,7 +130,7 @@ func (s *scene) count(ctx context.Context) (tally, error) {
 		}
 		t.all[c] += int(m.GetCounter().GetValue())
 	}
-	if err := s.apart(ctx, t.all); err != nil {
+	if err := s.separateEvents(ctx, t.all); err != nil {
 		return t, err
 	}
 	families, err = metrics(ctx, http.DefaultClient, "http://"+s.metrics+"/metrics")
@@ -143,9 +146,9 @@ func (s *scene) count(ctx context.Context) (tally, error) {
 	return t, nil
 }
 
-// apart separates the Events of Kubernetes' controllers from those of the supervisor, which the API
+// separateEvents separates the Events of Kubernetes' controllers from those of the supervisor, which the API
 // server counts together.
-func (s *scene) apart(ctx context.Context, counted writes) error {
+func (s writeCounter) separateEvents(ctx context.Context, counted writes) error {
 	list := &corev1.EventList{}
 	if err := s.client.List(ctx, list); err != nil {
 		return fmt.Errorf("listing Events: %w", err)
