@@ -11,6 +11,8 @@ type Allowance struct {
 // Allowances returns the types that may exceed the limits.
 func Allowances() map[string]Allowance {
 	return map[string]Allowance{
+		"bench/registry.options":                         {Size{1, 14}, "one field for each flag"},
+		"bench/resolver.figures":                         {Size{9, 15}, "one field for each measured value"},
 		"bundles.CSVMetadata":                            {Size{0, 14}, "the fields of olm.csv.metadata"},
 		"bundles.EncodedCSVMetadata":                     {Size{2, 14}, "the fields of olm.csv.metadata"},
 		"bundles/index.Summary":                          {Size{1, 13}, "the fields of a bundle as a list prints it"},

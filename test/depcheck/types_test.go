@@ -13,10 +13,10 @@ import (
 // product returns the folders of product code.
 func product() []string { return []string{"bundles", "cmd", "internal", "server", "supervisor"} }
 
-// TestTypesAreSmall checks the current module.
+// TestTypesAreSmall checks the product, the benchmarks, and the code of the documentation.
 func TestTypesAreSmall(t *testing.T) {
 	t.Parallel()
-	source, err := depcheck.Parse("../..", product()...)
+	source, err := depcheck.Parse("../..", append(product(), "bench", "docs", "examples")...)
 	if err != nil {
 		t.Fatal(err)
 	}
