@@ -22,7 +22,7 @@ type labelReconciler struct {
 
 // Reconcile labels one version and its objects.
 func (r *labelReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	csv, keys, err := r.version(ctx, req.NamespacedName)
+	csv, keys, err := labelledVersion(ctx, r.client, req.NamespacedName)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
@@ -37,18 +37,19 @@ func (r *labelReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	return ctrl.Result{}, r.labelOwned(ctx, csv, keys)
 }
 
-// version returns a version and the component labels that it and its objects should have. A copy, and
-// a version that is being deleted or not in the cache, should have none.
-func (r *labelReconciler) version(ctx context.Context, key client.ObjectKey) (*operatorsv1alpha1.ClusterServiceVersion, []string, error) {
+// labelledVersion returns a version and the component labels that it and its objects should have. A copy,
+// and a version that is being deleted or not in the cache, should have none. Handlers of events must
+// read from the cache, which only fails while it stops.
+func labelledVersion(ctx context.Context, from client.Reader, key client.ObjectKey) (*operatorsv1alpha1.ClusterServiceVersion, []string, error) {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := r.client.Get(ctx, key, csv, readOnly); err != nil {
+	if err := from.Get(ctx, key, csv, readOnly); err != nil {
 		return csv, nil, client.IgnoreNotFound(err)
 	}
 	if isCopied(csv) || !csv.DeletionTimestamp.IsZero() {
 		return csv, nil, nil
 	}
 	var subscriptions operatorsv1alpha1.SubscriptionList
-	if err := r.client.List(ctx, &subscriptions, client.InNamespace(key.Namespace), readOnly); err != nil {
+	if err := from.List(ctx, &subscriptions, client.InNamespace(key.Namespace), readOnly); err != nil {
 		return csv, nil, fmt.Errorf("listing Subscriptions in namespace %s: %w", key.Namespace, err)
 	}
 	return csv, keysOf(csv, subscriptions.Items), nil
@@ -143,9 +144,8 @@ func (r *labelReconciler) installedVersion(ctx context.Context, o client.Object)
 		return nil
 	}
 	key := client.ObjectKey{Namespace: sub.Namespace, Name: sub.Status.InstalledCSV}
-	csv, keys, err := r.version(ctx, key)
+	csv, keys, err := labelledVersion(ctx, r.shared, key)
 	if err != nil || len(missingKeys(csv.Labels, keys)) == 0 {
-		// Reading the cache only fails while it stops.
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: key}}
@@ -158,7 +158,7 @@ func (r *labelReconciler) owningVersions(ctx context.Context, o client.Object) [
 	secrets.add(o)
 	var requests []reconcile.Request
 	for _, key := range owners(o) {
-		_, keys, err := r.version(ctx, key)
+		_, keys, err := labelledVersion(ctx, r.shared, key)
 		if err == nil && len(keys) > 0 && (len(secrets) > 0 || len(missingKeys(o.GetLabels(), keys)) > 0) {
 			requests = append(requests, reconcile.Request{NamespacedName: key})
 		}

@@ -22,7 +22,7 @@ func labelling(t *testing.T, cached ...client.Object) *labelReconciler {
 	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return &labelReconciler{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached...).Build()}
+	return &labelReconciler{readers: readers{shared: fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached...).Build()}}
 }
 
 // ownedBy makes the version of these tests the owner of an object.
