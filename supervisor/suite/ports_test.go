@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"github.com/onsi/gomega"
+
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // boundsConnections opens more connections from one client to an address than the supervisor accepts, while
 // other clients request a path.
-func boundsConnections(t *testing.T, address, path string) {
+func boundsConnections(w *testenv.World, address, path string) {
+	t := w.T
 	t.Helper()
 	const (
 		attempts = 300
@@ -39,8 +42,7 @@ func boundsConnections(t *testing.T, address, path string) {
 			}
 		}
 	}
-	gomega.NewWithT(t).Eventually(func() int { return open(t, held) }).WithTimeout(patience).WithPolling(polling).
-		Should(gomega.BeNumerically("<=", most), "connections that one client keeps at "+address)
+	w.Eventually(func() int { return open(t, held) }).Should(gomega.BeNumerically("<=", most), "connections that one client keeps at "+address)
 }
 
 // open returns the number of connections that the other side has not closed.

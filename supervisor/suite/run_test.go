@@ -30,11 +30,6 @@ import (
 	"github.com/chandlery/chandlery/test/testenv"
 )
 
-const (
-	patience = testenv.Patience
-	polling  = testenv.Polling
-)
-
 func TestMain(m *testing.M) {
 	os.Exit(testenv.Main(m, controlplane.Options{Nodes: -1}))
 }
@@ -42,9 +37,9 @@ func TestMain(m *testing.M) {
 // TestSupervisor follows an installation. It is one test because its parts depend on each other, and because
 // metrics and controller names allow one supervisor per process.
 func TestSupervisor(t *testing.T) {
-	cp, namespace := controlplane.Get(t), controlplane.Namespace(t)
+	w, cp := testenv.New(t), controlplane.Get(t)
 	o := supervisor.Options{
-		Identity: "alone", LeaderElectionNamespace: namespace,
+		Identity: "alone", LeaderElectionNamespace: w.Namespace,
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 200 * time.Millisecond,
 		MetricsAddress: "0", HealthAddress: "0", GlobalCatalogNamespace: "olm",
 		CatalogRefreshInterval: time.Second, InstallPlans: installplan.Settings{RetryTimeout: time.Second}, Concurrency: 2,
@@ -84,7 +79,7 @@ func TestSupervisor(t *testing.T) {
 	endsAtOnce(t, o)
 
 	o.HealthAddress, o.MetricsAddress = ports.Address(t), ports.Address(t)
-	leads(t, o)
+	leads(w, o)
 }
 
 // endsAtOnce starts supervisors whose errors remain, however long they wait.
@@ -135,17 +130,12 @@ func firstFails() apiproxy.Rule {
 
 // leads runs a supervisor that starts before its API server, with outages at each request of its start, until
 // it leads and is ready. Then it stops the supervisor.
-func leads(t *testing.T, o supervisor.Options) {
+func leads(w *testenv.World, o supervisor.Options) {
+	t := w.T
 	t.Helper()
-	g := gomega.NewWithT(t)
-	cfg := controlplane.Get(t).Config()
-	c, err := client.New(cfg, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	holder := func() string {
 		lease := &coordinationv1.Lease{}
-		err := c.Get(t.Context(), client.ObjectKey{Namespace: o.LeaderElectionNamespace, Name: api.LeaseName}, lease)
+		err := w.Get(t.Context(), client.ObjectKey{Namespace: o.LeaderElectionNamespace, Name: api.LeaseName}, lease)
 		if err != nil || lease.Spec.HolderIdentity == nil {
 			return ""
 		}
@@ -154,7 +144,7 @@ func leads(t *testing.T, o supervisor.Options) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	watched := &watches{seen: map[string]bool{}}
-	proxy := apiproxy.Start(t, cfg)
+	proxy := apiproxy.Start(t, w.Config)
 	proxy.Leave()
 	recorded := proxy.Config()
 	recorded.Wrap(watched.record)
@@ -163,8 +153,7 @@ func leads(t *testing.T, o supervisor.Options) {
 	go func() { done <- supervisor.Run(ctx, recorded, o) }()
 
 	health, ready := "http://"+o.HealthAddress+"/healthz", "http://"+o.HealthAddress+"/readyz"
-	g.Eventually(func() string { return body(t, ready) }).WithTimeout(patience).WithPolling(polling).
-		Should(gomega.Equal("waiting for the API server at " + recorded.Host + ": the connection is refused\n"))
+	w.Eventually(func() string { return body(t, ready) }).Should(gomega.Equal("waiting for the API server at " + recorded.Host + ": the connection is refused\n"))
 	if status := get(t, ready); status != http.StatusInternalServerError {
 		t.Errorf("while the API server is away, /readyz answers %d", status)
 	}
@@ -176,28 +165,28 @@ func leads(t *testing.T, o supervisor.Options) {
 	}
 	proxy.Decide(firstFails())
 	proxy.Return()
-	g.Eventually(func() string {
+	w.Eventually(func() string {
 		select {
 		case err := <-done:
 			t.Fatalf("the supervisor ended: %v", err)
 		default:
 		}
 		return holder()
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal("alone"))
+	}).Should(gomega.Equal("alone"))
 	for _, url := range []string{health, ready} {
-		g.Eventually(func() int { return get(t, url) }).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(http.StatusOK), url)
+		w.Eventually(func() int { return get(t, url) }).Should(gomega.Equal(http.StatusOK), url)
 	}
 	proxy.Decide(nil)
-	watched.matchTheTable(t)
-	boundsConnections(t, o.HealthAddress, "/healthz")
-	boundsConnections(t, o.MetricsAddress, "/metrics")
+	watched.matchTheTable(w)
+	boundsConnections(w, o.HealthAddress, "/healthz")
+	boundsConnections(w, o.MetricsAddress, "/metrics")
 	cancel()
 	select {
 	case err := <-done:
 		if err != nil {
 			t.Errorf("stopping: %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(testenv.Patience):
 		t.Fatal("the supervisor does not stop")
 	}
 	if got := holder(); got != "" {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
@@ -59,16 +58,15 @@ func (w *watches) list() []string {
 
 // matchTheTable compares the watches with the table of watched kinds. From this table, the documentation states
 // who can fill the memory of the supervisor, and how far.
-func (w *watches) matchTheTable(t *testing.T) {
-	t.Helper()
+func (w *watches) matchTheTable(world *testenv.World) {
+	world.T.Helper()
 	var want []string
 	for _, kind := range informer.Watches() {
 		want = append(want, line(kind.Group, kind.Resource, kind.Form, kind.Selector))
 	}
 	slices.Sort(want)
-	gomega.NewWithT(t).Eventually(func() int { return len(w.list()) }).WithTimeout(patience).WithPolling(polling).
-		Should(gomega.BeNumerically(">=", len(want)), "watches that are begun")
+	world.Eventually(func() int { return len(w.list()) }).Should(gomega.BeNumerically(">=", len(want)), "watches that are begun")
 	if diff := cmp.Diff(want, w.list()); diff != "" {
-		t.Errorf("watched kinds (-table +API server); renew supervisor/informer/kinds.go and docs/security.md:\n%s", diff)
+		world.T.Errorf("watched kinds (-table +API server); renew supervisor/informer/kinds.go and docs/security.md:\n%s", diff)
 	}
 }

@@ -6,7 +6,7 @@
 //
 //	func TestSomething(t *testing.T) {
 //		w := testenv.New(t)
-//		w.StartManager(ctrl.Options{}, func(_ context.Context, mgr ctrl.Manager) error { return something.Setup(mgr) })
+//		w.StartManager(ctrl.Options{}, func(mgr testenv.Manager) error { return something.Setup(mgr) })
 //		w.Create(group)
 //		w.EventuallySucceeds(func(g gomega.Gomega) { … })
 //	}
@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -95,14 +96,11 @@ func applyCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomR
 // awaitServed lists the objects of each served version of a definition until that succeeds.
 func awaitServed(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) error {
 	return wait.PollUntilContextTimeout(ctx, Polling, Patience, true, func(ctx context.Context) (bool, error) {
-		for _, v := range crd.Spec.Versions {
+		return !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 			list := &unstructured.UnstructuredList{}
 			list.SetAPIVersion(crd.Spec.Group + "/" + v.Name)
 			list.SetKind(crd.Spec.Names.ListKind)
-			if v.Served && c.List(ctx, list) != nil {
-				return false, nil
-			}
-		}
-		return true, nil
+			return v.Served && c.List(ctx, list) != nil
+		}), nil
 	})
 }

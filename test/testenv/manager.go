@@ -12,11 +12,16 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Setup adds controllers to a manager. The context ends when the manager stops.
-type Setup func(context.Context, ctrl.Manager) error
+// Manager is a manager with a context that ends when the manager stops.
+type Manager struct {
+	ctrl.Manager
 
-// StartManager runs a manager until the end of the test, or until stop is called. stop waits for its end.
-func (w *World) StartManager(o ctrl.Options, setups ...Setup) (stop func()) {
+	Context context.Context
+}
+
+// StartManager runs a manager, with the controllers that setup adds, until the end of the test, or until stop is
+// called. stop waits for its end.
+func (w *World) StartManager(o ctrl.Options, setup func(Manager) error) (stop func()) {
 	w.T.Helper()
 	cfg := rest.CopyConfig(w.Config)
 	cfg.Wrap(w.Requests.Record)
@@ -29,10 +34,8 @@ func (w *World) StartManager(o ctrl.Options, setups ...Setup) (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.T.Context()))
 	w.T.Cleanup(cancel)
-	for _, setup := range setups {
-		if err := setup(ctx, mgr); err != nil {
-			w.T.Fatalf("setting up a manager: %v", err)
-		}
+	if err := setup(Manager{mgr, ctx}); err != nil {
+		w.T.Fatalf("setting up a manager: %v", err)
 	}
 	return w.start(func() error { return mgr.Start(ctx) }, cancel)
 }
@@ -50,7 +53,7 @@ func (w *World) start(run func() error, cancel context.CancelFunc) (stop func())
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			w.T.Errorf("it ended with: %v", err)
+			w.T.Errorf("the manager or supervisor ended with: %v", err)
 		}
 	})
 	w.T.Cleanup(stop)

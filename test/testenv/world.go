@@ -36,16 +36,21 @@ type World struct {
 	Config *rest.Config
 	// Requests are the requests of the managers.
 	Requests *Requests
+
+	// test is the test that New was called for. T may be a subtest.
+	test *testing.T
 }
 
 // New creates a namespace for a test.
 func New(t *testing.T) *World {
 	t.Helper()
-	w := &World{Client: controlplane.Client(t), Namespace: controlplane.Namespace(t), Config: controlplane.Get(t).Config(), Requests: &Requests{}}
+	w := &World{
+		Client: controlplane.Client(t), Namespace: controlplane.Namespace(t), Config: controlplane.Get(t).Config(), Requests: &Requests{}, test: t,
+	}
 	return w.In(t)
 }
 
-// In returns the same World for a subtest.
+// In returns the same World for a subtest. What the subtest creates is there until the end of the test.
 func (w *World) In(t *testing.T) *World {
 	t.Helper()
 	sub := *w
@@ -90,10 +95,10 @@ func (w *World) Create(objects ...client.Object) {
 
 // DeleteAtEnd deletes objects after the test, if they exist then.
 func (w *World) DeleteAtEnd(objects ...client.Object) {
-	w.T.Cleanup(func() {
+	w.test.Cleanup(func() {
 		for _, obj := range objects {
-			if err := client.IgnoreNotFound(w.Delete(context.WithoutCancel(w.T.Context()), obj)); err != nil {
-				w.T.Errorf("deleting %T %s: %v", obj, obj.GetName(), err)
+			if err := client.IgnoreNotFound(w.Delete(context.WithoutCancel(w.test.Context()), obj)); err != nil {
+				w.test.Errorf("deleting %T %s: %v", obj, obj.GetName(), err)
 			}
 		}
 	})

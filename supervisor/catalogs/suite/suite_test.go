@@ -1,7 +1,6 @@
 package suite_test
 
 import (
-	"context"
 	"os"
 	"testing"
 	"time"
@@ -47,8 +46,8 @@ func supervise(t *testing.T) (*testenv.World, *catalogs.Store) {
 	w.StartManager(ctrl.Options{
 		Cache:          cache.Options{DefaultNamespaces: map[string]cache.Config{w.Namespace: {}}},
 		LeaderElection: true, LeaderElectionID: lease, LeaderElectionNamespace: w.Namespace,
-	}, func(ctx context.Context, mgr ctrl.Manager) error {
-		store = catalogs.NewStore(ctx, time.Hour, clock.RealClock{})
+	}, func(mgr testenv.Manager) error {
+		store = catalogs.NewStore(mgr.Context, time.Hour, clock.RealClock{})
 		return catalogs.Setup(mgr, store)
 	})
 	return w, store

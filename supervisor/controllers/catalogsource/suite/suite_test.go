@@ -2,7 +2,6 @@ package suite_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -72,9 +71,9 @@ func (w *world) supervise(change ...func(*catalogsource.Config)) {
 	for _, c := range change {
 		c(&settings)
 	}
-	w.StartManager(ctrl.Options{}, func(ctx context.Context, mgr ctrl.Manager) error {
+	w.StartManager(ctrl.Options{}, func(mgr testenv.Manager) error {
 		// The store follows nothing, because kwok's replicas do not answer.
-		store := catalogs.NewStore(ctx, time.Second, clock.RealClock{})
+		store := catalogs.NewStore(mgr.Context, time.Second, clock.RealClock{})
 		return catalogsource.Setup(mgr, catalogsource.Options{Store: store, Config: settings})
 	})
 }

@@ -1,7 +1,6 @@
 package suite_test
 
 import (
-	"context"
 	"os"
 	"testing"
 	"time"
@@ -65,7 +64,7 @@ func (w *world) superviseWith(c clock.PassiveClock, others ...func(ctrl.Manager)
 		LeaderElectionReleaseOnCancel: true, RetryPeriod: new(200 * time.Millisecond),
 		// A slow machine loses no Lease, and a stop releases it.
 		RenewDeadline: new(50 * time.Second), LeaseDuration: new(time.Minute),
-	}, func(ctx context.Context, mgr ctrl.Manager) error {
+	}, func(mgr testenv.Manager) error {
 		grants, err := grant.Setup(mgr)
 		if err != nil {
 			return err
@@ -73,7 +72,7 @@ func (w *world) superviseWith(c clock.PassiveClock, others ...func(ctrl.Manager)
 		if w.crds, err = crdcache.Add(mgr); err != nil {
 			return err
 		}
-		if err := groupindex.Add(ctx, mgr.GetFieldIndexer()); err != nil {
+		if err := groupindex.Add(mgr.Context, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
 		if err := clusterserviceversion.Setup(mgr, clusterserviceversion.Options{CRDs: w.crds, Clock: c, Grants: grants, Namespace: w.home}); err != nil {

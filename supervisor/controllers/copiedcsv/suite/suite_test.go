@@ -1,7 +1,6 @@
 package suite_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"testing"
@@ -47,8 +46,8 @@ func (w *world) supervise(change ...func(*copiedcsv.Options)) (stop func()) {
 		Cache: cache.Options{DefaultTransform: informer.Transform, ByObject: map[client.Object]cache.ByObject{
 			&operatorsv1alpha1.ClusterServiceVersion{}: {Label: originals},
 		}},
-	}, func(ctx context.Context, mgr ctrl.Manager) error {
-		return errors.Join(groupindex.Add(ctx, mgr.GetFieldIndexer()), copiedcsv.Setup(mgr, o))
+	}, func(mgr testenv.Manager) error {
+		return errors.Join(groupindex.Add(mgr.Context, mgr.GetFieldIndexer()), copiedcsv.Setup(mgr, o))
 	})
 }
 

@@ -1,7 +1,6 @@
 package suite_test
 
 import (
-	"context"
 	"errors"
 	"net"
 	"os"
@@ -63,8 +62,8 @@ func newWorld(t *testing.T) *world {
 	w.Create(fixtures.ImageCatalog(w.Namespace, name, "example/catalog:1"))
 	w.StartManager(ctrl.Options{
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{w.Namespace: {}}},
-	}, func(ctx context.Context, mgr ctrl.Manager) error {
-		w.store = catalogs.NewStore(ctx, time.Hour, clock.RealClock{})
+	}, func(mgr testenv.Manager) error {
+		w.store = catalogs.NewStore(mgr.Context, time.Hour, clock.RealClock{})
 		return errors.Join(
 			failover.Setup(mgr, failover.Options{Store: w.store, Limits: failover.Limits{Rate: 10, Burst: 50}}),
 			mgr.Add(w.store),

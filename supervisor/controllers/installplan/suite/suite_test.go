@@ -133,7 +133,7 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 		ByObject: map[client.Object]cache.ByObject{
 			&operatorsv1alpha1.ClusterServiceVersion{}: {Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}},
 		},
-	}}, func(_ context.Context, mgr ctrl.Manager) error {
+	}}, func(mgr testenv.Manager) error {
 		grants, err := grant.Setup(mgr)
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package suite_test
 
 import (
-	"context"
 	"os"
 	"testing"
 
@@ -42,7 +41,7 @@ func (w *world) written() []string {
 // supervise runs the controllers until the end of the test.
 func (w *world) supervise() {
 	w.T.Helper()
-	w.StartManager(ctrl.Options{}, func(_ context.Context, mgr ctrl.Manager) error {
+	w.StartManager(ctrl.Options{}, func(mgr testenv.Manager) error {
 		crds, err := crdcache.Add(mgr)
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package suite_test
 
 import (
-	"context"
 	"os"
 	"testing"
 	"time"
@@ -49,7 +48,7 @@ func (w *world) written() []string {
 // supervise runs the controller until the end of the test.
 func (w *world) supervise() {
 	w.T.Helper()
-	w.StartManager(ctrl.Options{}, func(_ context.Context, mgr ctrl.Manager) error {
+	w.StartManager(ctrl.Options{}, func(mgr testenv.Manager) error {
 		return operatorcondition.Setup(mgr, operatorcondition.Options{})
 	})
 }

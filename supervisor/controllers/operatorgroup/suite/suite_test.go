@@ -53,8 +53,8 @@ func (w wire) RoundTrip(req *http.Request) (*http.Response, error) {
 // supervise runs the controllers until the end of the test, or until stop is called.
 func (w *world) supervise() (stop func()) {
 	w.T.Helper()
-	return w.StartManager(ctrl.Options{}, func(ctx context.Context, mgr ctrl.Manager) error {
-		return errors.Join(groupindex.Add(ctx, mgr.GetFieldIndexer()), operatorgroup.Setup(mgr, operatorgroup.Options{}))
+	return w.StartManager(ctrl.Options{}, func(mgr testenv.Manager) error {
+		return errors.Join(groupindex.Add(mgr.Context, mgr.GetFieldIndexer()), operatorgroup.Setup(mgr, operatorgroup.Options{}))
 	})
 }
 

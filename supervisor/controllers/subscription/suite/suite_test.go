@@ -1,7 +1,6 @@
 package suite_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -144,7 +143,7 @@ func (w *world) supervise() (stop func()) {
 	w.T.Helper()
 	return w.StartManager(ctrl.Options{
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{w.Namespace: {}, w.global: {}}},
-	}, func(ctx context.Context, mgr ctrl.Manager) error {
+	}, func(mgr testenv.Manager) error {
 		images, err := bundleimage.New(bundleimage.Options{Reader: mgr.GetAPIReader(), Dir: w.T.TempDir(), PlainHTTP: true})
 		if err != nil {
 			return err
@@ -153,7 +152,7 @@ func (w *world) supervise() (stop func()) {
 		if err != nil {
 			return err
 		}
-		store := catalogs.NewStore(ctx, refresh, clock.RealClock{})
+		store := catalogs.NewStore(mgr.Context, refresh, clock.RealClock{})
 		return errors.Join(
 			catalogs.Setup(mgr, store),
 			catalogsource.Setup(mgr, catalogsource.Options{Store: store}),
