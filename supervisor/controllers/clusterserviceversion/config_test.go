@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // subscription returns a Subscription for the package of the kettle.
@@ -96,10 +96,11 @@ func TestSettingsFor(t *testing.T) {
 	spec := kettle().Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec
 	spec.Template.Spec.Containers[0].Args = []string{"--heat"}
 	got.apply(&spec)
-	want := appsv1.DeploymentSpec{Replicas: ptr.To[int32](2), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		Containers:       []corev1.Container{{Name: "manager", Image: "example.com/kettle:1", Args: []string{"--heat", "--v=4"}}},
-		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}, PriorityClassName: "high",
-	}}}
+	want := fixtures.Deployment("kitchen", "kettle", "manager").Spec
+	want.Replicas = new(int32(2))
+	pod := &want.Template.Spec
+	pod.Containers[0].Args = []string{"--heat", "--v=4"}
+	pod.ImagePullSecrets, pod.PriorityClassName = []corev1.LocalObjectReference{{Name: "pull"}}, "high"
 	if diff := cmp.Diff(want, spec); diff != "" {
 		t.Errorf("the spec with the settings (-want +got):\n%s", diff)
 	}

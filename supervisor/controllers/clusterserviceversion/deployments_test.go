@@ -53,8 +53,9 @@ func TestDesiredDeployment(t *testing.T) {
 		},
 		Spec: appsv1.DeploymentSpec{
 			RevisionHistoryLimit: ptr.To[int32](1),
+			Selector:             &metav1.LabelSelector{MatchLabels: map[string]string{"app": "kettle"}},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "kettle"}, Annotations: map[string]string{
 					"own": "kept", "olm.operatorGroup": "own", "olm.operatorNamespace": "kitchen", "olm.targetNamespaces": "kitchen",
 					"alm-examples": "[]",
 				}},

@@ -7,8 +7,6 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 const (
@@ -33,24 +32,10 @@ const (
 
 // kettle returns an operator with one Deployment that supports its own namespace.
 func kettle() *operatorsv1alpha1.ClusterServiceVersion {
-	return &operatorsv1alpha1.ClusterServiceVersion{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "kettle.v1", UID: "uid-1"},
-		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
-			InstallModes: []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace, Supported: true}},
-			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
-				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
-				StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{
-					DeploymentSpecs: []operatorsv1alpha1.StrategyDeploymentSpec{{
-						Name:  "kettle",
-						Label: map[string]string{"tier": "hot"},
-						Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-							Containers: []corev1.Container{{Name: "manager", Image: "example.com/kettle:1"}},
-						}}},
-					}},
-				},
-			},
-		},
-	}
+	csv := fixtures.Kettle("kitchen", "kettle.v1", operatorsv1alpha1.InstallModeTypeOwnNamespace)
+	csv.UID = "uid-1"
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Label = map[string]string{"tier": "hot"}
+	return csv
 }
 
 // noon is the time of every observation unless a test moves it.
@@ -89,16 +74,8 @@ func version(name, replaces string, p operatorsv1alpha1.ClusterServiceVersionPha
 // hooked returns the kettle with a webhook of each type.
 func hooked() *operatorsv1alpha1.ClusterServiceVersion {
 	csv := kettle()
-	csv.Spec.InstallModes = []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}}
-	d := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]
-	d.Spec.Template.Labels = map[string]string{"app": "kettle"}
-	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "kettle"}}
-	csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com", Version: "v1", Kind: "Cup"}}
-	csv.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{
-		{GenerateName: "vcup.example.com", Type: operatorsv1alpha1.ValidatingAdmissionWebhook, DeploymentName: "kettle"},
-		{GenerateName: "mcup.example.com", Type: operatorsv1alpha1.MutatingAdmissionWebhook, DeploymentName: "kettle"},
-		{GenerateName: "ccup.example.com", Type: operatorsv1alpha1.ConversionWebhook, DeploymentName: "kettle", ConversionCRDs: []string{"cups.example.com"}},
-	}
+	csv.Spec.InstallModes[0].Type = operatorsv1alpha1.InstallModeTypeAllNamespaces
+	fixtures.AddWebhooks(csv)
 	return csv
 }
 

@@ -7,7 +7,6 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/webhook"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // noon is the time of every observation unless a test moves it.
@@ -25,36 +25,10 @@ func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 
 // hooked returns an operator with a webhook of each type.
 func hooked() *operatorsv1alpha1.ClusterServiceVersion {
-	labels := map[string]string{"app": "kettle"}
-	return &operatorsv1alpha1.ClusterServiceVersion{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "kettle.v1", UID: "uid-1"},
-		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
-			InstallModes: []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}},
-			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
-				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
-				StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{
-					DeploymentSpecs: []operatorsv1alpha1.StrategyDeploymentSpec{{
-						Name: "kettle",
-						Spec: appsv1.DeploymentSpec{
-							Selector: &metav1.LabelSelector{MatchLabels: labels},
-							Template: corev1.PodTemplateSpec{
-								ObjectMeta: metav1.ObjectMeta{Labels: labels},
-								Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "example.com/kettle:1"}}},
-							},
-						},
-					}},
-				},
-			},
-			CustomResourceDefinitions: operatorsv1alpha1.CustomResourceDefinitions{
-				Owned: []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com", Version: "v1", Kind: "Cup"}},
-			},
-			WebhookDefinitions: []operatorsv1alpha1.WebhookDescription{
-				{GenerateName: "vcup.example.com", Type: operatorsv1alpha1.ValidatingAdmissionWebhook, DeploymentName: "kettle"},
-				{GenerateName: "mcup.example.com", Type: operatorsv1alpha1.MutatingAdmissionWebhook, DeploymentName: "kettle"},
-				{GenerateName: "ccup.example.com", Type: operatorsv1alpha1.ConversionWebhook, DeploymentName: "kettle", ConversionCRDs: []string{"cups.example.com"}},
-			},
-		},
-	}
+	csv := fixtures.Kettle("kitchen", "kettle.v1", operatorsv1alpha1.InstallModeTypeAllNamespaces)
+	csv.UID = "uid-1"
+	fixtures.AddWebhooks(csv)
+	return csv
 }
 
 // hookedState returns the state of a version in phase Succeeded with all certificates.
