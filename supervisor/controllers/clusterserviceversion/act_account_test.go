@@ -8,20 +8,17 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestConfirmAccount changes an OperatorGroup after it was read from the cache.
 func TestConfirmAccount(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := operatorsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	group := func(account string) *operatorsv1.OperatorGroup {
 		return &operatorsv1.OperatorGroup{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "own"}, Spec: operatorsv1.OperatorGroupSpec{ServiceAccountName: account},
@@ -68,12 +65,7 @@ func TestConfirmAccount(t *testing.T) {
 // is written.
 func TestInstallConfirmsTheAccount(t *testing.T) {
 	o := good(operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVReasonRequirementsMet)
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := fixtures.Scheme(t)
 	changed := o.Groups[0].DeepCopy()
 	changed.Spec.ServiceAccountName = "cook"
 	// Without a client for writes, a write would panic.

@@ -3,27 +3,21 @@ package clusterserviceversion
 import (
 	"testing"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestLeavesWhatAnotherOfTheNameOwns cleans up after a version that only the cache still has. A new
 // version of its name exists, or is being deleted in turn, or there is none.
 func TestLeavesWhatAnotherOfTheNameOwns(t *testing.T) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{operatorsv1alpha1.AddToScheme, rbacv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := fixtures.Scheme(t)
 	gone := kettle()
 	gone.UID, gone.Finalizers, gone.DeletionTimestamp = "gone", []string{api.FinalizerCleanup}, &metav1.Time{Time: noon()}
 	installed, leaving := gone.DeepCopy(), gone.DeepCopy()

@@ -10,7 +10,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -19,15 +18,13 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // failingWorld returns a reconciler whose cluster has one version.
 func failingWorld(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) (*reconciler, *clocktesting.FakePassiveClock) {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	g, err := newGauges(prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)

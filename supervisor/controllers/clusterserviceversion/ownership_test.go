@@ -1,7 +1,6 @@
 package clusterserviceversion
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -9,70 +8,31 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
-
-// ownershipScheme has versions and roles.
-func ownershipScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{operatorsv1alpha1.AddToScheme, rbacv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
-}
-
-// writes holds the preconditions of deletions and the bodies of patches that a client received.
-type writes struct {
-	deletions []client.DeleteOptions
-	patches   []string
-}
-
-// recording returns a client of some objects that records its writes and performs none of them.
-func recording(t *testing.T, objects ...client.Object) (client.WithWatch, *writes) {
-	t.Helper()
-	w := &writes{}
-	plain := fake.NewClientBuilder().WithScheme(ownershipScheme(t)).WithObjects(objects...).Build()
-	return interceptor.NewClient(plain, interceptor.Funcs{
-		Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, opts ...client.DeleteOption) error {
-			var options client.DeleteOptions
-			options.ApplyOptions(opts)
-			w.deletions = append(w.deletions, options)
-			return nil
-		},
-		Patch: func(_ context.Context, _ client.WithWatch, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
-			body, err := patch.Data(o)
-			w.patches = append(w.patches, string(body))
-			return err
-		},
-	}), w
-}
 
 // TestWritesOnlyOverWhatWasRead checks that a patch names the version that was read. A merge patch
 // replaces whole lists.
 func TestWritesOnlyOverWhatWasRead(t *testing.T) {
 	csv := kettle()
 	csv.ResourceVersion = "7"
-	c, got := recording(t)
+	c, got := fixtures.RecordingClient(t)
 	w := &versionWriter{client: c, clock: clocktesting.NewFakePassiveClock(noon())}
 	add := func(o client.Object, finalizer string) bool { o.SetFinalizers([]string{finalizer}); return true }
 	if err := w.setFinalizer(t.Context(), csv, add); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.patches) != 1 {
-		t.Fatalf("%d patches, want 1", len(got.patches))
+	if len(got.Patches) != 1 {
+		t.Fatalf("%d patches, want 1", len(got.Patches))
 	}
-	for _, body := range got.patches {
+	for _, body := range got.Patches {
 		if !strings.Contains(body, `"resourceVersion":"7"`) {
 			t.Errorf("%s does not name the version that was read", body)
 		}
@@ -99,7 +59,7 @@ func TestConfirmsBeforeInstalling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live := at.DeepCopy()
 			tt.change(live)
-			c := fake.NewClientBuilder().WithScheme(ownershipScheme(t)).WithObjects(live).Build()
+			c := fake.NewClientBuilder().WithScheme(fixtures.Scheme(t)).WithObjects(live).Build()
 			err := (&installer{live: c}).confirm(t.Context(), at)
 			if got := errors.Is(err, apply.ErrStale); got != tt.stale || !got && err != nil {
 				t.Errorf("%s: confirm() = %v, want apply.ErrStale: %t", tt.reason, err, tt.stale)

@@ -10,12 +10,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // writerOf returns a writer that uses a client.
@@ -54,10 +55,7 @@ func TestDeletesObservedObjectsOnly(t *testing.T) {
 // TestReadsOwnRBACOnly has a role in a target namespace under the name of a copied role of
 // kitchen/kettle.v1. Users of the namespace can set its labels.
 func TestReadsOwnRBACOnly(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := rbacv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	labels := func(owner, namespace, from string) map[string]string {
 		l := map[string]string{"olm.owner": owner, "olm.owner.namespace": namespace, "olm.owner.kind": "ClusterServiceVersion"}
 		if from != "" {

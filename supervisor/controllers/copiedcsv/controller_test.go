@@ -9,21 +9,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestPassServesAllNamespaces has more roles to delete in one namespace than a pass has steps, and a copy
 // to delete in another.
 func TestPassServesAllNamespaces(t *testing.T) {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{rbacv1.AddToScheme, operatorsv1alpha1.AddToScheme} {
-		if err := add(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s := fixtures.Scheme(t)
 	o := seen([]string{"pantry"}, []string{"pantry", "cellar"})
 	builder := fake.NewClientBuilder().WithScheme(s).WithObjects(&operatorsv1alpha1.ClusterServiceVersion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "cellar", Name: "kettle.v1", UID: "uid-cellar"},

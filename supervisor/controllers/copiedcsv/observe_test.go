@@ -2,24 +2,21 @@ package copiedcsv
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // largeRules returns rules that are too large for the cache.
@@ -53,10 +50,7 @@ func ownedBy(role *rbacv1.Role, uid types.UID) *rbacv1.Role {
 // the API server. The version has a copy in the namespace pantry.
 func observed(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, roles ...*rbacv1.Role) (o *input, reads []string) {
 	t.Helper()
-	s := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(s), rbacv1.AddToScheme(s), operatorsv1.AddToScheme(s), operatorsv1alpha1.AddToScheme(s)); err != nil {
-		t.Fatal(err)
-	}
+	s := fixtures.Scheme(t)
 	cached, live := fake.NewClientBuilder().WithScheme(s), fake.NewClientBuilder().WithScheme(s)
 	for _, kind := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
 		cached.WithIndex(kind, indexOwner, byOwner)

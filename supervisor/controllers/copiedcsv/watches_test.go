@@ -8,7 +8,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // found returns a version with an annotation of its target namespaces.
@@ -34,10 +34,7 @@ func copyOf(from, in string) *operatorsv1alpha1.ClusterServiceVersion {
 
 func watchedBy(t *testing.T, originals, copied []client.Object) mapper {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	return mapper{
 		reader: fake.NewClientBuilder().WithScheme(scheme).WithIndex(csv, indexServesOthers, byServesOthers).WithObjects(originals...).Build(),

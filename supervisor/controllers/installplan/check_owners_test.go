@@ -7,19 +7,16 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestCheckOwners applies objects of lamp.v1 over objects that name a version as their owner.
 func TestCheckOwners(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	reference := func(kind, name string, uid types.UID, controller bool) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "operators.coreos.com/v1alpha1", Kind: kind, Name: name, UID: uid, Controller: new(controller)}
 	}

@@ -8,7 +8,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -17,6 +16,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestApplyCRD applies the step of a definition, and lists the writes.
@@ -115,10 +115,7 @@ func TestRecordOfADeletedVersion(t *testing.T) {
 		}}
 		record := types.NamespacedName{Namespace: "ops", Name: "lamp.v1"}
 		setInstalledAlongside(live, []types.NamespacedName{record})
-		scheme := runtime.NewScheme()
-		if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
-			t.Fatal(err)
-		}
+		scheme := fixtures.Scheme(t)
 		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				if err := apply.RemoveAnnotations(ctx, c, live, plansteps.InstalledAlongsideKeys(live, record)); err != nil {
@@ -165,10 +162,7 @@ func TestRecordOfADeletedVersion(t *testing.T) {
 func TestChangeKeepsRecordOfANewVersion(t *testing.T) {
 	const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"lamps.example"},` +
 		`"spec":{"group":"example","names":{"kind":"Lamp","plural":"lamps"},"versions":[{"name":"v1","served":true,"storage":true}]}}`
-	scheme := runtime.NewScheme()
-	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	other := types.NamespacedName{Namespace: "b", Name: "lamp.v1"}
 	for _, exists := range []bool{false, true} {
 		live := parsed(t, crd)

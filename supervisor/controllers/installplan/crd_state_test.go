@@ -8,21 +8,18 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestRecordsOfPlansInProgressStay reads a definition that was installed with a version of another
 // namespace.
 func TestRecordsOfPlansInProgressStay(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	const installing = operatorsv1alpha1.InstallPlanPhaseInstalling
 	other := types.NamespacedName{Namespace: "b", Name: "lamp.v1"}
 	installed := func(namespace, name string) *operatorsv1alpha1.ClusterServiceVersion {

@@ -1,7 +1,6 @@
 package installplan
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,19 +8,16 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestObserveNamespace has a namespace with one OperatorGroup, and the ServiceAccount cook.
 func TestObserveNamespace(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), operatorsv1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	named := func(name string, uid types.UID) *account {
 		return &account{
 			name: types.NamespacedName{Namespace: "kitchen", Name: name}, group: types.NamespacedName{Namespace: "kitchen", Name: "own"}, uid: uid,

@@ -10,7 +10,6 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,14 +18,12 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestDeletesOnlyWhatItRead replaces the object whose labels were read, just before its deletion.
 func TestDeletesOnlyWhatItRead(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := schedulingv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	mine := plansteps.OwnerLabels("kettle.v1", "kitchen")
 	other := plansteps.OwnerLabels("kettle.v1", "elsewhere")
 	for name, tt := range map[string]struct {
@@ -81,10 +78,7 @@ func TestDeletesOnlyWhatItRead(t *testing.T) {
 
 // TestVersionOwnsWhileItExists reads a version again for which objects were applied.
 func TestVersionOwnsWhileItExists(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	for name, tc := range map[string]struct {
 		reason string
 		change func(*operatorsv1alpha1.ClusterServiceVersion) // nil for a version that was deleted

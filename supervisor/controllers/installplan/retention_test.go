@@ -11,11 +11,12 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // finished returns a plan with a generation and a phase; its name and UID contain both.
@@ -65,10 +66,7 @@ func TestPlansToDelete(t *testing.T) {
 
 // TestCollectLeavesWhatRunsAgain has two plans too many, which are set to run again just before they are deleted.
 func TestCollectLeavesWhatRunsAgain(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	for name, tc := range map[string]struct {
 		reason string
 		again  bool

@@ -10,12 +10,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestCheckConversions has lamp.v1 convert a definition of an administrator. Only a step of
@@ -64,10 +64,7 @@ func TestCheckConversions(t *testing.T) {
 // replaces lamp.v1. The author of a bundle chooses what it replaces.
 func TestInstalledWith(t *testing.T) {
 	const properties = `{"properties":[{"type":"olm.package","value":{"packageName":"PACKAGE","version":"1.0.0"}}]}`
-	scheme := runtime.NewScheme()
-	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	version := func(namespace, name, pkg string) *operatorsv1alpha1.ClusterServiceVersion {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		if pkg != "" {

@@ -4,23 +4,15 @@ import (
 	"slices"
 	"testing"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestKinds compares the Go types of all kinds with their GroupVersionKinds.
 func TestKinds(t *testing.T) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, operatorsv1alpha1.AddToScheme, operatorsv2.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := fixtures.Scheme(t)
 	seen := map[schema.GroupVersionKind]bool{}
 	for _, k := range kinds() {
 		object, err := apiutil.GVKForObject(k.object(), scheme)

@@ -10,23 +10,20 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestWriteKeepsNoContent writes the status of a Subscription whose configuration is too large for
 // the cache. The API server must not return the configuration: a namespace may have many such
 // Subscriptions.
 func TestWriteKeepsNoContent(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	live := subscription("my", "lamp")
 	live.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: []corev1.EnvVar{{Name: "FILL", Value: strings.Repeat("x", 1<<20)}}}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).WithStatusSubresource(live).WithInterceptorFuncs(interceptor.Funcs{
@@ -77,10 +74,7 @@ func TestLabelPassesALateCache(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
+			scheme := fixtures.Scheme(t)
 			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(subscription("my", "lamp")).Build()
 			key := client.ObjectKeyFromObject(subscription("my", "lamp"))
 			cached := &operatorsv1alpha1.Subscription{}

@@ -7,11 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/informer/groupindex"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // group returns the OperatorGroup of a namespace.
@@ -23,10 +23,7 @@ func group(namespace string, targets ...string) *operatorsv1.OperatorGroup {
 }
 
 func TestCompeting(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := operatorsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	second := group("a", "a")
 	second.Name, second.UID = "second", "a2"
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&operatorsv1.OperatorGroup{}, groupindex.Field, groupindex.Keys).
@@ -61,10 +58,7 @@ func TestCompeting(t *testing.T) {
 }
 
 func TestForNamespace(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := operatorsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := fixtures.Scheme(t)
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&operatorsv1.OperatorGroup{}, groupindex.Field, groupindex.Keys).
 		WithObjects(group("a", "a"), group("ab", "a", "b"), group("all", "")).Build()
 	found, err := groupindex.ForNamespace(t.Context(), reader, "b")

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // cupDefinition returns a definition that plans of some versions have brought.
@@ -138,10 +138,7 @@ func TestObserveBounds(t *testing.T) {
 		"NamespaceNotNeeded":  {objects: []client.Object{group("a", "own")}, fails: "Namespace", group: "own"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			if err := errors.Join(corev1.AddToScheme(scheme), operatorsv1.AddToScheme(scheme)); err != nil {
-				t.Fatal(err)
-			}
+			scheme := fixtures.Scheme(t)
 			live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.objects...).WithInterceptorFuncs(interceptor.Funcs{
 				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 					if tc.fails == "OperatorGroupList" {

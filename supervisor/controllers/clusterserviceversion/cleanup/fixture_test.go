@@ -1,13 +1,10 @@
 package cleanup
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -51,9 +48,6 @@ func hooked() *operatorsv1alpha1.ClusterServiceVersion {
 // memory returns a client of objects in memory.
 func memory(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
-	s := runtime.NewScheme()
-	if err := errors.Join(apiextensionsv1.AddToScheme(s), operatorsv1alpha1.AddToScheme(s)); err != nil {
-		t.Fatal(err)
-	}
+	s := fixtures.Scheme(t)
 	return fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build()
 }

@@ -4,26 +4,20 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // TestCleanUpReadsTheRecordLive has a cache that lacks a change of a definition.
 func TestCleanUpReadsTheRecordLive(t *testing.T) {
 	cups := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Cup"}
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiextensionsv1.AddToScheme, operatorsv1.AddToScheme} {
-		if err := add(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s := fixtures.Scheme(t)
 	s.AddKnownTypeWithName(cups, &unstructured.Unstructured{})
 	s.AddKnownTypeWithName(cups.GroupVersion().WithKind("CupList"), &unstructured.UnstructuredList{})
 	definition := func(uid types.UID, versions ...string) *apiextensionsv1.CustomResourceDefinition {

@@ -20,6 +20,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // transferCase has a state of the next owner in the API server, and the result of a transfer to it.
@@ -45,7 +46,7 @@ func clientOfOwner(t *testing.T, tc transferCase, role *rbacv1.ClusterRole) clie
 		objects = append(objects, tc.live.DeepCopy())
 	}
 	patches := 0
-	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(ownershipScheme(t)).WithObjects(objects...).Build(), interceptor.Funcs{
+	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(fixtures.Scheme(t)).WithObjects(objects...).Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			isOwner := key.Namespace != ""
 			if isOwner && tc.unread != nil {

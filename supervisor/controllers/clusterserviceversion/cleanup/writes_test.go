@@ -1,66 +1,22 @@
 package cleanup
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
-
-// ownershipScheme has versions and roles.
-func ownershipScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{operatorsv1alpha1.AddToScheme, rbacv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
-}
-
-// writes holds the preconditions of deletions and the bodies of patches that a client received.
-type writes struct {
-	deletions []client.DeleteOptions
-	patches   []string
-}
-
-// recording returns a client of some objects that records its writes and performs none of them.
-func recording(t *testing.T, objects ...client.Object) (client.WithWatch, *writes) {
-	t.Helper()
-	w := &writes{}
-	plain := fake.NewClientBuilder().WithScheme(ownershipScheme(t)).WithObjects(objects...).Build()
-	return interceptor.NewClient(plain, interceptor.Funcs{
-		Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, opts ...client.DeleteOption) error {
-			var options client.DeleteOptions
-			options.ApplyOptions(opts)
-			w.deletions = append(w.deletions, options)
-			return nil
-		},
-		Patch: func(_ context.Context, _ client.WithWatch, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
-			body, err := patch.Data(o)
-			w.patches = append(w.patches, string(body))
-			return err
-		},
-	}), w
-}
 
 // TestDeletesTheCustomResourceThatWasListed checks that a deletion names the UID, so that another
 // object of the name stays. It names no resource version, since the operator writes to the object
 // often.
 func TestDeletesTheCustomResourceThatWasListed(t *testing.T) {
-	c, got := recording(t)
+	c, got := fixtures.RecordingClient(t)
 	cup := mug("a", 0)
 	cup.UID, cup.ResourceVersion = "listed", "7"
 	for _, by := range []string{"", "as ServiceAccount weak of OperatorGroup own"} {
@@ -68,13 +24,13 @@ func TestDeletesTheCustomResourceThatWasListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, options := range got.deletions {
+	for i, options := range got.Deletions {
 		if diff := cmp.Diff(&metav1.Preconditions{UID: new(types.UID("listed"))}, options.Preconditions); diff != "" {
 			t.Errorf("deletion %d: preconditions (-want +got):\n%s", i, diff)
 		}
 	}
-	if len(got.deletions) != 2 {
-		t.Errorf("%d deletions, want 2", len(got.deletions))
+	if len(got.Deletions) != 2 {
+		t.Errorf("%d deletions, want 2", len(got.Deletions))
 	}
 }
 
@@ -86,15 +42,15 @@ func TestRelabelsOnlyWhatWasRead(t *testing.T) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: "kettle", ResourceVersion: "7", Labels: ownership.Labels(csv)},
 	}
-	c, got := recording(t)
+	c, got := fixtures.RecordingClient(t)
 	err := (ownerTransfer{client: c}).relabel(t.Context(), csv, role, types.NamespacedName{Namespace: "east", Name: "kettle.v1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.patches) != 1 {
-		t.Fatalf("%d patches, want 1", len(got.patches))
+	if len(got.Patches) != 1 {
+		t.Fatalf("%d patches, want 1", len(got.Patches))
 	}
-	for _, body := range got.patches {
+	for _, body := range got.Patches {
 		if !strings.Contains(body, `"resourceVersion":"7"`) {
 			t.Errorf("%s does not name the version that was read", body)
 		}
