@@ -6,7 +6,6 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 const (
@@ -26,49 +26,20 @@ func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 // kettle returns an installed version whose OperatorGroup targets the given namespaces. One empty
 // name means all namespaces.
 func kettle(targets ...string) *operatorsv1alpha1.ClusterServiceVersion {
-	labels := map[string]string{"app": "kettle"}
-	return &operatorsv1alpha1.ClusterServiceVersion{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: home, Name: "kettle.v1", UID: "origin", ResourceVersion: "10", CreationTimestamp: metav1.NewTime(noon()),
-			Labels: map[string]string{"olm.api.abc": "provided", "operators.coreos.com/kettle.kitchen": ""},
-			Annotations: map[string]string{
-				operatorsv1.OperatorGroupAnnotationKey:          "group",
-				operatorsv1.OperatorGroupNamespaceAnnotationKey: home,
-				operatorsv1.OperatorGroupTargetsAnnotationKey:   strings.Join(targets, ","),
-				corev1.LastAppliedConfigAnnotation:              "{}",
-				api.AnnotationCatalog:                           "olm/pantry",
-				"alm-examples":                                  "[]",
-			},
-		},
-		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
-			DisplayName: "Kettle",
-			InstallModes: []operatorsv1alpha1.InstallMode{
-				{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace, Supported: true},
-				{Type: operatorsv1alpha1.InstallModeTypeSingleNamespace, Supported: true},
-				{Type: operatorsv1alpha1.InstallModeTypeMultiNamespace, Supported: true},
-				{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true},
-			},
-			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
-				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
-				StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{
-					DeploymentSpecs: []operatorsv1alpha1.StrategyDeploymentSpec{{
-						Name: "kettle",
-						Spec: appsv1.DeploymentSpec{
-							Selector: &metav1.LabelSelector{MatchLabels: labels},
-							Template: corev1.PodTemplateSpec{
-								ObjectMeta: metav1.ObjectMeta{Labels: labels},
-								Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "registry.example/kettle:1"}}},
-							},
-						},
-					}},
-					Permissions: []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: rules()}},
-				},
-			},
-		},
-		Status: operatorsv1alpha1.ClusterServiceVersionStatus{
-			Phase: operatorsv1alpha1.CSVPhaseSucceeded, Reason: operatorsv1alpha1.CSVReasonInstallSuccessful, Message: "done",
-		},
+	csv := fixtures.Kettle(home, "kettle.v1")
+	csv.UID, csv.ResourceVersion, csv.CreationTimestamp = "origin", "10", metav1.NewTime(noon())
+	csv.Labels = map[string]string{"olm.api.abc": "provided", "operators.coreos.com/kettle.kitchen": ""}
+	csv.Annotations = map[string]string{
+		operatorsv1.OperatorGroupAnnotationKey:          "group",
+		operatorsv1.OperatorGroupNamespaceAnnotationKey: home,
+		operatorsv1.OperatorGroupTargetsAnnotationKey:   strings.Join(targets, ","),
+		corev1.LastAppliedConfigAnnotation:              "{}",
+		api.AnnotationCatalog:                           "olm/pantry",
+		"alm-examples":                                  "[]",
 	}
+	csv.Spec.InstallStrategy.StrategySpec.Permissions = []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: rules()}}
+	csv.Status.Phase, csv.Status.Reason, csv.Status.Message = operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful, "done"
+	return csv
 }
 
 func rules() []rbacv1.PolicyRule {
