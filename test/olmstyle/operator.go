@@ -40,7 +40,7 @@ type Operator struct {
 }
 
 // Install creates an operator in the state after OLM has installed it.
-func (w World) Install(ctx context.Context, o Operator) error {
+func (w Writer) Install(ctx context.Context, o Operator) error {
 	if err := w.MakeNamespace(ctx, o.Namespace); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (w World) Install(ctx context.Context, o Operator) error {
 	for _, step := range []func() error{
 		func() error { return w.create(ctx, byCatalog, o.permissions(csv)...) },
 		func() error { return w.create(ctx, byOLM, o.lifted(csv)...) },
-		func() error { return w.serve(ctx, &o, csv) },
+		func() error { return w.webhooks.serve(ctx, &o, csv) },
 		func() error { return w.create(ctx, byOLM, w.deployments(&o, csv)...) },
 		func() error { return w.conditions(ctx, &o, csv) },
 		func() error { return w.roles(ctx, csv, group) },
@@ -97,7 +97,7 @@ func (o *Operator) component() map[string]string {
 }
 
 // group creates the OperatorGroup, with what OLM writes to it.
-func (w World) group(ctx context.Context, o *Operator) (*operatorsv1.OperatorGroup, error) {
+func (w Writer) group(ctx context.Context, o *Operator) (*operatorsv1.OperatorGroup, error) {
 	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: "group"}}
 	targets := []string{""}
 	if !o.Global {
@@ -210,7 +210,7 @@ func (o *Operator) definitions() []*apiextensionsv1.CustomResourceDefinition {
 }
 
 // define creates a definition and waits until it is served.
-func (w World) define(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+func (w creator) define(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	if err := w.Client.Create(ctx, crd, byCatalog); err != nil {
 		return fmt.Errorf("making a definition: %w", err)
 	}
@@ -379,7 +379,7 @@ func subjects(csv *operatorsv1alpha1.ClusterServiceVersion, account string) []rb
 }
 
 // deployments returns the Deployments of the version, with all its annotations on the pods.
-func (w World) deployments(o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
+func (w Writer) deployments(o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
 	var all []client.Object
 	for _, declared := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		spec := declared.Spec.DeepCopy()
@@ -389,7 +389,7 @@ func (w World) deployments(o *Operator, csv *operatorsv1alpha1.ClusterServiceVer
 		}
 		maps.Copy(annotations, csv.Annotations)
 		spec.Template.Annotations = annotations
-		w.mount(csv, declared.Name, spec)
+		w.webhooks.mount(csv, declared.Name, spec)
 		spec.RevisionHistoryLimit = new(int32(1))
 		for i := range spec.Template.Spec.Containers {
 			c := &spec.Template.Spec.Containers[i]

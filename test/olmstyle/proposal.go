@@ -15,7 +15,7 @@ import (
 // Propose creates an operator in the state after OLM has planned and not yet installed it. The
 // InstallPlan waits for approval if the Subscription requires it, and is in progress otherwise. Its
 // manifests are in the ConfigMap of an unpacked bundle.
-func (w World) Propose(ctx context.Context, o Operator) error {
+func (w Writer) Propose(ctx context.Context, o Operator) error {
 	if err := w.MakeNamespace(ctx, o.Namespace); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (w World) Propose(ctx context.Context, o Operator) error {
 }
 
 // unpacked creates the ConfigMap with the content of an operator's bundle.
-func (w World) unpacked(ctx context.Context, o *Operator) error {
+func (w Writer) unpacked(ctx context.Context, o *Operator) error {
 	source := &operatorsv1alpha1.CatalogSource{}
 	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: o.Catalog}, source); err != nil {
 		return fmt.Errorf("reading a CatalogSource: %w", err)

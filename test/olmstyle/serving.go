@@ -27,8 +27,16 @@ import (
 // certificate its pods mount.
 const annotationAuthority = "olmcahash"
 
+// webhooks creates the objects of versions with webhooks.
+type webhooks struct {
+	creator
+
+	// authorities maps the namespace and name of a Deployment to the hash of its authority.
+	authorities map[string]string
+}
+
 // serve creates what a version with webhooks needs: certificates, Services, permissions and configurations.
-func (w World) serve(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+func (w webhooks) serve(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	for i := range csv.Spec.WebhookDefinitions {
 		if err := w.serveOne(ctx, o, csv, &csv.Spec.WebhookDefinitions[i]); err != nil {
 			return err
@@ -37,7 +45,7 @@ func (w World) serve(ctx context.Context, o *Operator, csv *operatorsv1alpha1.Cl
 	return nil
 }
 
-func (w World) serveOne(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion, d *operatorsv1alpha1.WebhookDescription) error {
+func (w webhooks) serveOne(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion, d *operatorsv1alpha1.WebhookDescription) error {
 	name := d.DeploymentName + "-service"
 	ca, cert, key, err := certificate(name, csv.Namespace)
 	if err != nil {
@@ -112,7 +120,7 @@ func configuration(csv *operatorsv1alpha1.ClusterServiceVersion, d *operatorsv1a
 }
 
 // mount mounts the certificate in the pods of a Deployment with webhooks.
-func (w World) mount(csv *operatorsv1alpha1.ClusterServiceVersion, name string, spec *appsv1.DeploymentSpec) {
+func (w webhooks) mount(csv *operatorsv1alpha1.ClusterServiceVersion, name string, spec *appsv1.DeploymentSpec) {
 	hash := w.authorities[csv.Namespace+"/"+name]
 	if hash == "" {
 		return

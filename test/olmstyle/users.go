@@ -22,7 +22,7 @@ import (
 )
 
 // conditions creates the OperatorCondition of a version and the permissions for it.
-func (w World) conditions(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+func (w Writer) conditions(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	managed := map[string]string{"olm.managed": "true"}
 	condition := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{
 		Namespace: csv.Namespace, Name: csv.Name, Labels: withComponent(o, map[string]string{"olm.managed": "true"}), OwnerReferences: reference(csv),
@@ -53,7 +53,7 @@ func (w World) conditions(ctx context.Context, o *Operator, csv *operatorsv1alph
 }
 
 // roles creates the roles of users: for each API, and the aggregating ones of the OperatorGroup.
-func (w World) roles(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) error {
+func (w Writer) roles(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) error {
 	verbs := map[string][]string{"admin": {"*"}, "edit": {"create", "update", "patch", "delete"}, "view": {"get", "list", "watch"}}
 	for suffix := range verbs {
 		role := &rbacv1.ClusterRole{
@@ -114,7 +114,7 @@ func apiRole(name string, k schema.GroupVersionKind, suffix string, owner []meta
 }
 
 // copies creates the copies of a version that serves all namespaces.
-func (w World) copies(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+func (w Writer) copies(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	if !o.Global {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (w World) copies(ctx context.Context, o *Operator, csv *operatorsv1alpha1.C
 }
 
 // told writes the status of the Subscription.
-func (w World) told(ctx context.Context, sub *operatorsv1alpha1.Subscription, plan *operatorsv1alpha1.InstallPlan,
+func (w Writer) told(ctx context.Context, sub *operatorsv1alpha1.Subscription, plan *operatorsv1alpha1.InstallPlan,
 	csv *operatorsv1alpha1.ClusterServiceVersion,
 ) error {
 	now := metav1.NewTime(time.Now().Truncate(time.Second))

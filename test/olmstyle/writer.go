@@ -32,20 +32,23 @@ const Namespace = "olm"
 
 const image = "registry.example.com/operator-framework/olm:v0.40.0"
 
-// World creates OLM's objects in a cluster.
-type World struct {
-	// Client writes to the cluster.
-	Client client.Client
+// Writer creates OLM's objects in a cluster.
+type Writer struct {
+	creator
 
-	// authorities maps the namespace and name of a Deployment to the hash of its authority.
-	authorities map[string]string
+	webhooks webhooks
 }
 
-// New returns the world of a cluster.
-func New(c client.Client) World { return World{Client: c, authorities: map[string]string{}} }
+// New returns a Writer for a cluster.
+func New(c client.Client) Writer {
+	return Writer{creator{c}, webhooks{creator{c}, map[string]string{}}}
+}
+
+// creator creates objects in the state in which OLM leaves them.
+type creator struct{ Client client.Client }
 
 // create creates objects with one field manager, including their status.
-func (w World) create(ctx context.Context, by client.FieldOwner, objects ...client.Object) error {
+func (w creator) create(ctx context.Context, by client.FieldOwner, objects ...client.Object) error {
 	for _, o := range objects {
 		full, _ := o.DeepCopyObject().(client.Object)
 		if err := w.Client.Create(ctx, o, by); err != nil {
@@ -78,7 +81,7 @@ func hasStatus(o client.Object) bool {
 }
 
 // MakeNamespace creates a namespace if it does not exist.
-func (w World) MakeNamespace(ctx context.Context, name string) error {
+func (w Writer) MakeNamespace(ctx context.Context, name string) error {
 	err := w.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, byPerson)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
@@ -118,7 +121,7 @@ func rights() []client.Object {
 }
 
 // InstallOLM creates OLM's own Deployments and their permissions.
-func (w World) InstallOLM(ctx context.Context) error {
+func (w Writer) InstallOLM(ctx context.Context) error {
 	if err := w.MakeNamespace(ctx, Namespace); err != nil {
 		return err
 	}
@@ -150,7 +153,7 @@ func program(name, command string, args ...string) *appsv1.Deployment {
 
 // Catalog creates a CatalogSource in OLM's namespace, hosted from an image or at an address, and
 // the objects that OLM creates for it.
-func (w World) Catalog(ctx context.Context, name, image, address string) error {
+func (w Writer) Catalog(ctx context.Context, name, image, address string) error {
 	source := &operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name},
 		Spec: operatorsv1alpha1.CatalogSourceSpec{
