@@ -4,9 +4,14 @@ package listpages
 import (
 	"context"
 	"errors"
+	"reflect"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"weak"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Bytes of memory that a decoded object takes whose encoding has 1.5 MB.
@@ -80,4 +85,31 @@ func (r *Recorder[T]) Check(t *testing.T, size int) {
 	if r.overlaps || !r.waits {
 		t.Errorf("a list does not wait for the page of another one: read %t, waited %t", r.overlaps, r.waits)
 	}
+}
+
+// Reader returns as many objects as a request allows, and records its pages.
+type Reader[T any] struct {
+	client.Reader
+	Recorder[T]
+
+	All []T
+}
+
+// List implements client.Reader. The list must have items of type T.
+func (r *Reader[T]) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	o := client.ListOptions{}
+	o.ApplyOptions(opts)
+	from, to := len(o.Continue), len(r.All)
+	if o.Limit > 0 {
+		to = min(to, from+int(o.Limit))
+	}
+	items := slices.Clone(r.All[from:to])
+	r.Page(ctx, items)
+	reflect.ValueOf(into).Elem().FieldByName("Items").Set(reflect.ValueOf(items))
+	next := ""
+	if to < len(r.All) {
+		next = strings.Repeat("x", to)
+	}
+	into.SetContinue(next)
+	return nil
 }

@@ -2,8 +2,6 @@ package catalogsource
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -49,46 +47,22 @@ func TestAutoscalerOf(t *testing.T) {
 	}
 }
 
-// autoscalers is a reader that returns as many autoscalers as a request allows.
-type autoscalers struct {
-	client.Reader
-
-	all   []autoscalingv2.HorizontalPodAutoscaler
-	pages listpages.Recorder[autoscalingv2.HorizontalPodAutoscaler]
-}
-
-func (a *autoscalers) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	list, o := into.(*autoscalingv2.HorizontalPodAutoscalerList), client.ListOptions{}
-	o.ApplyOptions(opts)
-	from, to := len(o.Continue), len(a.all)
-	if o.Limit > 0 {
-		to = min(to, from+int(o.Limit))
-	}
-	items := slices.Clone(a.all[from:to])
-	a.pages.Page(ctx, items)
-	list.Items, list.Continue = items, ""
-	if to < len(a.all) {
-		list.Continue = strings.Repeat("x", to)
-	}
-	return nil
-}
-
 // TestFewAutoscalersAtOnce checks that an autoscaler is found on a later page, that a page of the
 // largest autoscalers, of a tenant, fits into memory, and that the process reads one page at a time.
 func TestFewAutoscalersAtOnce(t *testing.T) {
-	reader := &autoscalers{all: make([]autoscalingv2.HorizontalPodAutoscaler, 100)}
+	reader := &listpages.Reader[autoscalingv2.HorizontalPodAutoscaler]{All: make([]autoscalingv2.HorizontalPodAutoscaler, 100)}
 	ours := autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "z"}}
 	ours.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}
-	reader.all = append(reader.all, ours)
+	reader.All = append(reader.All, ours)
 	o, d := &observer{live: reader}, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
-	reader.pages.Again = func(ctx context.Context) error {
+	reader.Again = func(ctx context.Context) error {
 		_, _, err := o.autoscaler(ctx, d)
 		return err
 	}
 	if name, hidden, err := o.autoscaler(t.Context(), d); err != nil || hidden || name != "z" {
 		t.Errorf("found %q, %t, %v", name, hidden, err)
 	}
-	reader.pages.Check(t, listpages.WholeObject)
+	reader.Check(t, listpages.WholeObject)
 }
 
 func scaledTo(replicas int32) *appsv1.Deployment {

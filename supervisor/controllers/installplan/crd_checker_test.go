@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,30 +15,6 @@ import (
 
 	"github.com/chandlery/chandlery/test/listpages"
 )
-
-// resources is a reader that returns as many custom resources as a request allows.
-type resources struct {
-	client.Reader
-
-	all   []unstructured.Unstructured
-	pages listpages.Recorder[unstructured.Unstructured]
-}
-
-func (r *resources) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	list, o := into.(*unstructured.UnstructuredList), client.ListOptions{}
-	o.ApplyOptions(opts)
-	from, to := len(o.Continue), len(r.all)
-	if o.Limit > 0 {
-		to = min(to, from+int(o.Limit))
-	}
-	items := slices.Clone(r.all[from:to])
-	r.pages.Page(ctx, items)
-	list.Items, list.Object = items, map[string]any{}
-	if to < len(r.all) {
-		list.SetContinue(strings.Repeat("x", to))
-	}
-	return nil
-}
 
 // TestCheckReadsFewAtOnce checks that an invalid custom resource is found on a later page, that a page
 // of the largest ones, of a tenant, fits into memory, and that the process reads one page at a time.
@@ -60,14 +35,14 @@ func TestCheckReadsFewAtOnce(t *testing.T) {
 		u.SetName(name)
 		return u
 	}
-	reader := &resources{}
+	reader := &listpages.Reader[unstructured.Unstructured]{}
 	for range 100 {
-		reader.all = append(reader.all, lamp("lit", map[string]any{"spec": "bright"}))
+		reader.All = append(reader.All, lamp("lit", map[string]any{"spec": "bright"}))
 	}
-	reader.all = append(reader.all, lamp("out", map[string]any{}))
+	reader.All = append(reader.All, lamp("out", map[string]any{}))
 	c := &crdChecker{client: reader}
 	lamps := schema.GroupVersionKind{Group: "example", Version: "v1", Kind: "Lamp"}
-	reader.pages.Again = func(ctx context.Context) error {
+	reader.Again = func(ctx context.Context) error {
 		_, err := c.findInvalidIn(ctx, lamps, v)
 		return err
 	}
@@ -75,7 +50,7 @@ func TestCheckReadsFewAtOnce(t *testing.T) {
 	if err != nil || !strings.Contains(complaint, "ops/out") {
 		t.Errorf("complaint %q, error %v", complaint, err)
 	}
-	reader.pages.Check(t, listpages.WholeObject)
+	reader.Check(t, listpages.WholeObject)
 }
 
 // lamps is a client that returns the same objects for every kind.

@@ -3,7 +3,6 @@ package cleanup
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,30 +18,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/listpages"
 )
-
-// metadataPages is a reader that returns the metadata of as many objects as a request allows.
-type metadataPages struct {
-	client.Reader
-
-	all   []metav1.PartialObjectMetadata
-	pages listpages.Recorder[metav1.PartialObjectMetadata]
-}
-
-func (m *metadataPages) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	list, o := into.(*metav1.PartialObjectMetadataList), client.ListOptions{}
-	o.ApplyOptions(opts)
-	from, to := len(o.Continue), len(m.all)
-	if o.Limit > 0 {
-		to = min(to, from+int(o.Limit))
-	}
-	items := slices.Clone(m.all[from:to])
-	m.pages.Page(ctx, items)
-	list.Items, list.Continue = items, ""
-	if to < len(m.all) {
-		list.Continue = strings.Repeat("x", to)
-	}
-	return nil
-}
 
 // largeMetadata returns an object of a version with metadata that no clean-up reads.
 func largeMetadata(version client.Object, namespace, name string) metav1.PartialObjectMetadata {
@@ -82,18 +57,18 @@ func TestSweepKeepsFewMetadata(t *testing.T) {
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			reader := &metadataPages{}
+			reader := &listpages.Reader[metav1.PartialObjectMetadata]{}
 			for i := range 40 {
-				reader.all = append(reader.all, largeMetadata(csv, tt.namespace, fmt.Sprintf("role-%02d", i)))
+				reader.All = append(reader.All, largeMetadata(csv, tt.namespace, fmt.Sprintf("role-%02d", i)))
 			}
-			reader.all[39].DeletionTimestamp = &now
+			reader.All[39].DeletionTimestamp = &now
 			r := &Cleaner{live: reader}
-			reader.pages.Again = func(ctx context.Context) error {
+			reader.Again = func(ctx context.Context) error {
 				_, err := r.find(ctx, csv, tt.kind)
 				return err
 			}
 			found, err := r.find(t.Context(), csv, tt.kind)
-			if err != nil || len(found) != len(reader.all) {
+			if err != nil || len(found) != len(reader.All) {
 				t.Fatalf("found %d objects, error %v", len(found), err)
 			}
 			want := metav1.PartialObjectMetadata{
@@ -110,7 +85,7 @@ func TestSweepKeepsFewMetadata(t *testing.T) {
 			if diff := cmp.Diff(want, found[39]); diff != "" {
 				t.Errorf("what is kept of an object (-want +got):\n%s", diff)
 			}
-			reader.pages.Check(t, listpages.Metadata)
+			reader.Check(t, listpages.Metadata)
 		})
 	}
 }
@@ -119,11 +94,11 @@ func TestSweepKeepsFewMetadata(t *testing.T) {
 func TestCleanUpReadsFewAtOnce(t *testing.T) {
 	cups := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Cup"}
 	csv := kettle()
-	reader := &metadataPages{}
+	reader := &listpages.Reader[metav1.PartialObjectMetadata]{}
 	for i := range 120 {
 		o := largeMetadata(csv, "kitchen", fmt.Sprintf("cup-%03d", i))
 		o.DeletionTimestamp = &metav1.Time{Time: noon()}
-		reader.all = append(reader.all, o)
+		reader.All = append(reader.All, o)
 	}
 	pass := func() *resourcePass {
 		return &resourcePass{
@@ -133,10 +108,10 @@ func TestCleanUpReadsFewAtOnce(t *testing.T) {
 	clean := func(ctx context.Context, p *resourcePass) error {
 		return p.cleanKind(ctx, cupDefinition(apiextensionsv1.NamespaceScoped), cups, scope{in: []string{"kitchen"}})
 	}
-	reader.pages.Again = func(ctx context.Context) error { return clean(ctx, pass()) }
+	reader.Again = func(ctx context.Context) error { return clean(ctx, pass()) }
 	p := pass()
 	if err := clean(t.Context(), p); err != nil || p.left.count != 120 || p.terminating != 120 {
 		t.Errorf("%d left, %d terminating, error %v", p.left.count, p.terminating, err)
 	}
-	reader.pages.Check(t, listpages.Metadata)
+	reader.Check(t, listpages.Metadata)
 }
