@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +23,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/fakecatalog"
+	"github.com/chandlery/chandlery/test/forwarder"
 )
 
 const (
@@ -338,80 +337,19 @@ func TestStoreSaysWhyThereIsNoConnection(t *testing.T) {
 	b.ready(t)
 }
 
-// frozen forwards connections to a server and can stop without closing them, like a process after
-// SIGSTOP.
-type frozen struct {
-	address string
-	mu      sync.Mutex
-}
-
-// through starts a frozen in front of a server.
-func through(t *testing.T, target string) *frozen {
-	t.Helper()
-	var lc net.ListenConfig
-	listener, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &frozen{address: listener.Addr().String()}
-	var running sync.WaitGroup
-	t.Cleanup(func() {
-		_ = listener.Close()
-		running.Wait()
-	})
-	running.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			var d net.Dialer
-			server, err := d.DialContext(context.WithoutCancel(t.Context()), "tcp", target)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			running.Go(func() { f.pass(client, server) })
-			running.Go(func() { f.pass(server, client) })
-		}
-	})
-	return f
-}
-
-// pass forwards data from one end to the other, unless frozen.
-func (f *frozen) pass(from, to net.Conn) {
-	defer to.Close()
-	defer from.Close()
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		if err != nil || f.write(to, buffer[:n]) != nil {
-			return
-		}
-	}
-}
-
-// write waits while frozen.
-func (f *frozen) write(to net.Conn, text []byte) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, err := to.Write(text)
-	return err
-}
-
 func TestStoreNoticesAServerThatHangs(t *testing.T) {
 	for kind, start := range kinds() {
 		t.Run(kind, func(t *testing.T) {
 			server := start(t, lamp("{}"))
-			way := through(t, server.Address())
+			way := forwarder.Start(t, server.Address())
 			b := newBench(t)
 			b.store.SetProbeTimeout(200 * time.Millisecond)
 			b.store.SetAnswerTimeout(time.Second)
-			b.follow(t, way.address)
+			b.follow(t, way.Address)
 			first := b.ready(t)
-			way.mu.Lock()
+			way.Stop()
 			hung := b.becomes(t, "an error", func(s catalogs.State) bool { return s.Err != nil })
-			way.mu.Unlock()
+			way.Resume()
 			if hung.Ready() || hung.Snapshot != first.Snapshot || status.Code(hung.Err) != codes.DeadlineExceeded {
 				t.Errorf("ready %v, snapshot kept %v, error %v", hung.Ready(), hung.Snapshot == first.Snapshot, hung.Err)
 			}

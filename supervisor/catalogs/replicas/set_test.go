@@ -24,6 +24,7 @@ import (
 
 	"github.com/chandlery/chandlery/proto/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
+	"github.com/chandlery/chandlery/test/forwarder"
 )
 
 const patience = 20 * time.Second
@@ -276,69 +277,12 @@ func TestDoLeavesTheCallersDeadlineAlone(t *testing.T) {
 	}
 }
 
-// way forwards connections to a server and can drop all traffic without closing them, like a failed
-// network of a node.
-type way struct {
-	address string
-	lost    sync.RWMutex
-}
-
-func through(t *testing.T, target string) *way {
-	t.Helper()
-	var lc net.ListenConfig
-	listener, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &way{address: listener.Addr().String()}
-	var running sync.WaitGroup
-	t.Cleanup(func() {
-		_ = listener.Close()
-		running.Wait()
-	})
-	running.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			var d net.Dialer
-			server, err := d.DialContext(context.WithoutCancel(t.Context()), "tcp", target)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			running.Go(func() { w.pass(client, server) })
-			running.Go(func() { w.pass(server, client) })
-		}
-	})
-	return w
-}
-
-func (w *way) pass(from, to net.Conn) {
-	defer to.Close()
-	defer from.Close()
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		if err != nil {
-			return
-		}
-		w.lost.RLock()
-		_, err = to.Write(buffer[:n])
-		w.lost.RUnlock()
-		if err != nil {
-			return
-		}
-	}
-}
-
 func TestDoCutsOffCallsToALostReplica(t *testing.T) {
 	good, lost := serve(t, "good", false), serve(t, "lost", false)
 	lost.hang.Store(true)
-	w := through(t, lost.address)
+	w := forwarder.Start(t, lost.address)
 	behind := lost.endpoint()
-	behind.Address = w.address
+	behind.Address = w.Address
 	b := probed(t, behind)
 	b.become(map[string]replicas.Health{"node-lost": replicas.Serving})
 	type answer struct {
@@ -354,7 +298,7 @@ func TestDoCutsOffCallsToALostReplica(t *testing.T) {
 	b.set.Update([]replicas.Endpoint{behind, good.endpoint()})
 	b.become(map[string]replicas.Health{"node-lost": replicas.Serving, "node-good": replicas.Serving})
 
-	w.lost.Lock()
+	w.Stop()
 	got := <-answers
 	if got.err != nil || got.name != "good" {
 		t.Errorf("%q answered, error %v", got.name, got.err)
@@ -366,19 +310,19 @@ func TestDoCutsOffCallsToALostReplica(t *testing.T) {
 			t.Errorf("%q answered, error %v", name, err)
 		}
 	}
-	w.lost.Unlock()
+	w.Resume()
 	b.become(map[string]replicas.Health{"node-lost": replicas.Serving, "node-good": replicas.Serving})
 }
 
 func TestALostReplicaIsGivenUpSoon(t *testing.T) {
 	good, lost := serve(t, "good", false), serve(t, "lost", false)
-	w := through(t, lost.address)
+	w := forwarder.Start(t, lost.address)
 	behind := lost.endpoint()
-	behind.Address = w.address
+	behind.Address = w.Address
 	b := newBench(t, replicas.Options{Probe: replicas.DefaultProbe(), Network: newNetwork(t)}, good.endpoint(), behind)
 	b.become(map[string]replicas.Health{"node-lost": replicas.Serving, "node-good": replicas.Serving})
-	w.lost.Lock()
-	defer w.lost.Unlock()
+	w.Stop()
+	defer w.Resume()
 	begin := time.Now()
 	// Every second call goes to the unreachable replica first and waits until it is given up.
 	for range 2 {
