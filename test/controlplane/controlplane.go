@@ -19,14 +19,14 @@ import (
 
 // ControlPlane is a running control plane. Its methods are safe for concurrent use.
 type ControlPlane struct {
-	layout  layout
-	nodes   []string
-	folder  folder
-	config  *rest.Config
-	http    *http.Client
-	client  kubernetes.Interface
-	mu      sync.Mutex
-	running map[Component]*member
+	*files
+	*components
+	*nodes
+
+	folder folder
+	config *rest.Config
+	http   *http.Client
+	client kubernetes.Interface
 }
 
 // Start builds missing programs, starts a control plane and returns when it serves and its nodes
@@ -59,15 +59,12 @@ func tryStart(ctx context.Context, o Options, binDir string) (*ControlPlane, err
 		return nil, err
 	}
 
-	c := &ControlPlane{
-		layout: layout{
-			dir: folder.path, binDir: binDir, gracePeriod: o.NodeMonitorGracePeriod, address: o.Address,
-			auditPolicy: o.auditPolicy(), etcdQuota: o.EtcdQuota, largeObjects: o.LargeObjects, withoutControllers: o.WithoutControllers,
-		},
-		nodes:   nodeNames(o.Nodes),
-		folder:  folder,
-		running: map[Component]*member{},
-	}
+	files := &files{layout: layout{
+		dir: folder.path, binDir: binDir, gracePeriod: o.NodeMonitorGracePeriod, address: o.Address,
+		auditPolicy: o.auditPolicy(), etcdQuota: o.EtcdQuota, largeObjects: o.LargeObjects, withoutControllers: o.WithoutControllers,
+	}}
+	components := &components{files: files, running: map[Component]*member{}}
+	c := &ControlPlane{files: files, components: components, nodes: &nodes{components: components, names: nodeNames(o.Nodes)}, folder: folder}
 
 	err = c.start(ctx)
 	if err == nil {
@@ -178,10 +175,6 @@ rules:
 	return ""
 }
 
-// AuditLog returns the path of the audit log of a control plane with AuditWrites or AuditReads: a
-// JSON object of audit.k8s.io/v1 on each line.
-func (c *ControlPlane) AuditLog() string { return c.layout.auditLog() }
-
 func (c *ControlPlane) writeKubeconfigs() error {
 	pki := filepath.Dir(c.layout.pki("x"))
 
@@ -211,26 +204,7 @@ func (c *ControlPlane) writeKubeconfigs() error {
 		return fmt.Errorf("make a client: %w", err)
 	}
 
-	return nil
-}
-
-// writeStages joins the stages beside the binaries into the single file that kwok reads.
-func (c *ControlPlane) writeStages() error {
-	var documents []string
-
-	for _, name := range stages {
-		data, err := os.ReadFile(filepath.Join(c.layout.binDir, stagesFolder, filepath.Base(name)))
-		if err != nil {
-			return fmt.Errorf("read a stage of kwok: %w", err)
-		}
-
-		documents = append(documents, string(data))
-	}
-
-	err := os.WriteFile(c.layout.stages(), []byte(strings.Join(documents, "\n---\n")), 0o600)
-	if err != nil {
-		return fmt.Errorf("write the stages of kwok: %w", err)
-	}
+	c.components.client = c.client
 
 	return nil
 }
@@ -274,30 +248,5 @@ func (c *ControlPlane) Stop() error {
 	return nil
 }
 
-// SaveLogs creates dir and copies the logs into it.
-func (c *ControlPlane) SaveLogs(dir string) error {
-	err := os.CopyFS(dir, os.DirFS(c.LogDir()))
-	if err != nil {
-		return fmt.Errorf("save the logs of the control plane: %w", err)
-	}
-
-	return nil
-}
-
 // Config returns the access of a cluster administrator, without a rate limit. Each call returns a copy.
 func (c *ControlPlane) Config() *rest.Config { return rest.CopyConfig(c.config) }
-
-// Kubeconfig returns the path of a file with the same access.
-func (c *ControlPlane) Kubeconfig() string { return c.layout.kubeconfig("admin") }
-
-// BinDir returns the directory of the programs, kubectl among them.
-func (c *ControlPlane) BinDir() string { return c.layout.binDir }
-
-// Kubectl returns the path of a kubectl of the same version.
-func (c *ControlPlane) Kubectl() string { return filepath.Join(c.layout.binDir, "kubectl") }
-
-// LogDir returns the directory of the logs: one file for each component, named after it.
-func (c *ControlPlane) LogDir() string { return c.layout.logDir() }
-
-// Nodes returns the names of the nodes.
-func (c *ControlPlane) Nodes() []string { return slices.Clone(c.nodes) }

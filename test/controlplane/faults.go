@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 const (
@@ -22,20 +24,29 @@ const (
 // ErrRunning is wrapped by the error of StartComponent for a component that runs.
 var ErrRunning = errors.New("component is running")
 
+// components are the processes of a control plane.
+type components struct {
+	*files
+
+	client  kubernetes.Interface
+	mu      sync.Mutex
+	running map[Component]*member
+}
+
 // StopComponent stops a component and waits until it has ended. It does nothing for one that does
 // not run. A component that had ended before is a *ComponentError.
-func (c *ControlPlane) StopComponent(component Component) error {
+func (c *components) StopComponent(component Component) error {
 	return c.end(component, func(m *member) error { return m.stop(stopGrace) })
 }
 
 // KillComponent kills a component.
-func (c *ControlPlane) KillComponent(component Component) error {
+func (c *components) KillComponent(component Component) error {
 	return c.end(component, (*member).Kill)
 }
 
 // StartComponent starts a component that was stopped or killed, with the same address and data, and
 // waits until it serves.
-func (c *ControlPlane) StartComponent(ctx context.Context, component Component) error {
+func (c *components) StartComponent(ctx context.Context, component Component) error {
 	err := c.launch(ctx, component)
 	if err != nil {
 		return err
@@ -45,7 +56,7 @@ func (c *ControlPlane) StartComponent(ctx context.Context, component Component) 
 }
 
 // RestartComponent stops a component and starts it again.
-func (c *ControlPlane) RestartComponent(ctx context.Context, component Component) error {
+func (c *components) RestartComponent(ctx context.Context, component Component) error {
 	err := c.StopComponent(component)
 	if err != nil {
 		return err
@@ -54,7 +65,7 @@ func (c *ControlPlane) RestartComponent(ctx context.Context, component Component
 	return c.StartComponent(ctx, component)
 }
 
-func (c *ControlPlane) launch(ctx context.Context, component Component) error {
+func (c *components) launch(ctx context.Context, component Component) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -72,7 +83,7 @@ func (c *ControlPlane) launch(ctx context.Context, component Component) error {
 	return nil
 }
 
-func (c *ControlPlane) end(component Component, how func(*member) error) error {
+func (c *components) end(component Component, how func(*member) error) error {
 	c.mu.Lock()
 	p, ok := c.running[component]
 	delete(c.running, component)
@@ -90,7 +101,7 @@ func (c *ControlPlane) end(component Component, how func(*member) error) error {
 }
 
 // waitForComponent waits until a started component works.
-func (c *ControlPlane) waitForComponent(ctx context.Context, component Component) error {
+func (c *components) waitForComponent(ctx context.Context, component Component) error {
 	checks := map[Component]func(context.Context) error{
 		Etcd: func(ctx context.Context) error { return dial(ctx, c.layout.etcd.Address()) },
 		KubeAPIServer: func(ctx context.Context) error {
@@ -124,7 +135,7 @@ func dial(ctx context.Context, address string) error {
 }
 
 // wait calls check repeatedly until it returns nil, ctx ends or a component has ended.
-func (c *ControlPlane) wait(ctx context.Context, what string, check func(context.Context) error) error {
+func (c *components) wait(ctx context.Context, what string, check func(context.Context) error) error {
 	ticker := time.NewTicker(waitPoll)
 	defer ticker.Stop()
 
@@ -152,7 +163,7 @@ func (c *ControlPlane) wait(ctx context.Context, what string, check func(context
 }
 
 // Err returns a *ComponentError for each component that should run and has ended.
-func (c *ControlPlane) Err() error {
+func (c *components) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 

@@ -53,31 +53,3 @@ func writeKubeconfig(file, user string, config *rest.Config) error {
 
 	return nil
 }
-
-// CAFile returns the path of the certificate of the cluster's authority.
-func (c *ControlPlane) CAFile() string { return c.layout.pki("ca.crt") }
-
-// NewKubeconfig issues a certificate for a user in groups and returns the path of a kubeconfig with
-// it. The name of the user may contain colons but no slash.
-func (c *ControlPlane) NewKubeconfig(user string, groups ...string) (string, error) {
-	pki := filepath.Dir(c.layout.pki("x"))
-
-	ca, err := openAuthority(pki, "ca")
-	if err != nil {
-		return "", err
-	}
-
-	err = ca.issue(user, identity{name: user, groups: groups})
-	if err != nil {
-		return "", err
-	}
-
-	config, err := clientConfig(pki, user, c.layout.server())
-	if err != nil {
-		return "", err
-	}
-
-	file := c.layout.kubeconfig(user)
-
-	return file, writeKubeconfig(file, user, config)
-}

@@ -45,17 +45,27 @@ func newNode(name string, i int) *corev1.Node {
 	}}
 }
 
+// nodes are the simulated nodes of a control plane.
+type nodes struct {
+	components *components
+
+	names []string
+}
+
+// Nodes returns the names of the nodes.
+func (n *nodes) Nodes() []string { return slices.Clone(n.names) }
+
 // addNodes creates the nodes and waits until pods can be scheduled to all of them.
-func (c *ControlPlane) addNodes(ctx context.Context) error {
-	for i, name := range c.Nodes() {
-		_, err := c.client.CoreV1().Nodes().Create(ctx, newNode(name, i), metav1.CreateOptions{})
+func (n *nodes) addNodes(ctx context.Context) error {
+	for i, name := range n.Nodes() {
+		_, err := n.components.client.CoreV1().Nodes().Create(ctx, newNode(name, i), metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("create node %s: %w", name, err)
 		}
 	}
 
-	for _, name := range c.Nodes() {
-		err := c.waitForNode(ctx, name)
+	for _, name := range n.Nodes() {
+		err := n.waitForNode(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -66,27 +76,27 @@ func (c *ControlPlane) addNodes(ctx context.Context) error {
 
 // StopNode stops a node: its heartbeats end, it becomes NotReady after the grace period, and its
 // pods remain until they are evicted.
-func (c *ControlPlane) StopNode(ctx context.Context, name string) error {
-	return c.labelNode(ctx, name, nodeLost)
+func (n *nodes) StopNode(ctx context.Context, name string) error {
+	return n.labelNode(ctx, name, nodeLost)
 }
 
 // StartNode starts a node that StopNode has stopped and waits until it is Ready.
-func (c *ControlPlane) StartNode(ctx context.Context, name string) error {
-	err := c.labelNode(ctx, name, nodeManaged)
+func (n *nodes) StartNode(ctx context.Context, name string) error {
+	err := n.labelNode(ctx, name, nodeManaged)
 	if err != nil {
 		return err
 	}
 
-	return c.waitForNode(ctx, name)
+	return n.waitForNode(ctx, name)
 }
 
-func (c *ControlPlane) labelNode(ctx context.Context, name, value string) error {
+func (n *nodes) labelNode(ctx context.Context, name, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{nodeLabel: value}}})
 	if err != nil {
 		return fmt.Errorf("label node %s: %w", name, err)
 	}
 
-	_, err = c.client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = n.components.client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("label node %s: %w", name, err)
 	}
@@ -94,9 +104,9 @@ func (c *ControlPlane) labelNode(ctx context.Context, name, value string) error 
 	return nil
 }
 
-func (c *ControlPlane) waitForNode(ctx context.Context, name string) error {
-	return c.wait(ctx, "node "+name+" to be Ready", func(ctx context.Context) error {
-		node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+func (n *nodes) waitForNode(ctx context.Context, name string) error {
+	return n.components.wait(ctx, "node "+name+" to be Ready", func(ctx context.Context) error {
+		node, err := n.components.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
