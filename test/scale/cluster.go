@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -19,6 +17,7 @@ import (
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 const catalogNamespace, catalogName = "olm", "scale"
@@ -46,7 +45,7 @@ type Options struct {
 type Cluster struct {
 	plane    *plane
 	options  Options
-	registry *process.Process
+	registry *registry
 	metrics  string
 }
 
@@ -56,7 +55,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: o, plane: p}
+	c := &Cluster{options: o, plane: p, registry: &registry{options: o}}
 	for _, step := range []func(context.Context) error{c.connect, c.grant, c.serve, c.supervise} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, c.Stop()) //nolint:contextcheck // What was started is removed after ctx too.
@@ -68,7 +67,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 // Stop stops all processes.
 func (c *Cluster) Stop() error {
 	var failures []error
-	for _, p := range []*process.Process{c.plane.measured, c.registry} {
+	for _, p := range []*process.Process{c.plane.measured, c.registry.process} {
 		if p != nil {
 			failures = append(failures, p.Stop(grace))
 		}
@@ -98,48 +97,13 @@ func (c *Cluster) grant(ctx context.Context) error {
 	return nil
 }
 
-// serve starts the registry with a catalog of one package.
+// serve starts the registry and makes its catalog known.
 func (c *Cluster) serve(ctx context.Context) error {
-	catalog := filepath.Join(c.options.Dir, "catalog")
-	if err := c.publish(firstVersion); err != nil {
-		return err
-	}
-	address, err := ports.Reserve(ctx)
+	address, err := c.registry.serve(ctx)
 	if err != nil {
 		return err
 	}
-	if c.registry, err = c.start(ctx, "registry", "serve", catalog, "--host", "127.0.0.1", "--port", strconv.Itoa(address.Number),
-		"--metrics-address", "0", "--pprof-addr", "0", "--termination-log", ""); err != nil {
-		return err
-	}
-	return c.plane.create(ctx, &operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: catalogNamespace, Name: catalogName},
-		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address.Address()},
-	})
-}
-
-// publish writes a catalog of one package with the given newest version.
-func (c *Cluster) publish(version string) error {
-	manifests, err := plainManifests(packageName)
-	if err != nil {
-		return err
-	}
-	bundles := []CatalogBundle{{Version: firstVersion, Manifests: manifests}}
-	if version != firstVersion {
-		bundles = append(bundles, CatalogBundle{Version: version, Manifests: updated(manifests, packageName, firstVersion, version)})
-	}
-	text, err := CatalogText(packageName, bundles...)
-	if err != nil {
-		return err
-	}
-	catalog := filepath.Join(c.options.Dir, "catalog")
-	if err := os.MkdirAll(catalog, 0o755); err != nil {
-		return fmt.Errorf("making a folder for the catalog: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(catalog, packageName+".json"), text, 0o644); err != nil {
-		return fmt.Errorf("writing the catalog: %w", err)
-	}
-	return nil
+	return c.plane.create(ctx, fixtures.ServedCatalog(catalogNamespace, catalogName, address))
 }
 
 // supervise starts the supervisor and waits until it has read the catalog.
@@ -158,7 +122,7 @@ func (c *Cluster) supervise(ctx context.Context) error {
 		// A machine that is busy for seconds must not end a measurement.
 		"--lease-duration", "60s", "--renew-deadline", "50s",
 	}, c.options.Args...)
-	if c.plane.measured, err = c.start(ctx, "supervisor", args...); err != nil {
+	if c.plane.measured, err = c.options.start(ctx, "supervisor", args...); err != nil {
 		return err
 	}
 	return c.plane.await(ctx, "the catalog to be READY", func(ctx context.Context) (bool, error) {
@@ -166,12 +130,6 @@ func (c *Cluster) supervise(ctx context.Context) error {
 		err := c.plane.client.Get(ctx, client.ObjectKey{Namespace: catalogNamespace, Name: catalogName}, source)
 		state := source.Status.GRPCConnectionState
 		return state != nil && state.LastObservedState == "READY", err
-	})
-}
-
-func (c *Cluster) start(ctx context.Context, program string, args ...string) (*process.Process, error) {
-	return process.Start(ctx, process.Spec{
-		Name: program, Path: filepath.Join(c.options.Dir, program), Args: args, Log: filepath.Join(c.options.Dir, program+".log"),
 	})
 }
 
@@ -195,7 +153,7 @@ func (c *Cluster) Install(ctx context.Context, before int, names []string) (*Bat
 // namespaces have it.
 func (c *Cluster) Update(ctx context.Context, names []string) (*Batch, error) {
 	return c.counted(ctx, len(names), names, func(ctx context.Context, names []string) error {
-		if err := c.publish(nextVersion); err != nil {
+		if err := c.registry.publish(nextVersion); err != nil {
 			return err
 		}
 		return c.atLatest(ctx, names, nextVersion)
