@@ -21,8 +21,8 @@ import (
 // closed makes the API server refuse every change of a part of the Subscriptions of the world,
 // their status or the rest, until open is called.
 func (w *world) closed(resource string) (open func()) {
-	w.t.Helper()
-	name := strings.ReplaceAll(w.global+"-"+resource, "/", "-")
+	w.T.Helper()
+	name := strings.ReplaceAll(w.Namespace+"-"+resource, "/", "-")
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
@@ -43,42 +43,34 @@ func (w *world) closed(resource string) (open func()) {
 			PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		},
 	}
-	w.create(policy, binding)
-	w.t.Cleanup(func() {
-		// If the test ends early, the policy must not affect the next one.
-		for _, object := range []client.Object{binding, policy} {
-			if err := client.IgnoreNotFound(w.c.Delete(context.WithoutCancel(w.t.Context()), object)); err != nil {
-				w.t.Error(err)
-			}
-		}
-	})
-	probe := w.subscription(client.ObjectKey{Namespace: w.global, Name: "probe"})
-	w.create(probe)
+	w.Create(policy, binding)
+	probe := w.subscription(client.ObjectKey{Namespace: w.Namespace, Name: "probe"})
+	w.Create(probe)
 	try := func() error {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"probe":"`+name+`"}},"status":{"reason":"probe","lastUpdated":"2026-01-01T00:00:00Z"}}`))
 		if strings.HasSuffix(resource, "/status") {
-			return w.c.Status().Patch(w.t.Context(), probe.DeepCopy(), patch, client.DryRunAll)
+			return w.Client.Status().Patch(w.T.Context(), probe.DeepCopy(), patch, client.DryRunAll)
 		}
-		return w.c.Patch(w.t.Context(), probe.DeepCopy(), patch, client.DryRunAll)
+		return w.Patch(w.T.Context(), probe.DeepCopy(), patch, client.DryRunAll)
 	}
 	until := func(refused bool) {
-		w.t.Helper()
+		w.T.Helper()
 		var err error
 		for {
 			if err = try(); (err != nil && strings.Contains(err.Error(), "closed for a while")) == refused {
 				return
 			}
-			if !pause.For(w.t.Context(), retryPeriod/5) {
-				w.t.Fatalf("%s is to be closed: %v, and a change meets %v", resource, refused, err)
+			if !pause.For(w.T.Context(), retryPeriod/5) {
+				w.T.Fatalf("%s is to be closed: %v, and a change meets %v", resource, refused, err)
 			}
 		}
 	}
 	until(true)
 	return func() {
-		w.t.Helper()
+		w.T.Helper()
 		for _, object := range []client.Object{binding, policy} {
-			if err := w.c.Delete(w.t.Context(), object); err != nil {
-				w.t.Fatal(err)
+			if err := w.Delete(w.T.Context(), object); err != nil {
+				w.T.Fatal(err)
 			}
 		}
 		until(false)
@@ -107,7 +99,7 @@ func unwritten(t *testing.T, resource string) verdict {
 	t.Helper()
 	w := newWorld(t, 1)
 	s := &scene{world: w, o: w.observe()}
-	s.hand = hand{c: w.c, o: s.o}
+	s.hand = hand{c: w.Client, o: s.o}
 	open := w.closed(resource)
 	crew := w.newCrew()
 	crew.start(1)
@@ -224,7 +216,7 @@ func TestOldSubscription(t *testing.T) {
 	if err := crew.dismiss(everybody, kill); err != nil {
 		t.Fatal(err)
 	}
-	if err := (hand{c: w.c, o: before}).moves(t.Context(), old, failed); err != nil {
+	if err := (hand{c: w.Client, o: before}).moves(t.Context(), old, failed); err != nil {
 		t.Fatal(err)
 	}
 	// Open watches would delay the stop of the API server.
@@ -233,7 +225,7 @@ func TestOldSubscription(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &scene{world: w, o: w.observe()}
-	s.hand = hand{c: w.c, o: s.o}
+	s.hand = hand{c: w.Client, o: s.o}
 	crew.start(1)
 	s.key = w.alone(1, false)
 	s.rests()

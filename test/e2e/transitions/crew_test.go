@@ -44,7 +44,7 @@ type crew struct {
 
 // newCrew returns an empty crew.
 func (w *world) newCrew() *crew {
-	return &crew{t: w.t, c: w.c, namespace: w.global}
+	return &crew{t: w.T, c: w.Client, namespace: w.Namespace}
 }
 
 // hire starts one more supervisor.

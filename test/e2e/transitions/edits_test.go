@@ -25,8 +25,8 @@ type poller struct {
 
 // poll reads until the test ends or end is called.
 func (w *world) poll(key types.NamespacedName) *poller {
-	w.t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	w.T.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.T.Context()))
 	var running sync.WaitGroup
 	p := &poller{end: func() {
 		cancel()
@@ -38,13 +38,13 @@ func (w *world) poll(key types.NamespacedName) *poller {
 		for {
 			select {
 			case <-ticker.C:
-				p.look(ctx, w.c, key)
+				p.look(ctx, w.Client, key)
 			case <-ctx.Done():
 				return
 			}
 		}
 	})
-	w.t.Cleanup(p.end)
+	w.T.Cleanup(p.end)
 	return p
 }
 
@@ -92,7 +92,7 @@ func newScene(t *testing.T, manual bool) *scene {
 	t.Helper()
 	w := newWorld(t, 1)
 	o := w.observe()
-	s := &scene{world: w, hand: hand{c: w.c, o: o}, o: o, crew: w.newCrew()}
+	s := &scene{world: w, hand: hand{c: w.Client, o: o}, o: o, crew: w.newCrew()}
 	s.crew.start(1)
 	s.key = w.alone(0, manual)
 	return s
@@ -100,15 +100,15 @@ func newScene(t *testing.T, manual bool) *scene {
 
 // comes waits until the Subscription is as wanted.
 func (s *scene) comes(what string, holds func(*story) bool) {
-	s.t.Helper()
-	if err := s.o.comes(s.t.Context(), s.key, what, holds); err != nil {
-		s.t.Fatal(err)
+	s.T.Helper()
+	if err := s.o.comes(s.T.Context(), s.key, what, holds); err != nil {
+		s.T.Fatal(err)
 	}
 }
 
 // tells waits until the Subscription shows a stage of its InstallPlan.
 func (s *scene) tells(is stage) *operatorsv1alpha1.Subscription {
-	s.t.Helper()
+	s.T.Helper()
 	var sub *operatorsv1alpha1.Subscription
 	s.comes(is.String(), func(st *story) bool {
 		if st.subscription == nil {
@@ -123,23 +123,23 @@ func (s *scene) tells(is stage) *operatorsv1alpha1.Subscription {
 
 // rests waits until the installation has ended.
 func (s *scene) rests() {
-	s.t.Helper()
+	s.T.Helper()
 	s.comes("the end of the installation", func(st *story) bool { return caughtUp(st) && st.subscription.Status.InstalledCSV != "" })
 }
 
 func (s *scene) do(err error) {
-	s.t.Helper()
+	s.T.Helper()
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 }
 
 // ends audits everything and fails if a stage was missed.
 func (s *scene) ends() {
-	s.t.Helper()
+	s.T.Helper()
 	s.comes("rest", caughtUp)
-	if sum := s.o.audit(s.t); sum.unacknowledged > 0 {
-		s.t.Errorf("%d phases were left before they were shown", sum.unacknowledged)
+	if sum := s.o.audit(s.T); sum.unacknowledged > 0 {
+		s.T.Errorf("%d phases were left before they were shown", sum.unacknowledged)
 	}
 }
 
@@ -175,15 +175,15 @@ func TestEditsAreTold(t *testing.T) {
 
 // polled waits until the poller's last seen stage is the wanted one, and fails if it sees the next one first.
 func (s *scene) polled(p *poller, is stage) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeoutCause(s.t.Context(), 20*time.Second, errImpatient)
+	s.T.Helper()
+	ctx, cancel := context.WithTimeoutCause(s.T.Context(), 20*time.Second, errImpatient)
 	defer cancel()
 	for {
 		if seen := p.saw(); len(seen) > 0 && seen[len(seen)-1] == is {
 			return
 		}
 		if !pause.For(ctx, 50*time.Millisecond) {
-			s.t.Fatalf("a look every second saw %v and no %s; %v", p.saw(), is, s.sofar())
+			s.T.Fatalf("a look every second saw %v and no %s; %v", p.saw(), is, s.sofar())
 		}
 	}
 }
@@ -195,9 +195,9 @@ func (s *scene) sofar() string {
 
 // keeps checks that everything in the status of a Subscription other than its InstallPlan's stage is unchanged.
 func (s *scene) keeps(before, after *operatorsv1alpha1.Subscription) {
-	s.t.Helper()
+	s.T.Helper()
 	if after.Status.InstalledCSV != before.Status.InstalledCSV || after.Status.CurrentCSV != before.Status.CurrentCSV {
-		s.t.Errorf("installed %q, current %q; before %q and %q", after.Status.InstalledCSV, after.Status.CurrentCSV, before.Status.InstalledCSV, before.Status.CurrentCSV)
+		s.T.Errorf("installed %q, current %q; before %q and %q", after.Status.InstalledCSV, after.Status.CurrentCSV, before.Status.InstalledCSV, before.Status.CurrentCSV)
 	}
 	about := func(sub *operatorsv1alpha1.Subscription) string {
 		var text strings.Builder
@@ -209,10 +209,10 @@ func (s *scene) keeps(before, after *operatorsv1alpha1.Subscription) {
 		return text.String()
 	}
 	if about(after) != about(before) {
-		s.t.Errorf("conditions that are not about plans became\n%s after they were\n%s", about(after), about(before))
+		s.T.Errorf("conditions that are not about plans became\n%s after they were\n%s", about(after), about(before))
 	}
 	if !strings.Contains(about(after), "CatalogSourcesUnhealthy=False AllCatalogSourcesHealthy") {
-		s.t.Errorf("nothing is said of the catalogs: %s", about(after))
+		s.T.Errorf("nothing is said of the catalogs: %s", about(after))
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/transitionlog"
+	"github.com/chandlery/chandlery/test/controlplane"
 )
 
 // observer records every version of every InstallPlan and Subscription from the beginning.
@@ -52,22 +53,22 @@ type story struct {
 
 // observe records until the test ends.
 func (w *world) observe() *observer {
-	w.t.Helper()
+	w.T.Helper()
 	o := &observer{prefix: w.prefix(), stories: map[types.NamespacedName]*story{}, foreign: map[uint64]bool{}, last: time.Now()}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.T.Context()))
 	var running sync.WaitGroup
-	w.t.Cleanup(func() {
+	w.T.Cleanup(func() {
 		cancel()
 		running.Wait()
 	})
 	for _, list := range []client.ObjectList{&operatorsv1alpha1.InstallPlanList{}, &operatorsv1alpha1.SubscriptionList{}} {
-		if err := w.c.List(w.t.Context(), list); err != nil {
-			w.t.Fatal(err)
+		if err := w.List(w.T.Context(), list); err != nil {
+			w.T.Fatal(err)
 		}
 		from := list.GetResourceVersion()
-		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, from, source{c: w.c, list: list})
+		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, from, source{c: controlplane.Client(w.T), list: list})
 		if err != nil {
-			w.t.Fatal(err)
+			w.T.Fatal(err)
 		}
 		running.Go(func() {
 			for event := range watcher.ResultChan() {

@@ -45,7 +45,7 @@ func TestEveryTransitionIsTold(t *testing.T) {
 
 	w := newWorld(t, min(n, perNamespace))
 	d := &drive{world: w, seed: seed, o: w.observe()}
-	d.hand = hand{c: w.c, o: d.o, turns: make(chan struct{}, hands)}
+	d.hand = hand{c: w.Client, o: d.o, turns: make(chan struct{}, hands)}
 	s := w.newCrew()
 	s.start(2)
 
@@ -114,7 +114,7 @@ func (d *drive) all(ctx context.Context, n int) error {
 					switch err := d.life(ctx, place, i); {
 					case errors.Is(err, errGone):
 						d.gone.Add(1)
-						d.t.Error(err)
+						d.T.Error(err)
 					case err != nil:
 						cancel(err)
 					}
@@ -216,7 +216,7 @@ func (d *drive) burst(ctx context.Context, key types.NamespacedName, dice *rand.
 // settles waits until every Subscription shows the last stage of its InstallPlan and there are no
 // more events. After a timeout, the audit reports what is missing.
 func (d *drive) settles(ctx context.Context) {
-	d.t.Helper()
+	d.T.Helper()
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errImpatient)
 	defer cancel()
 	behind := 0
@@ -224,12 +224,12 @@ func (d *drive) settles(ctx context.Context) {
 		if err := d.o.await(ctx, key, "rest", caughtUp); err != nil {
 			behind++
 			if behind <= 3 {
-				d.t.Errorf("%v", err)
+				d.T.Errorf("%v", err)
 			}
 		}
 	}
 	if behind > 0 {
-		d.t.Errorf("%d Subscriptions never came to rest", behind)
+		d.T.Errorf("%d Subscriptions never came to rest", behind)
 	}
 	for d.o.quiet() < rest && pause.For(ctx, rest/10) {
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"testing"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 const (
@@ -27,28 +26,23 @@ const (
 	catalog = "shop"
 )
 
-// world is a test's view of the cluster: namespaces of its own, with a catalog for all of them.
+// world is a test's view of the cluster, with a catalog for all namespaces. Its own namespace is that of the catalog.
 type world struct {
-	t *testing.T
-	c client.WithWatch
-	// global is the namespace of the catalog for all namespaces.
-	global string
+	*testenv.World
+
 	server *fakecatalog.Server
 }
 
 // newWorld creates a catalog with a number of packages, called p0 and so on, each with one version.
 func newWorld(t *testing.T, packages int) *world {
 	t.Helper()
-	w := &world{t: t, c: controlplane.Client(t), global: controlplane.Namespace(t)}
+	w := &world{World: testenv.New(t)}
 	var content []fakecatalog.Package
 	for i := range packages {
 		content = append(content, fakecatalog.Simple(packageName(i), version(packageName(i), 1)))
 	}
 	w.server = fakecatalog.StartExtended(t, content...)
-	w.create(&operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.global, Name: catalog},
-		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: w.server.Address()},
-	})
+	w.Create(fixtures.ServedCatalog(w.Namespace, catalog, w.server.Address()))
 	return w
 }
 
@@ -70,17 +64,14 @@ func version(pkg string, n int) fakecatalog.Entry {
 }
 
 // prefix returns the prefix of this world's namespaces with Subscriptions.
-func (w *world) prefix() string { return w.global + "-" }
+func (w *world) prefix() string { return w.Namespace + "-" }
 
 // place creates a namespace with Subscriptions to the packages. manual selects those with manual approval.
 func (w *world) place(ctx context.Context, n, packages int, manual func(int) bool) error {
 	namespace := fmt.Sprintf("%s%d", w.prefix(), n)
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		&operatorsv1.OperatorGroup{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own"},
-			Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{namespace}},
-		},
+		fixtures.OperatorGroup(namespace, "own", namespace),
 	}
 	for i := range packages {
 		sub := w.subscription(types.NamespacedName{Namespace: namespace, Name: packageName(i)})
@@ -90,7 +81,7 @@ func (w *world) place(ctx context.Context, n, packages int, manual func(int) boo
 		objects = append(objects, sub)
 	}
 	for _, object := range objects {
-		if err := w.c.Create(ctx, object); err != nil {
+		if err := w.Client.Create(ctx, object); err != nil {
 			return fmt.Errorf("creating %T %s/%s: %w", object, namespace, object.GetName(), err)
 		}
 	}
@@ -99,27 +90,17 @@ func (w *world) place(ctx context.Context, n, packages int, manual func(int) boo
 
 // alone creates a namespace with one Subscription and returns its key.
 func (w *world) alone(n int, manual bool) types.NamespacedName {
-	w.t.Helper()
-	if err := w.place(w.t.Context(), n, 1, func(int) bool { return manual }); err != nil {
-		w.t.Fatal(err)
+	w.T.Helper()
+	if err := w.place(w.T.Context(), n, 1, func(int) bool { return manual }); err != nil {
+		w.T.Fatal(err)
 	}
 	return types.NamespacedName{Namespace: fmt.Sprintf("%s%d", w.prefix(), n), Name: packageName(0)}
 }
 
 func (w *world) subscription(key types.NamespacedName) *operatorsv1alpha1.Subscription {
-	return &operatorsv1alpha1.Subscription{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
-		Spec:       &operatorsv1alpha1.SubscriptionSpec{CatalogSource: catalog, CatalogSourceNamespace: w.global, Package: key.Name},
-	}
-}
-
-func (w *world) create(objects ...client.Object) {
-	w.t.Helper()
-	for _, object := range objects {
-		if err := w.c.Create(w.t.Context(), object); err != nil {
-			w.t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
-		}
-	}
+	sub := fixtures.Subscription(key.Namespace, key.Name, key.Name, catalog)
+	sub.Spec.CatalogSourceNamespace = w.Namespace
+	return sub
 }
 
 // hand changes InstallPlans directly, without the controllers.
