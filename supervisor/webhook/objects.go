@@ -158,10 +158,10 @@ type OldestNames struct {
 func (s Server) OldestNames() []OldestNames {
 	out := make([]OldestNames, 0, len(s.APIs))
 	for _, d := range s.APIs {
-		api := d.Version + "." + d.Group
+		name := d.Version + "." + d.Group
 		out = append(out, OldestNames{
-			Service: strings.ReplaceAll(api, ".", "-"), Secret: api + "-cert",
-			Bindings: OLMBindings{ClusterRoleBinding: api + "-" + roleAuthDelegator, RoleBinding: api + "-auth-reader"},
+			Service: strings.ReplaceAll(name, ".", "-"), Secret: name + "-cert",
+			Bindings: OLMBindings{ClusterRoleBinding: name + "-" + roleAuthDelegator, RoleBinding: name + "-auth-reader"},
 		})
 	}
 	return out

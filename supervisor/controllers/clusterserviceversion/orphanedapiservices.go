@@ -105,12 +105,12 @@ func (r *orphanReconciler) ofVersion(ctx context.Context, obj client.Object) []r
 // Reconcile deletes an APIService whose owner has been absent for orphanDelay.
 func (r *orphanReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	service := apiServiceMetadata()
-	err := r.client.Get(ctx, req.NamespacedName, service)
-	if client.IgnoreNotFound(err) != nil {
+	if err := r.client.Get(ctx, req.NamespacedName, service); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("getting APIService %s: %w", req.Name, err)
 	}
+	// An APIService that does not exist has no labels.
 	owner, named := ownership.Of(service.Labels)
-	if err != nil || !named || !service.DeletionTimestamp.IsZero() {
+	if !named || !service.DeletionTimestamp.IsZero() {
 		delete(r.absent, req.Name)
 		return ctrl.Result{}, nil
 	}
