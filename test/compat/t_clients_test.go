@@ -195,10 +195,6 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-func manual(sub *operatorsv1alpha1.Subscription) {
-	sub.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
-}
-
 func starting(csv string) func(*operatorsv1alpha1.Subscription) {
 	return func(sub *operatorsv1alpha1.Subscription) { sub.Spec.StartingCSV = csv }
 }
