@@ -348,29 +348,9 @@ func (c *converter) finish() {
 // bundle returns the bundle of a CSV with the owned custom resource definitions that exist.
 func (c *converter) bundle(in *bundles.Package, name string) (*bundles.Bundle, error) {
 	one := c.csvs[name]
-	var others []json.RawMessage
-	seen := map[string]bool{}
-	for i := range one.Spec.CRDs.Owned {
-		owned := &one.Spec.CRDs.Owned[i]
-		api, err := owned.gvk()
-		if err != nil {
-			return nil, fmt.Errorf("spec.customresourcedefinitions.owned[%d]: %w", i, err)
-		}
-		text, found := c.definitions.find(api, owned.Name)
-		if place, unusable := c.definitions.unusable[owned.Name]; !found && unusable {
-			return nil, fmt.Errorf("spec.customresourcedefinitions.owned[%d]: custom resource definition %s in %s %w", i, bundles.Quote(owned.Name), place, errNotValid)
-		}
-		if !found {
-			c.warn(bundles.Problem{
-				File: c.places[name], Package: in.Name, Bundle: name,
-				Message: fmt.Sprintf("the owned custom resource definition %s, %s, is not in %s", bundles.Quote(owned.Name), api, KeyCRDs), Remedy: "add it",
-			})
-		}
-		// A definition with several versions is owned once for each version.
-		if found && !seen[string(text)] {
-			seen[string(text)] = true
-			others = append(others, text)
-		}
+	others, err := c.owned(in, one)
+	if err != nil {
+		return nil, err
 	}
 	out, err := one.bundle(in.Name, c.texts[name], others)
 	if err != nil {
@@ -389,6 +369,35 @@ func (c *converter) bundle(in *bundles.Package, name string) (*bundles.Bundle, e
 	}
 	out.Origin = bundles.Origin{File: c.places[name]}
 	return out, nil
+}
+
+// owned returns the custom resource definitions that a CSV owns, as far as they exist.
+func (c *converter) owned(in *bundles.Package, one *csv) ([]json.RawMessage, error) {
+	var all []json.RawMessage
+	seen := map[string]bool{}
+	for i := range one.Spec.CRDs.Owned {
+		owned := &one.Spec.CRDs.Owned[i]
+		api, err := owned.gvk()
+		if err != nil {
+			return nil, fmt.Errorf("spec.customresourcedefinitions.owned[%d]: %w", i, err)
+		}
+		text, found := c.definitions.find(api, owned.Name)
+		if place, unusable := c.definitions.unusable[owned.Name]; !found && unusable {
+			return nil, fmt.Errorf("spec.customresourcedefinitions.owned[%d]: custom resource definition %s in %s %w", i, bundles.Quote(owned.Name), place, errNotValid)
+		}
+		if !found {
+			c.warn(bundles.Problem{
+				File: c.places[one.Metadata.Name], Package: in.Name, Bundle: one.Metadata.Name,
+				Message: fmt.Sprintf("the owned custom resource definition %s, %s, is not in %s", bundles.Quote(owned.Name), api, KeyCRDs), Remedy: "add it",
+			})
+		}
+		// A definition with several versions is owned once for each version.
+		if found && !seen[string(text)] {
+			seen[string(text)] = true
+			all = append(all, text)
+		}
+	}
+	return all, nil
 }
 
 // entries returns the entries of a channel: the replaces chain from its head, and the skipped bundles that exist.

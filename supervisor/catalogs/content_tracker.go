@@ -190,31 +190,30 @@ func (t *tracker) record(from server, announced string, next *Snapshot, err erro
 	stale := next != nil && !content.is(identityOf(old)) && h.isStale(from, content, now, t.settings.settle)
 	h.last, h.failingSince = announcement{by: from, content: content}, time.Time{}
 	failed = t.setError(err)
-	changed = failed
-	if !stale && (err != nil || next != nil) {
-		changed = t.advance(h.connected) || changed
+	if stale || (err == nil && next == nil) {
+		return failed, failed
 	}
-	if err != nil || next == nil || stale {
-		return changed, failed
+	changed = t.advance(h.connected) || failed
+	if err == nil {
+		changed = t.confirm(from, next, now) || changed
 	}
-	if next != old {
-		h.origin, h.readAt = from, now
-	}
-	t.state.ReadAt = now
-	changed = t.setSnapshot(next, now) || changed
-	return t.setRevision(from.replica.Revision, now) || changed, failed
+	return changed, failed
 }
 
-// setRevision records the revision of the replica that confirmed the content. Another revision begins
-// a new serving, also of the same content. It reports whether LastConnect changed. The caller holds
-// the lock.
-func (t *tracker) setRevision(revision string, now time.Time) bool {
-	old := t.state.Revision
+// confirm records that a server serves a snapshot, and reports whether the state changed. A server of
+// another revision begins a new serving, also of the same content. The caller holds the lock.
+func (t *tracker) confirm(from server, next *Snapshot, now time.Time) bool {
+	if next != t.state.Snapshot {
+		t.history.origin, t.history.readAt = from, now
+	}
+	t.state.ReadAt = now
+	changed := t.setSnapshot(next, now)
+	old, revision := t.state.Revision, from.replica.Revision
 	t.state.Revision = revision
 	if old != "" && revision != old {
 		t.advance(now)
 	}
-	return revision != old
+	return changed || revision != old
 }
 
 // rereadPhrase returns a phrase for when unusable content is read again.

@@ -180,7 +180,9 @@ func check(content *corev1.ConfigMap) (warnings bundles.Problems, err error) {
 
 // reference returns the ConfigMap reference for the status. same is true if the version has the
 // content that is served already; then the time stays.
-func (c *configMaps) reference(source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata, same bool) *operatorsv1alpha1.ConfigMapResourceReference {
+func (c *configMaps) reference(
+	source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata, same bool,
+) *operatorsv1alpha1.ConfigMapResourceReference {
 	old := source.Status.ConfigMapResource
 	if old != nil && old.Name == found.Name && old.IsAMatch(&found.ObjectMeta) {
 		return old
@@ -209,6 +211,7 @@ func warningsCondition(source *operatorsv1alpha1.CatalogSource, warnings bundles
 	}
 	return metav1.Condition{
 		Type: api.ConditionContentWarnings, Status: metav1.ConditionTrue, Reason: api.ReasonValidationWarnings,
-		Message: fmt.Sprintf("ConfigMap %s/%s is served with problems (%d): %s", source.Namespace, source.Spec.ConfigMap, len(warnings), strings.Join(texts, "; ")),
+		Message: fmt.Sprintf("ConfigMap %s/%s is served with problems (%d): %s",
+			source.Namespace, source.Spec.ConfigMap, len(warnings), strings.Join(texts, "; ")),
 	}
 }

@@ -33,17 +33,23 @@ func TestConfigMapOwned(t *testing.T) {
 		{"new", source, metav1.ObjectMeta{}, metav1.ObjectMeta{Labels: labels, OwnerReferences: []metav1.OwnerReference{ours}}, true},
 		{"complete", source, metav1.ObjectMeta{Labels: labels, OwnerReferences: []metav1.OwnerReference{ours}}, metav1.ObjectMeta{Labels: labels, OwnerReferences: []metav1.OwnerReference{ours}}, false},
 		{
-			"the label has another value", source, metav1.ObjectMeta{Labels: map[string]string{api.LabelManaged: "true"}, OwnerReferences: []metav1.OwnerReference{ours}},
-			metav1.ObjectMeta{Labels: map[string]string{api.LabelManaged: "true"}, OwnerReferences: []metav1.OwnerReference{ours}}, false,
+			"the label has another value", source,
+			metav1.ObjectMeta{Labels: map[string]string{api.LabelManaged: "true"}, OwnerReferences: []metav1.OwnerReference{ours}},
+			metav1.ObjectMeta{Labels: map[string]string{api.LabelManaged: "true"}, OwnerReferences: []metav1.OwnerReference{ours}},
+			false,
 		},
 		{
-			"others stay", source, metav1.ObjectMeta{Labels: labels, OwnerReferences: []metav1.OwnerReference{foreign, before}},
-			metav1.ObjectMeta{Labels: labels, OwnerReferences: []metav1.OwnerReference{foreign, before, ours}}, true,
+			"others stay", source,
+			metav1.ObjectMeta{Labels: labels, OwnerReferences: []metav1.OwnerReference{foreign, before}},
+			metav1.ObjectMeta{Labels: labels, OwnerReferences: []metav1.OwnerReference{foreign, before, ours}},
+			true,
 		},
 		{"kept", keeping, metav1.ObjectMeta{}, metav1.ObjectMeta{Labels: labels}, true},
 		{
-			"kept from now on", keeping, metav1.ObjectMeta{Labels: labels, OwnerReferences: []metav1.OwnerReference{foreign, ours}},
-			metav1.ObjectMeta{Labels: labels, OwnerReferences: []metav1.OwnerReference{foreign}}, true,
+			"kept from now on", keeping,
+			metav1.ObjectMeta{Labels: labels, OwnerReferences: []metav1.OwnerReference{foreign, ours}},
+			metav1.ObjectMeta{Labels: labels, OwnerReferences: []metav1.OwnerReference{foreign}},
+			true,
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {

@@ -213,7 +213,8 @@ func (w *statusWriter) emitEvents(u *unstructured.Unstructured, before, after op
 
 // newWarnings returns the condition with the warnings of new content; nil if there are none.
 func newWarnings(before, after operatorsv1alpha1.CatalogSourceStatus) *metav1.Condition {
-	was, is := apimeta.FindStatusCondition(before.Conditions, api.ConditionContentWarnings), apimeta.FindStatusCondition(after.Conditions, api.ConditionContentWarnings)
+	was := apimeta.FindStatusCondition(before.Conditions, api.ConditionContentWarnings)
+	is := apimeta.FindStatusCondition(after.Conditions, api.ConditionContentWarnings)
 	if is == nil {
 		return nil
 	}

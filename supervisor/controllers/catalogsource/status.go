@@ -57,7 +57,8 @@ func deriveStatus(
 			status.Reason, status.Message = readProblem(source, state, h)
 		}
 		status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{
-			Address: state.Address, LastObservedState: state.Connectivity, LastConnectTime: afterUpdate(connectTime(status.GRPCConnectionState, state, now), state, h.configMap, now),
+			Address: state.Address, LastObservedState: state.Connectivity,
+			LastConnectTime: afterUpdate(connectTime(status.GRPCConnectionState, state, now), state, h.configMap, now),
 		}
 	}
 	if status.Message == "" {
