@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,10 +30,11 @@ func goods(c *compattest.Cluster, name string) *corev1.ConfigMap {
 	}}
 }
 
-func ofConfigMap(c *compattest.Cluster, name, configMap string) *operatorsv1alpha1.CatalogSource {
+// ofGoods returns a CatalogSource of the ConfigMap goods.
+func ofGoods(c *compattest.Cluster, name string) *operatorsv1alpha1.CatalogSource {
 	return &operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name},
-		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeInternal, ConfigMap: configMap},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeInternal, ConfigMap: "goods"},
 	}
 }
 
@@ -105,7 +107,7 @@ func writes(t *testing.T, c *compattest.Cluster, held *corev1.ConfigMap) func() 
 func TestConfigMapOwners(t *testing.T) {
 	t.Parallel()
 	begin := func(c *compattest.Cluster) (*corev1.ConfigMap, *operatorsv1alpha1.CatalogSource) {
-		held, source := goods(c, "goods"), ofConfigMap(c, "goods", "goods")
+		held, source := goods(c, "goods"), ofGoods(c, "goods")
 		c.Make(held, source)
 		owned(c, held, compattest.Patience, owner(source))
 		return held, source
@@ -117,7 +119,7 @@ func TestConfigMapOwners(t *testing.T) {
 		}
 	}
 	compattest.Check(t, "D1", func(t *testing.T, c *compattest.Cluster) {
-		held, source := goods(c, "goods"), ofConfigMap(c, "goods", "goods")
+		held, source := goods(c, "goods"), ofGoods(c, "goods")
 		c.Make(held)
 		count := writes(t, c, held)
 		c.Make(source)
@@ -153,7 +155,7 @@ func TestConfigMapOwners(t *testing.T) {
 	})
 	compattest.Check(t, "D4", func(t *testing.T, c *compattest.Cluster) {
 		held, source := begin(c)
-		other := ofConfigMap(c, "other", "goods")
+		other := ofGoods(c, "other")
 		c.Make(other)
 		owned(c, held, compattest.Patience, owner(source), owner(other))
 		remove(t, c, source)
@@ -163,7 +165,7 @@ func TestConfigMapOwners(t *testing.T) {
 	})
 	compattest.Check(t, "D5", func(t *testing.T, c *compattest.Cluster) {
 		held, source := begin(c)
-		other := ofConfigMap(c, "other", "goods")
+		other := ofGoods(c, "other")
 		c.Make(other)
 		owned(c, held, compattest.Patience, owner(source), owner(other))
 		remove(t, c, source)
@@ -179,21 +181,21 @@ func TestConfigMapOwners(t *testing.T) {
 	compattest.Check(t, "D7", func(t *testing.T, c *compattest.Cluster) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "owner"}}
 		c.Make(secret)
-		held, source := goods(c, "goods"), ofConfigMap(c, "goods", "goods")
+		held, source := goods(c, "goods"), ofGoods(c, "goods")
 		controller := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID, Controller: new(true)}
 		held.OwnerReferences = []metav1.OwnerReference{controller}
 		c.Make(held, source)
 		owned(c, held, compattest.Patience, controller, owner(source))
 	})
 	compattest.Check(t, "D8", func(t *testing.T, c *compattest.Cluster) {
-		held, source := goods(c, "goods"), ofConfigMap(c, "goods", "goods")
+		held, source := goods(c, "goods"), ofGoods(c, "goods")
 		held.Immutable = new(true)
 		c.Make(held, source)
 		owned(c, held, 5*time.Second, owner(source))
 	})
 	compattest.Check(t, "D9", func(t *testing.T, c *compattest.Cluster) {
 		denied(t, c)
-		source := ofConfigMap(c, "goods", "goods")
+		source := ofGoods(c, "goods")
 		c.Make(goods(c, "goods"), source)
 		c.Eventually(compattest.Patience, func() string {
 			if left := c.Read(source); left != "" {
@@ -219,7 +221,7 @@ func TestConfigMapOwners(t *testing.T) {
 		owned(c, held, compattest.Patience)
 	})
 	compattest.Check(t, "D12", func(t *testing.T, c *compattest.Cluster) {
-		held, source := goods(c, "goods"), ofConfigMap(c, "goods", "goods")
+		held, source := goods(c, "goods"), ofGoods(c, "goods")
 		source.Annotations = map[string]string{api.AnnotationKeepConfigMap: "true"}
 		c.Make(held, source)
 		c.Eventually(compattest.Patience, func() string {
@@ -237,7 +239,7 @@ func TestConfigMapOwners(t *testing.T) {
 		owned(c, held, time.Second)
 	})
 	compattest.Check(t, "D13", func(t *testing.T, c *compattest.Cluster) {
-		source := ofConfigMap(c, "goods", "goods")
+		source := ofGoods(c, "goods")
 		c.Make(source)
 		held := goods(c, "goods")
 		held.Labels, held.OwnerReferences = map[string]string{"olm.managed": "false"}, []metav1.OwnerReference{owner(source)}
@@ -294,7 +296,7 @@ func denied(t *testing.T, c *compattest.Cluster) {
 	trial := goods(c, "trial")
 	c.Make(trial)
 	c.Eventually(compattest.Patience, func() string {
-		trial.Labels = map[string]string{"trial": fmt.Sprint(time.Now().UnixNano())}
+		trial.Labels = map[string]string{"trial": strconv.FormatInt(time.Now().UnixNano(), 10)}
 		if err := c.Update(t.Context(), trial); err == nil {
 			return "a ConfigMap can be changed"
 		}

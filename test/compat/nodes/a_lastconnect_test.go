@@ -66,7 +66,7 @@ func stays(t *testing.T, c *compattest.Cluster, source *operatorsv1alpha1.Catalo
 
 // catalogFiles returns a file-based catalog with one version of package lamp.
 func catalogFiles(versions ...string) fs.FS {
-	text := `{"schema":"olm.package","name":"lamp","defaultChannel":"main"}`
+	texts := []string{`{"schema":"olm.package","name":"lamp","defaultChannel":"main"}`}
 	var entries []string
 	for i, v := range versions {
 		name := "lamp.v" + v
@@ -75,11 +75,11 @@ func catalogFiles(versions ...string) fs.FS {
 			entry = `{"name":"` + name + `","replaces":"lamp.v` + versions[i-1] + `"}`
 		}
 		entries = append(entries, entry)
-		text += `{"schema":"olm.bundle","name":"` + name + `","package":"lamp","image":"registry.example/lamp:` + v +
-			`","properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"` + v + `"}}]}`
+		texts = append(texts, `{"schema":"olm.bundle","name":"`+name+`","package":"lamp","image":"registry.example/lamp:`+v+
+			`","properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"`+v+`"}}]}`)
 	}
-	text += `{"schema":"olm.channel","package":"lamp","name":"main","entries":[` + strings.Join(entries, ",") + `]}`
-	return fstest.MapFS{"lamp/catalog.json": &fstest.MapFile{Data: []byte(text)}}
+	texts = append(texts, `{"schema":"olm.channel","package":"lamp","name":"main","entries":[`+strings.Join(entries, ",")+`]}`)
+	return fstest.MapFS{"lamp/catalog.json": &fstest.MapFile{Data: []byte(strings.Join(texts, "\n"))}}
 }
 
 const pollInterval = 10 * time.Second
@@ -135,7 +135,7 @@ func TestLastConnectOfConfigMaps(t *testing.T) {
 	compattest.Check(t, "A2", func(t *testing.T, c *compattest.Cluster) {
 		held, source := serve(t, c, "shelf", oldLamp(t, c).data(t))
 		sub := c.Subscribe("shelf", "lamp")
-		installed(c, "lamp.v1.0.0", compattest.Patience)
+		installed(c, "lamp.v1.0.0")
 		change(t, c, held, source, lamp(t, c).data(t))
 		ready(c, source, 30*time.Second)
 		current(c, sub, "lamp.v1.1.0", time.Minute)
@@ -162,7 +162,7 @@ func TestLastConnectOfConfigMaps(t *testing.T) {
 		}
 		stays(t, c, source, 10*time.Second)
 		c.Subscribe("shelf", "lamp")
-		installed(c, "lamp.v1.1.0", compattest.Patience)
+		installed(c, "lamp.v1.1.0")
 	})
 	compattest.Check(t, "A5", func(t *testing.T, c *compattest.Cluster) {
 		held, source := serve(t, c, "shelf", oldLamp(t, c).data(t))
@@ -433,7 +433,8 @@ func TestSupervisors(t *testing.T) {
 		source, _ := resting[0].(*operatorsv1alpha1.CatalogSource)
 		moves(c, source, before["shelf-1"], time.Minute)
 		for _, o := range resting[1:] {
-			if c.Read(o); o.GetResourceVersion() != versions[o.GetName()] {
+			c.Read(o)
+			if o.GetResourceVersion() != versions[o.GetName()] {
 				t.Errorf("%s was written", o.GetName())
 			}
 		}

@@ -22,28 +22,28 @@ import (
 )
 
 // definition returns a CustomResourceDefinition. Its group is unique in the cluster.
-func definition(c *compattest.Cluster, plural, kind string) object {
+func definition(c *compattest.Cluster, plural string) object {
 	group := c.Namespace + ".example.com"
 	return object{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": plural + "." + group},
 		"spec": object{
-			"group": group, "scope": "Namespaced", "names": object{"plural": plural, "singular": strings.ToLower(kind), "kind": kind, "listKind": kind + "List"},
+			"group": group, "scope": "Namespaced", "names": object{"plural": plural, "singular": "lamp", "kind": "Lamp", "listKind": "LampList"},
 			"versions": []any{object{"name": "v1", "served": true, "storage": true, "schema": object{"openAPIV3Schema": object{"type": "object"}}}},
 		},
 	}
 }
 
-// key returns an entry of spec.customresourcedefinitions.
-func key(c *compattest.Cluster, plural, kind string) object {
-	return object{"name": plural + "." + c.Namespace + ".example.com", "version": "v1", "kind": kind}
+// key returns an entry of spec.customresourcedefinitions for the definition with plural lamps.
+func key(c *compattest.Cluster) object {
+	return object{"name": "lamps." + c.Namespace + ".example.com", "version": "v1", "kind": "Lamp"}
 }
 
-// served checks that a package of catalog goods can be installed.
-func served(c *compattest.Cluster, name, channel, csv string) {
+// served checks that lamp.v1.1.0 of catalog goods can be installed from a package.
+func served(c *compattest.Cluster, name, channel string) {
 	c.Subscribe("goods", name, func(s *operatorsv1alpha1.Subscription) {
 		s.Name, s.Spec.Channel = "lamp", channel
 	})
-	installed(c, csv, compattest.Patience)
+	installed(c, "lamp.v1.1.0")
 }
 
 // TestConfigMapCatalogs checks what is served from ConfigMaps.
@@ -77,7 +77,7 @@ func TestConfigMapCatalogs(t *testing.T) {
 				in.packages = []any{pkg(tt.pkg, tt.channel, channel(tt.channel, "lamp.v1.1.0"))}
 			})
 			warnings(c, source, tt.warnings)
-			served(c, tt.pkg, tt.channel, "lamp.v1.1.0")
+			served(c, tt.pkg, tt.channel)
 		})
 	}
 	// dependent adds package desk, which needs an API of lamp.v1.1.0.
@@ -85,17 +85,17 @@ func TestConfigMapCatalogs(t *testing.T) {
 		t.Helper()
 		return func(in *content) {
 			head, _ := in.versions[1].(object)
-			specOf(head)["customresourcedefinitions"] = object{"owned": []any{key(c, "lamps", "Lamp")}}
+			specOf(head)["customresourcedefinitions"] = object{"owned": []any{key(c)}}
 			desk := version(t, c, "desk.v1.0.0", "1.0.0", "")
-			specOf(desk)["customresourcedefinitions"] = object{"required": []any{key(c, "lamps", "Lamp")}}
-			in.definitions, in.versions = []any{definition(c, "lamps", "Lamp")}, append(in.versions, desk)
+			specOf(desk)["customresourcedefinitions"] = object{"required": []any{key(c)}}
+			in.definitions, in.versions = []any{definition(c, "lamps")}, append(in.versions, desk)
 			in.packages = []any{pkg(name, "main", channel("main", "lamp.v1.1.0")), pkg("desk", "main", channel("main", "desk.v1.0.0"))}
 		}
 	}
 	both := func(c *compattest.Cluster) {
 		c.Subscribe("goods", "desk")
-		installed(c, "lamp.v1.1.0", compattest.Patience)
-		installed(c, "desk.v1.0.0", compattest.Patience)
+		installed(c, "lamp.v1.1.0")
+		installed(c, "desk.v1.0.0")
 	}
 	compattest.Check(t, "C3", func(t *testing.T, c *compattest.Cluster) {
 		begin(t, c, dependent(t, c, "lamp"))
@@ -133,7 +133,7 @@ func TestConfigMapCatalogs(t *testing.T) {
 		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
 			source := begin(t, c, func(in *content) { in.packages = []any{pkg(name, "main", channel("main", "lamp.v1.1.0"))} })
 			warnings(c, source, 1)
-			served(c, name, "main", "lamp.v1.1.0")
+			served(c, name, "main")
 			label := "operators.coreos.com/" + strings.ReplaceAll(name, " ", "-") + "." + c.Namespace
 			csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp.v1.1.0"}}
 			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp-v1-1-0"}}
@@ -170,25 +170,25 @@ func TestConfigMapCatalogs(t *testing.T) {
 		if err := c.Delete(t.Context(), sub); err != nil {
 			t.Fatal(err)
 		}
-		served(c, "lamp", "next", "lamp.v1.1.0")
+		served(c, "lamp", "next")
 	})
 	// D16 is the same case by the ConfigMap.
 	for _, id := range []string{"C6", "D16"} {
 		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
 			source := begin(t, c, func(in *content) { in.packages = append(in.packages, in.packages[0]) })
 			warnings(c, source, 1)
-			served(c, "lamp", "main", "lamp.v1.1.0")
+			served(c, "lamp", "main")
 		})
 	}
 	compattest.Check(t, "C7-other", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.packages = []any{pkg("lamp", "other", channel("main", "lamp.v1.1.0"))} })
 		warnings(c, source, 1)
-		served(c, "lamp", "", "lamp.v1.1.0")
+		served(c, "lamp", "")
 	})
 	compattest.Check(t, "C7-empty", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.packages = []any{pkg("lamp", "", channel("main", "lamp.v1.1.0"))} })
 		warnings(c, source, 0)
-		served(c, "lamp", "", "lamp.v1.1.0")
+		served(c, "lamp", "")
 	})
 	compattest.Check(t, "C8", func(t *testing.T, c *compattest.Cluster) {
 		in := lamp(t, c)
@@ -199,7 +199,7 @@ func TestConfigMapCatalogs(t *testing.T) {
 		source := begin(t, c, func(in *content) { in.versions[1] = version(t, c, "lamp.v1.1.0", "1.0.0", "lamp.v1.0.0") })
 		warnings(c, source, 1)
 		c.Subscribe("goods", "lamp", func(s *operatorsv1alpha1.Subscription) { s.Spec.StartingCSV = "lamp.v1.0.0" })
-		installed(c, "lamp.v1.1.0", compattest.Patience)
+		installed(c, "lamp.v1.1.0")
 	})
 	for id, number := range map[string]string{"C10-none": "", "C10-major": "1", "C10-minor": "1.0", "C10-v": "v1.0.0", "C10-text": "latest"} {
 		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
@@ -224,7 +224,7 @@ func TestConfigMapCatalogs(t *testing.T) {
 	compattest.Check(t, "C11", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.definitions = []any{bad} })
 		warnings(c, source, 1)
-		served(c, "lamp", "main", "lamp.v1.1.0")
+		served(c, "lamp", "main")
 	})
 	owning := func(in *content, keys ...any) {
 		head, _ := in.versions[1].(object)
@@ -237,12 +237,12 @@ func TestConfigMapCatalogs(t *testing.T) {
 		refused(c, create(t, c, in.data(t)), "bad.example.com", "customResourceDefinitions[0]")
 	})
 	compattest.Check(t, "C13", func(t *testing.T, c *compattest.Cluster) {
-		warnings(c, begin(t, c, func(in *content) { owning(in, key(c, "lamps", "Lamp")) }), 1)
+		warnings(c, begin(t, c, func(in *content) { owning(in, key(c)) }), 1)
 	})
 	compattest.Check(t, "C14", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.versions[0] = version(t, c, "lamp.v1.0.0", "1.0.0", "lamp.v0.9.0") })
 		warnings(c, source, 1)
-		served(c, "lamp", "main", "lamp.v1.1.0")
+		served(c, "lamp", "main")
 	})
 	compattest.Check(t, "C15", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) {
@@ -250,25 +250,25 @@ func TestConfigMapCatalogs(t *testing.T) {
 			specOf(head)["skips"] = []any{"lamp.v0.9.0"}
 		})
 		warnings(c, source, 0)
-		served(c, "lamp", "main", "lamp.v1.1.0")
+		served(c, "lamp", "main")
 	})
 	compattest.Check(t, "C16", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.versions = append(in.versions, version(t, c, "lamp.v9.0.0", "9.0.0", "")) })
 		warnings(c, source, 1)
-		served(c, "lamp", "main", "lamp.v1.1.0")
+		served(c, "lamp", "main")
 	})
 	compattest.Check(t, "C17", func(t *testing.T, c *compattest.Cluster) {
 		in := lamp(t, c)
-		in.definitions = []any{definition(c, "lamps", "Lamp"), definition(c, "lamps", "Lamp")}
+		in.definitions = []any{definition(c, "lamps"), definition(c, "lamps")}
 		refused(c, create(t, c, in.data(t)), "customResourceDefinitions[0]", "customResourceDefinitions[1]")
 	})
 	compattest.Check(t, "C18", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) {
-			in.definitions = []any{definition(c, "others", "Lamp"), definition(c, "lamps", "Lamp")}
-			owning(in, key(c, "lamps", "Lamp"))
+			in.definitions = []any{definition(c, "others"), definition(c, "lamps")}
+			owning(in, key(c))
 		})
 		warnings(c, source, 1)
-		served(c, "lamp", "main", "lamp.v1.1.0")
+		served(c, "lamp", "main")
 		if left := c.Read(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps." + c.Namespace + ".example.com"}}); left != "" {
 			t.Error(left)
 		}
@@ -283,7 +283,7 @@ func TestConfigMapCatalogs(t *testing.T) {
 		data[keyDefinitions] = ""
 		_, source := serve(t, c, "goods", data)
 		warnings(c, source, 0)
-		served(c, "lamp", "main", "lamp.v1.1.0")
+		served(c, "lamp", "main")
 	})
 	compattest.Check(t, "C21", func(t *testing.T, c *compattest.Cluster) {
 		refused(c, create(t, c, map[string]string{keyVersions: lamp(t, c).data(t)[keyVersions]}), keyDefinitions, keyPackages)
@@ -301,7 +301,7 @@ func TestConfigMapCatalogs(t *testing.T) {
 		if message := source.Status.Conditions; !contains(fmt.Sprint(message), `key "version" already set`) {
 			t.Errorf("conditions %+v", message)
 		}
-		served(c, "lamp", "main", "lamp.v1.1.0")
+		served(c, "lamp", "main")
 	})
 	compattest.Check(t, "C24", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) {
@@ -309,7 +309,7 @@ func TestConfigMapCatalogs(t *testing.T) {
 			specOf(head)["shade"] = "green"
 		})
 		warnings(c, source, 0)
-		served(c, "lamp", "main", "lamp.v1.1.0")
+		served(c, "lamp", "main")
 	})
 	annotated := func(in *content, text string) {
 		head, _ := in.versions[1].(object)
@@ -323,7 +323,7 @@ func TestConfigMapCatalogs(t *testing.T) {
 	compattest.Check(t, "C26", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { annotated(in, `[{"type":"olm.wish.required","value":{"a":1}}]`) })
 		warnings(c, source, 1)
-		served(c, "lamp", "main", "lamp.v1.1.0")
+		served(c, "lamp", "main")
 	})
 	compattest.Check(t, "C27", func(t *testing.T, c *compattest.Cluster) {
 		data := lamp(t, c).data(t)
@@ -335,7 +335,7 @@ func TestConfigMapCatalogs(t *testing.T) {
 		change(t, c, configMap(c, "goods", nil), source, in.data(t))
 		ready(c, source, compattest.Patience)
 		warnings(c, source, 1)
-		served(c, "LampShade", "main", "lamp.v1.1.0")
+		served(c, "LampShade", "main")
 	})
 	compattest.Check(t, "C28", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.packages = []any{pkg("LampShade", "main", channel("main", "lamp.v1.1.0"))} })
@@ -353,7 +353,7 @@ func TestConfigMapCatalogs(t *testing.T) {
 			t.Fatal(err)
 		}
 		moves(c, source, before, compattest.Patience)
-		served(c, "LampShade", "main", "lamp.v1.1.0")
+		served(c, "LampShade", "main")
 	})
 }
 

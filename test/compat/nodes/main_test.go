@@ -182,9 +182,9 @@ func update(t *testing.T, c *compattest.Cluster, o client.Object, change func())
 }
 
 // installed waits until a version has succeeded.
-func installed(c *compattest.Cluster, name string, limit time.Duration) {
+func installed(c *compattest.Cluster, name string) {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
-	c.Eventually(limit, func() string {
+	c.Eventually(compattest.Patience, func() string {
 		if left := c.Read(csv); left != "" {
 			return left
 		}
