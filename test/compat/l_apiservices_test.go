@@ -2,6 +2,7 @@ package compat_test
 
 import (
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,17 +69,10 @@ func oldestObjects(namespace, group string, labels map[string]string) []client.O
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: maps.Clone(labels)}
 	}
-	dashed := "v1-"
-	for _, r := range group {
-		if r == '.' {
-			r = '-'
-		}
-		dashed += string(r)
-	}
 	api := "v1." + group
 	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: api + "-cert"}
 	return []client.Object{
-		&corev1.Service{ObjectMeta: meta(namespace, dashed), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}},
+		&corev1.Service{ObjectMeta: meta(namespace, strings.ReplaceAll(api, ".", "-")), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}},
 		&corev1.Secret{ObjectMeta: meta(namespace, api+"-cert")},
 		&rbacv1.Role{ObjectMeta: meta(namespace, api+"-cert")},
 		&rbacv1.RoleBinding{ObjectMeta: meta(namespace, api+"-cert"), RoleRef: role},
@@ -210,7 +204,7 @@ func TestAPIServices(t *testing.T) {
 			csv := c.CSV("hat.v1", ownsWebhook("l18.hats.example"))
 			csv.Namespace = namespace
 			c.Make(csv)
-			reaches(c, compattest.Patience, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
+			reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
 		}
 		for _, namespace := range []string{c.Namespace, other} {
 			binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "hat-v1-service." + namespace + "-system:auth-delegator"}}
@@ -224,7 +218,7 @@ func TestAPIServices(t *testing.T) {
 	compattest.Check(t, "L19", func(t *testing.T, c *compattest.Cluster) {
 		csv := c.CSV("hat.v1", ownsWebhook("l19.hats.example"))
 		c.Make(csv)
-		reaches(c, compattest.Patience, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
+		reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
 		here := metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service-cert"}
 		objects := []client.Object{
 			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service"}},

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -33,10 +32,10 @@ func mergeStatus(t *testing.T, c *compattest.Cluster, o client.Object, patch str
 }
 
 // reaches waits until a version has a phase and a reason. An empty reason stands for any.
-func reaches(c *compattest.Cluster, limit time.Duration, csv *operatorsv1alpha1.ClusterServiceVersion,
+func reaches(c *compattest.Cluster, csv *operatorsv1alpha1.ClusterServiceVersion,
 	phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason,
 ) {
-	c.Eventually(limit, func() string {
+	c.Eventually(compattest.Patience, func() string {
 		if left := c.Read(csv); left != "" {
 			return left
 		}

@@ -1,3 +1,47 @@
 package rules
 
-var bundleImages = Group{Letter: "N", Title: "Bundle images that cannot be pulled", Rules: []Rule{}}
+const (
+	unpackJobs    = "OLM unpacks bundle images with Jobs"
+	unpackProcess = "The supervisor pulls images itself, and reports the answer of the registry at once."
+)
+
+var bundleImages = Group{Letter: "N", Title: "Bundle images that cannot be pulled", Rules: []Rule{
+	{
+		ID: "N1", Given: "a version works, and the image of its update does not exist",
+		Then:       "currentCSV and installedCSV never name the update; BundleUnpackFailed begins with the reason NotFound, and BundleUnpacking is absent",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
+		ID: "N2", Given: "the catalog then offers another update, whose image exists", Then: "currentCSV names it without the former one, and the condition is removed",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{ID: "N3", Given: "the missing image is pushed", Then: "currentCSV names the update", Difference: unpackJobs, Reason: unpackProcess},
+	{
+		ID: "N4", Given: "nothing is installed, and the image does not exist", Then: "currentCSV is empty, and no version exists",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
+		ID: "N5", Given: "the registry answers late", Then: "BundleUnpacking is True until the image is complete; then currentCSV names the update",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
+		ID: "N6", Given: "the registry does not answer, and the OperatorGroup limits the time", Then: "the message contains DeadlineExceeded",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
+		ID: "N7", Given: "two Subscriptions are resolved together, and one image does not exist", Then: "currentCSV of neither changes",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
+		ID: "N8", Given: "the image of an update is no bundle", Then: "the reason is ErrorPreventedUnpacking, and currentCSV does not change",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
+		ID: "N9", Given: "approval is manual, and the image of an update does not exist", Then: "no InstallPlan for it asks for approval until the image exists",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
+		ID: "N11", Given: "currentCSV names an update whose image does not exist", Then: "currentCSV names the installed version again",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+}}

@@ -1,3 +1,19 @@
 package rules
 
-var copiedCSVs = Group{Letter: "K", Title: "Copied ClusterServiceVersions and conflicts of OperatorGroups", Rules: []Rule{}}
+var copiedCSVs = Group{Letter: "K", Title: "Copied ClusterServiceVersions and conflicts of OperatorGroups", Rules: []Rule{
+	{
+		ID: "K1", Given: "two OperatorGroups share a target, and a version in the second provides an API of one in the first",
+		Then: "its first phase is Failed, and it never has a copy",
+	},
+	{ID: "K2", Given: "the first OperatorGroup loses the shared target", Then: "the second version succeeds, and has a copy in its target"},
+	{
+		ID: "K4", Given: "a version provides an API that its OperatorGroup with static APIs lacks",
+		Then: "its first phase is Failed; it has no copy and no Deployment",
+	},
+	{ID: "K5", Given: "there is a copy of a version that is Failed because of a conflict", Then: "the copy is deleted within 30 s"},
+	{ID: "K8", Given: "a version does not support the install mode of its OperatorGroup", Then: "its first phase is Failed, and it has no copy"},
+	{ID: "K9-None", Given: "the namespace of a version has no OperatorGroup", Then: "its first phase is Failed"},
+	{ID: "K9-Two", Given: "the namespace of a version has two OperatorGroups", Then: "its first phase is Failed"},
+	{ID: "K10", Given: "the second version of a conflict is deleted", Then: "nothing of it is left in the shared target"},
+	{ID: "K12", Given: "a version without a conflict is created", Then: "its first condition is Pending, with the message that requirements are not yet checked"},
+}}

@@ -1,0 +1,250 @@
+package compat_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/test/compat/compattest"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+)
+
+const (
+	notUpgradeable = "operator is not upgradeable: the operator is not upgradeable: the bulb is hot"
+	reportTrue     = metav1.ConditionTrue
+	reportFalse    = metav1.ConditionFalse
+)
+
+func outdatedReport(status metav1.ConditionStatus) string {
+	return fmt.Sprintf("operator is not upgradeable: the operatorcondition status \"Upgradeable\"=%q is outdated", status)
+}
+
+// upgradeCase is a case with a running version lamp.v1, whose OperatorCondition has generation 2 or more, and
+// its update lamp.v2.
+type upgradeCase struct {
+	*compattest.Cluster
+
+	t         *testing.T
+	condition *operatorsv2.OperatorCondition
+	next      *operatorsv1alpha1.ClusterServiceVersion
+}
+
+func newUpgradeCase(t *testing.T, c *compattest.Cluster) *upgradeCase {
+	t.Helper()
+	u := &upgradeCase{
+		Cluster: c, t: t,
+		condition: &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp.v1"}},
+		next:      c.CSV("lamp.v2", func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Spec.Replaces = "lamp.v1" }),
+	}
+	first := c.CSV("lamp.v1")
+	c.Make(first)
+	reaches(c, first, operatorsv1alpha1.CSVPhaseSucceeded, "")
+	u.settle()
+	return u
+}
+
+// settle waits for the OperatorCondition with its account, and raises its generation.
+func (u *upgradeCase) settle() {
+	u.t.Helper()
+	u.Eventually(compattest.Patience, func() string {
+		if left := u.Read(u.condition); left != "" {
+			return left
+		}
+		if len(u.condition.Spec.ServiceAccounts) == 0 {
+			return "the OperatorCondition has no accounts"
+		}
+		return ""
+	})
+	u.set("spec", "overrides", "Hot", reportTrue, 0)
+}
+
+// set writes a condition to a field of the spec or the status.
+func (u *upgradeCase) set(part, field, kind string, status metav1.ConditionStatus, observed int64) {
+	u.t.Helper()
+	text := `{"` + part + `":{"` + field + `":` + u.Manifest([]metav1.Condition{{
+		Type: kind, Status: status, Reason: "Shining", Message: "the bulb is hot", ObservedGeneration: observed,
+		LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second)),
+	}}) + `}}`
+	if part == "status" {
+		mergeStatus(u.t, u.Cluster, u.condition, text)
+	} else {
+		mergePatch(u.t, u.Cluster, u.condition, text)
+	}
+}
+
+// reports writes a report to the status. Its generation differs from the current one by delta.
+func (u *upgradeCase) reports(status metav1.ConditionStatus, delta int64) {
+	u.t.Helper()
+	u.set("status", "conditions", operatorsv2.Upgradeable, status, u.condition.Generation+delta)
+}
+
+// declares writes a condition to a field of the spec.
+func (u *upgradeCase) declares(field string, status metav1.ConditionStatus) {
+	u.t.Helper()
+	u.set("spec", field, operatorsv2.Upgradeable, status, 0)
+}
+
+// shows waits until the status has a condition for the current generation. An empty status stands for none.
+func (u *upgradeCase) shows(status metav1.ConditionStatus) {
+	u.t.Helper()
+	u.Eventually(compattest.Patience, func() string {
+		if left := u.Read(u.condition); left != "" {
+			return left
+		}
+		shown := apimeta.FindStatusCondition(u.condition.Status.Conditions, operatorsv2.Upgradeable)
+		if shown == nil && status == "" || shown != nil && shown.Status == status && shown.ObservedGeneration == u.condition.Generation {
+			return ""
+		}
+		return fmt.Sprintf("the status shows %v", shown)
+	})
+}
+
+// held waits until the update is blocked with a message.
+func (u *upgradeCase) held(message string) {
+	u.t.Helper()
+	u.Eventually(compattest.Patience, func() string {
+		if left := u.Read(u.next); left != "" {
+			return left
+		}
+		if s := u.next.Status; s.Phase != operatorsv1alpha1.CSVPhasePending || s.Reason != operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable || s.Message != message {
+			return fmt.Sprintf("phase %s, reason %s, message %q", s.Phase, s.Reason, s.Message)
+		}
+		return ""
+	})
+}
+
+// continues waits until the update has succeeded.
+func (u *upgradeCase) continues() {
+	u.t.Helper()
+	reaches(u.Cluster, u.next, operatorsv1alpha1.CSVPhaseSucceeded, "")
+}
+
+// TestUpgradeable checks which reports and overrides block an upgrade.
+func TestUpgradeable(t *testing.T) {
+	t.Parallel()
+	// allowed runs a case whose update is not blocked, and blocked one whose update is, until something happens.
+	allowed := func(id string, before func(*upgradeCase)) {
+		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
+			u := newUpgradeCase(t, c)
+			before(u)
+			u.Make(u.next)
+			u.continues()
+			for _, condition := range u.next.Status.Conditions {
+				if condition.Reason == operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable {
+					t.Errorf("the upgrade was blocked: %s", condition.Message)
+				}
+			}
+		})
+	}
+	blocked := func(id, message string, before, after func(*upgradeCase)) {
+		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
+			u := newUpgradeCase(t, c)
+			before(u)
+			u.Make(u.next)
+			u.held(message)
+			if after != nil {
+				after(u)
+			}
+		})
+	}
+	reports := func(status metav1.ConditionStatus, delta int64) func(*upgradeCase) {
+		return func(u *upgradeCase) { u.reports(status, delta) }
+	}
+	override := func(u *upgradeCase) {
+		u.declares("overrides", reportTrue)
+		u.continues()
+	}
+	allowed("J1", func(*upgradeCase) {})
+	allowed("J2", reports(reportTrue, 0))
+	blocked("J3", notUpgradeable, reports(reportFalse, 0), nil)
+	blocked("J4", outdatedReport(reportTrue), reports(reportTrue, -1), nil)
+	blocked("J5", outdatedReport(reportTrue), reports(reportTrue, 1), nil)
+	unset := func(u *upgradeCase) { u.set("status", "conditions", operatorsv2.Upgradeable, reportTrue, 0) }
+	blocked("J6", outdatedReport(reportTrue), unset, nil)
+	blocked("J7", outdatedReport(reportFalse), reports(reportFalse, -1), nil)
+	blocked("J8", outdatedReport(reportTrue), reports(reportTrue, -1), func(u *upgradeCase) {
+		u.reports(reportTrue, 0)
+		u.continues()
+	})
+	blocked("J9-False", notUpgradeable, reports(reportFalse, 0), override)
+	blocked("J9-Earlier", outdatedReport(reportTrue), reports(reportTrue, -1), override)
+	blocked("J9-Later", outdatedReport(reportTrue), reports(reportTrue, 1), override)
+	blocked("J9-None", outdatedReport(reportTrue), unset, override)
+	for id, status := range map[string]metav1.ConditionStatus{"J10-False": reportFalse, "J10-Unknown": metav1.ConditionUnknown} {
+		blocked(id, notUpgradeable, func(u *upgradeCase) {
+			u.declares("overrides", status)
+			u.reports(reportTrue, 0)
+		}, nil)
+	}
+	allowed("J11", func(u *upgradeCase) {
+		u.declares("conditions", reportTrue)
+		u.shows(reportTrue)
+	})
+	allowed("J12", func(u *upgradeCase) {
+		u.reports(reportFalse, -1)
+		u.declares("conditions", reportTrue)
+		u.shows(reportTrue)
+	})
+	blocked("J13", notUpgradeable, func(u *upgradeCase) {
+		u.declares("conditions", reportFalse)
+		u.shows(reportFalse)
+	}, func(u *upgradeCase) {
+		u.set("spec", "overrides", "Cold", reportTrue, 0)
+		u.shows(reportFalse)
+		u.held(notUpgradeable)
+	})
+	blocked("J14", outdatedReport(reportTrue), reports(reportTrue, -1), func(u *upgradeCase) {
+		mergePatch(u.t, u.Cluster, u.condition, `{"metadata":{"annotations":{"compat.example/seen":"yes"}}}`)
+		u.AtRest(restTime, u.condition, u.next)
+	})
+	blocked("J15", notUpgradeable, reports(reportFalse, 0), func(u *upgradeCase) {
+		generation := u.condition.Generation
+		u.AtRest(restTime, u.condition)
+		if u.condition.Generation != generation {
+			u.t.Errorf("generation %d, want %d", u.condition.Generation, generation)
+		}
+	})
+	compattest.Check(t, "J16", testHeldSubscription)
+	blocked("J17", notUpgradeable, func(u *upgradeCase) {
+		u.declares("conditions", reportFalse)
+		u.shows(reportFalse)
+	}, func(u *upgradeCase) {
+		mergePatch(u.t, u.Cluster, u.condition, `{"spec":{"conditions":[]}}`)
+		u.shows("")
+		u.continues()
+	})
+}
+
+// testHeldSubscription has an update from a catalog that an outdated report blocks.
+func testHeldSubscription(t *testing.T, c *compattest.Cluster) {
+	one := c.CSV("lamp.v1")
+	server := c.Catalog("shelf", fakecatalog.Simple("lamp", lampEntry(c, one, "1.0.0")))
+	sub := c.Subscribe("shelf", "lamp", func(s *operatorsv1alpha1.Subscription) { s.Spec.Channel = "stable" })
+	subscriptionStatus(c, sub, "lamp.v1", "lamp.v1", operatorsv1alpha1.SubscriptionStateAtLatest)
+	u := &upgradeCase{
+		Cluster: c, t: t,
+		condition: &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp.v1"}},
+		next:      c.CSV("lamp.v2", func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Spec.Replaces = "lamp.v1" }),
+	}
+	u.settle()
+	u.reports(reportTrue, -1)
+	server.Serve(fakecatalog.Simple("lamp", lampEntry(c, one, "1.0.0"), lampEntry(c, u.next, "2.0.0")))
+	u.held(outdatedReport(reportTrue))
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(sub); left != "" {
+			return left
+		}
+		condition := sub.Status.GetCondition("NewerVersionHeld")
+		if condition.Status != "True" || !strings.Contains(condition.Message, "is outdated") {
+			return fmt.Sprintf("condition %v", condition)
+		}
+		return ""
+	})
+	c.AtRest(20*time.Second, sub, u.next, u.condition)
+}
