@@ -130,6 +130,23 @@ func TestCopiedVersions(t *testing.T) {
 			t.Errorf("conditions %v", n.loser.Status.Conditions)
 		}
 	})
+	compattest.Check(t, "K3", func(t *testing.T, c *compattest.Cluster) {
+		n := newNeighbours(t, c, "k3.field.example")
+		other := c.NewNamespace()
+		targetNamespaces(t, c, n.right, "right", n.right, other)
+		c.Make(n.loser)
+		reaches(c, n.loser, operatorsv1alpha1.CSVPhaseSucceeded, "")
+		copied := n.copyOf(n.loser)
+		copied.Namespace = other
+		n.exists(copied)
+		n.exists(n.copyOf(n.left))
+		targetNamespaces(t, c, n.right, "right", n.right, other, n.middle)
+		reaches(c, n.loser, failedPhase, conflictingGroups)
+		c.Gone(compattest.Patience, copied)
+		if left := c.Read(n.copyOf(n.left)); left != "" {
+			t.Error(left)
+		}
+	})
 	compattest.Check(t, "K4", func(t *testing.T, c *compattest.Cluster) {
 		namespace, target := c.NewNamespace(), c.NewNamespace()
 		group := operatorGroup(namespace, "static", namespace, target)

@@ -89,4 +89,19 @@ func TestAtLatestKnown(t *testing.T) {
 		pause.For(t.Context(), restTime)
 		subscriptionStatus(c, sub, "lamp.v1", "lamp.v1", operatorsv1alpha1.SubscriptionStateAtLatest)
 	})
+	compattest.Check(t, "M4", func(t *testing.T, c *compattest.Cluster) {
+		csv := c.CSV("lamp.v1", unschedulable)
+		_, sub := first(t, c, csv)
+		reaches(c, csv, operatorsv1alpha1.CSVPhaseInstalling, "")
+		c.Eventually(compattest.Patience, func() string {
+			if left := c.Read(sub); left != "" || sub.Status.CurrentCSV == "lamp.v1" {
+				return left
+			}
+			return "currentCSV " + sub.Status.CurrentCSV
+		})
+		mergeStatus(t, c, sub, `{"status":{"state":"AtLatestKnown","installedCSV":"lamp.v1","lastUpdated":`+c.Manifest(metav1.Now())+`}}`)
+		pause.For(t.Context(), restTime)
+		subscriptionStatus(c, sub, "lamp.v1", "lamp.v1", operatorsv1alpha1.SubscriptionStateAtLatest)
+		c.AtRest(restTime, sub)
+	})
 }

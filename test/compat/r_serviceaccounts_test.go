@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/compat/compattest"
 	"github.com/chandlery/chandlery/test/fakecatalog"
@@ -199,6 +200,37 @@ func TestGroupAccounts(t *testing.T) {
 			}
 			return ""
 		})
+	})
+	compattest.Check(t, "R7", func(t *testing.T, c *compattest.Cluster) {
+		a := newAccountCase(t, c)
+		a.allows("installer")
+		var versions []client.Object
+		for i := range 10 {
+			versions = append(versions, c.CSV(fmt.Sprintf("lamp-%d.v1", i)))
+		}
+		c.Make(versions...)
+		for _, csv := range versions {
+			reaches(c, csv.(*operatorsv1alpha1.ClusterServiceVersion), operatorsv1alpha1.CSVPhaseSucceeded, "") //nolint:forcetypeassert // each is one
+		}
+		statuses := func() map[string]string {
+			all := map[string]string{}
+			for _, csv := range versions {
+				if left := c.Read(csv); left != "" {
+					t.Fatal(left)
+				}
+				all[csv.GetName()] = c.Manifest(csv.(*operatorsv1alpha1.ClusterServiceVersion).Status) //nolint:forcetypeassert // each is one
+			}
+			return all
+		}
+		pause.For(t.Context(), restTime)
+		before := statuses()
+		a.names("")
+		pause.For(t.Context(), restTime)
+		for name, status := range statuses() {
+			if status != before[name] {
+				t.Errorf("the status of %s was %s, is %s", name, before[name], status)
+			}
+		}
 	})
 	compattest.Check(t, "R8", func(t *testing.T, c *compattest.Cluster) {
 		a := newAccountCase(t, c)

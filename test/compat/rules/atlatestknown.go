@@ -16,4 +16,5 @@ var atLatestKnown = Group{Letter: "M", Title: "The state AtLatestKnown", Rules: 
 		Difference: objectExists, Reason: installedMeansRun,
 	},
 	{ID: "M3", Given: "the state is AtLatestKnown, and the Deployment fails", Then: "the state stays AtLatestKnown"},
+	{ID: "M4", Given: "OLM wrote AtLatestKnown for a version that does not work", Then: "the Subscription is not written"},
 }}

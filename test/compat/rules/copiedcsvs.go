@@ -7,6 +7,10 @@ var copiedCSVs = Group{Letter: "K", Title: "Copied ClusterServiceVersions and co
 	},
 	{ID: "K2", Given: "the first OperatorGroup loses the shared target", Then: "the second version succeeds, and has a copy in its target"},
 	{
+		ID: "K3", Given: "both versions run, and the second OperatorGroup gains a shared target",
+		Then: "the second version is Failed and its copies are deleted; the copy of the first stays",
+	},
+	{
 		ID: "K4", Given: "a version provides an API that its OperatorGroup with static APIs lacks",
 		Then: "its first phase is Failed; it has no copy and no Deployment",
 	},

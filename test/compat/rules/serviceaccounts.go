@@ -12,6 +12,7 @@ var serviceAccounts = Group{Letter: "R", Title: "The service account of an Opera
 		Then:       "the InstallPlan completes, and status.attenuatedServiceAccountRef is removed",
 		Difference: "OLM's InstallPlan keeps the account, and waits", Reason: "The OperatorGroup no longer limits the InstallPlan.",
 	},
+	{ID: "R7", Given: "ten versions run, and spec.serviceAccountName is removed", Then: "the status of no version is written"},
 	{
 		ID: "R8", Given: "such a version failed, and the OperatorGroup gets an annotation", Then: "the version is not written",
 		Difference: "OLM repeats the installation when any ClusterRole changes", Reason: "Without a new permission, the installation fails again.",
