@@ -153,13 +153,13 @@ const (
 	//	Value:  a hash
 	//	Set by: supervisor
 	AnnotationCAHash = "olmcahash"
-	// AnnotationPodAnnotations marks a Deployment whose pods have the annotations of the version. Deployments of
-	// OLM and of earlier releases lack it.
+	// LabelPodAnnotations marks a Deployment whose pods have the annotations of the version. Deployments of OLM and
+	// of earlier releases lack it.
 	//
 	//	On:     Deployment of a ClusterServiceVersion
 	//	Value:  `all`
 	//	Set by: supervisor
-	AnnotationPodAnnotations = "chandlery.dev/pod-annotations"
+	LabelPodAnnotations = "chandlery.dev/pod-annotations"
 	// AnnotationStorageVersion is the version in which objects are stored once the conversion webhook of a
 	// ClusterServiceVersion answers.
 	//
@@ -301,7 +301,7 @@ const (
 	AnnotationTrimmed = "chandlery.dev/trimmed"
 )
 
-// PodAnnotationsAll is the value of AnnotationPodAnnotations.
+// PodAnnotationsAll is the value of LabelPodAnnotations.
 const PodAnnotationsAll = "all"
 
 // Values of AnnotationWithdrawn.

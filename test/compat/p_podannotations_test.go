@@ -136,7 +136,7 @@ func (p *podCase) rewrite(annotations map[string]string, change ...func(*appsv1.
 		if err := p.Get(p.t.Context(), client.ObjectKeyFromObject(p.deployment), p.deployment); err != nil {
 			return err
 		}
-		delete(p.deployment.Annotations, api.AnnotationPodAnnotations)
+		delete(p.deployment.Labels, api.LabelPodAnnotations)
 		p.deployment.Labels["olm.deployment-spec-hash"] = olmHash(p.csv, annotations)
 		p.deployment.Spec.Template.Annotations = annotations
 		for _, f := range change {

@@ -26,7 +26,7 @@ func adoptedDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, want, forme
 		return nil, nil //nolint:nilnil // nothing is adopted, which is no error
 	}
 	same := want.DeepCopy()
-	delete(same.Annotations, api.AnnotationPodAnnotations)
+	delete(same.Labels, api.LabelPodAnnotations)
 	same.Labels[api.LabelDeploymentHash] = hash
 	olm := same.DeepCopy()
 	addOmitted(&olm.Spec.Template, have.Spec.Template.Annotations)
@@ -38,7 +38,7 @@ func adoptedDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, want, forme
 	if made == hash {
 		return olm, nil
 	}
-	if _, all := have.Annotations[api.AnnotationPodAnnotations]; all {
+	if _, all := have.Labels[api.LabelPodAnnotations]; all {
 		return nil, nil //nolint:nilnil // nothing is inherited, which is no error
 	}
 	if former.Labels[api.LabelDeploymentHash] == hash {

@@ -106,7 +106,7 @@ func derived(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, config 
 func olmDeployment(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, config settings) *appsv1.Deployment {
 	t.Helper()
 	d := derived(t, csv, config, podAnnotations)
-	delete(d.Annotations, api.AnnotationPodAnnotations)
+	delete(d.Labels, api.LabelPodAnnotations)
 	maps.Copy(d.Spec.Template.Annotations, csv.Annotations)
 	var err error
 	if d.Labels[api.LabelDeploymentHash], err = specHash(&d.Spec); err != nil {
@@ -119,7 +119,7 @@ func olmDeployment(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, c
 func formerDeployment(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, config settings) *appsv1.Deployment {
 	t.Helper()
 	d := derived(t, csv, config, formerPodAnnotations)
-	delete(d.Annotations, api.AnnotationPodAnnotations)
+	delete(d.Labels, api.LabelPodAnnotations)
 	return d
 }
 
@@ -194,8 +194,8 @@ func TestInheritedForms(t *testing.T) {
 			if same == nil {
 				return
 			}
-			if same.Labels[api.LabelDeploymentHash] != have.Labels[api.LabelDeploymentHash] || !maps.Equal(same.Annotations, have.Annotations) {
-				t.Errorf("labels %v, annotations %v; want the existing ones: %v, %v", same.Labels, same.Annotations, have.Labels, have.Annotations)
+			if diff := cmp.Diff(have.Labels, same.Labels); diff != "" {
+				t.Errorf("labels (-have +same):\n%s", diff)
 			}
 			if diff := cmp.Diff(have.Spec.Template.Annotations, same.Spec.Template.Annotations); diff != "" {
 				t.Errorf("annotations of the pods (-have +same):\n%s", diff)

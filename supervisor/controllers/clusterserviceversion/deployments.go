@@ -61,6 +61,8 @@ func desiredDeployment(csv *operatorsv1alpha1.ClusterServiceVersion,
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, ownership.ManagedLabels(csv))
+	// An annotation would be copied to ReplicaSets.
+	labels[api.LabelPodAnnotations] = api.PodAnnotationsAll
 	// Otherwise the controller of Operators would set them with a write of its own.
 	maps.Copy(labels, plansteps.ComponentLabels(csv.Labels))
 	return &appsv1.Deployment{
@@ -69,7 +71,7 @@ func desiredDeployment(csv *operatorsv1alpha1.ClusterServiceVersion,
 			Namespace:       csv.Namespace,
 			Name:            declared.Name,
 			Labels:          labels,
-			Annotations:     withMissing(map[string]string{api.AnnotationPodAnnotations: api.PodAnnotationsAll}, config.config.Annotations),
+			Annotations:     maps.Clone(config.config.Annotations),
 			OwnerReferences: []metav1.OwnerReference{ownerReference(csv)},
 		},
 		Spec: *spec,
@@ -129,7 +131,7 @@ func omitLargeAnnotations(annotations map[string]string) {
 // omittedWarnings returns a warning for each annotation of csv that its pods lack because the
 // annotations are too large.
 func omittedWarnings(csv *operatorsv1alpha1.ClusterServiceVersion, d *appsv1.Deployment) []string {
-	if _, all := d.Annotations[api.AnnotationPodAnnotations]; !all {
+	if _, all := d.Labels[api.LabelPodAnnotations]; !all {
 		return nil
 	}
 	var texts []string

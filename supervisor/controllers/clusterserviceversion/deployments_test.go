@@ -41,10 +41,10 @@ func TestDesiredDeployment(t *testing.T) {
 	want := &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "kitchen", Name: "kettle", Annotations: map[string]string{"chandlery.dev/pod-annotations": "all"},
+			Namespace: "kitchen", Name: "kettle",
 			Labels: map[string]string{
 				"tier": "hot", "olm.managed": "true", "olm.owner": "kettle.v1", "olm.owner.namespace": "kitchen",
-				"olm.owner.kind": "ClusterServiceVersion", "olm.deployment-spec-hash": hash,
+				"olm.owner.kind": "ClusterServiceVersion", "olm.deployment-spec-hash": hash, "chandlery.dev/pod-annotations": "all",
 			},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "kettle.v1", UID: "uid-1",
@@ -138,7 +138,7 @@ func TestLargeAnnotations(t *testing.T) {
 					t.Errorf("pods have %s: %v, warning %q", key, has, texts[i])
 				}
 			}
-			delete(d.Annotations, api.AnnotationPodAnnotations)
+			delete(d.Labels, api.LabelPodAnnotations)
 			if texts := omittedWarnings(csv, d); len(texts) > 0 {
 				t.Errorf("a Deployment of an earlier release causes the warnings %q", texts)
 			}
