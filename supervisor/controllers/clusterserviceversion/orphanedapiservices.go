@@ -105,7 +105,8 @@ func (r *orphanReconciler) ofVersion(ctx context.Context, obj client.Object) []r
 // Reconcile deletes an APIService whose owner has been absent for orphanDelay.
 func (r *orphanReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	service := apiServiceMetadata()
-	if err := r.client.Get(ctx, req.NamespacedName, service); client.IgnoreNotFound(err) != nil {
+	err := client.IgnoreNotFound(r.client.Get(ctx, req.NamespacedName, service))
+	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("getting APIService %s: %w", req.Name, err)
 	}
 	// An APIService that does not exist has no labels.
