@@ -16,12 +16,14 @@ type Cause struct {
 	Reason string `json:"reason"`
 	// Step is the index in status.plan of the step of an InstallPlan that cannot be applied; nil for other kinds.
 	Step *int `json:"step,omitempty"`
-	// Remedy is what to do; empty where status.message states it.
+	// Detail is what is wrong; empty where status.message states it.
+	Detail string `json:"detail,omitempty"`
+	// Remedy is what to do; empty where status.message or Detail states it.
 	Remedy string `json:"remedy,omitempty"`
 	// Final is true if the same plan cannot succeed later.
 	Final bool `json:"final,omitempty"`
-	// PhaseMessage is status.message of a ClusterServiceVersion without the error that is appended to it. The message
-	// returns when the error is over. It is empty where the message has no such error.
+	// PhaseMessage is status.message of a ClusterServiceVersion beside an error in Detail that may be temporary. It is
+	// empty for other causes. A former release appended the error to the message.
 	PhaseMessage string `json:"phaseMessage,omitempty"`
 }
 
@@ -53,7 +55,8 @@ func SetCause(o metav1.Object, c *Cause) {
 	o.SetAnnotations(annotations)
 }
 
-// Reasons of causes of ClusterServiceVersions. Those of the package refusal, and ReasonProxiesUnknown, are reasons too.
+// Reasons of causes of ClusterServiceVersions. Those of the package refusal, ReasonProxiesUnknown, and the reasons of phases
+// are reasons too.
 const (
 	// ReasonRetrying means that work fails with another error and is tried again.
 	ReasonRetrying = "Retrying"

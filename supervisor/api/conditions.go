@@ -35,8 +35,6 @@ const (
 	ReasonBundleUnpackFailed = "BundleUnpackFailed"
 	// ReasonUnpackingInProgress is the reason of BundleUnpacking.
 	ReasonUnpackingInProgress = "UnpackingInProgress"
-	// ReasonDeprecated is the reason of the conditions about deprecations.
-	ReasonDeprecated = "Deprecated"
 )
 
 // Reasons of ConditionBlocked of Subscriptions; ConstraintsNotSatisfiable and BundleUnpackFailed are such reasons
@@ -122,7 +120,8 @@ const (
 	ReasonNotServing = "NotServing"
 	// ReasonAskingRegistry means that the digest of the image is not known yet.
 	ReasonAskingRegistry = "AskingRegistry"
-	// ReasonBlocked means that an error prevents the roll-out.
+	// ReasonBlocked means that an error prevents the roll-out. It is also the reason of Events of a
+	// ClusterServiceVersion about the detail of its cause.
 	ReasonBlocked = "Blocked"
 	// ReasonReplicaLost means that a replica is on a lost node, or does not answer.
 	ReasonReplicaLost = "ReplicaLost"

@@ -9,6 +9,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 // LabelManagedValue is the value of api.LabelManaged on the objects of a catalog.
@@ -75,23 +77,40 @@ func SpecProblem(source *operatorsv1alpha1.CatalogSource) (operatorsv1alpha1.Con
 	return operatorsv1alpha1.CatalogSourceSpecInvalidError, problem
 }
 
+// SpecRemedy returns what to do about a spec with one of OLM's messages, which has no remedy; empty for others.
+func SpecRemedy(spec operatorsv1alpha1.CatalogSourceSpec) string {
+	switch spec.SourceType {
+	case operatorsv1alpha1.SourceTypeInternal, operatorsv1alpha1.SourceTypeConfigmap:
+		if spec.ConfigMap == "" {
+			return "set spec.configMap"
+		}
+	case operatorsv1alpha1.SourceTypeGrpc:
+		if spec.Image == "" && spec.Address == "" {
+			return "set spec.image or spec.address"
+		}
+	default:
+		return "set spec.sourceType to grpc, configmap or internal"
+	}
+	return ""
+}
+
 // typeProblem returns a message if a field that the source type requires is missing or invalid;
 // otherwise empty.
 func typeProblem(spec operatorsv1alpha1.CatalogSourceSpec) string {
 	switch spec.SourceType {
 	case operatorsv1alpha1.SourceTypeInternal, operatorsv1alpha1.SourceTypeConfigmap:
 		if spec.ConfigMap == "" {
-			return fmt.Sprintf("configmap name unset: must be set for sourcetype: %s; set spec.configMap", spec.SourceType)
+			return olmtext.ConfigMapUnset(string(spec.SourceType))
 		}
 	case operatorsv1alpha1.SourceTypeGrpc:
 		if spec.Image == "" && spec.Address == "" {
-			return "image and address unset: at least one must be set for sourcetype: grpc; set spec.image or spec.address"
+			return olmtext.AddressUnset
 		}
 		if spec.Image == "" {
 			return addressProblem(spec.Address)
 		}
 	default:
-		return fmt.Sprintf("unknown sourcetype: %s; set spec.sourceType to grpc, configmap or internal", spec.SourceType)
+		return olmtext.UnknownSourceType(string(spec.SourceType))
 	}
 	return ""
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
 const (
@@ -93,7 +94,8 @@ func catalogSpecFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Fin
 		operatorsv1alpha1.CatalogSourceConfigMapError:       CodeCatalogConfigMapUnusable,
 	}
 	if code := inSpec[source.Status.Reason]; code != "" {
-		return s.finding(code, Wrong, s.current().String()+": "+source.Status.Message).withCommands(kubectl("edit", s.current(), ""))
+		return s.finding(code, Wrong, s.current().String()+": "+source.Status.Message).withRemedy(catalogs.SpecRemedy(source.Spec)).
+			withCommands(kubectl("edit", s.current(), ""))
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func progressFinding(s *search) *Finding {
 	}
 	if csv := s.version(s.sub.Namespace, status.CurrentCSV); csv != nil && csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
 		at = at.follow(refTo(KindVersion, csv), string(csv.Status.Phase), csv.Status.Message)
-		what = fmt.Sprintf("ClusterServiceVersion %s is in phase %s: %s", csv.Name, orNone(string(csv.Status.Phase)), csv.Status.Message)
+		what = fmt.Sprintf("ClusterServiceVersion %s is in phase %s: %s", csv.Name, orNone(string(csv.Status.Phase)), problemOf(csv))
 	} else if csv != nil {
 		what = csv.Name + " runs; the status of the Subscription does not show this yet"
 	} else if status.CurrentCSV != "" {

@@ -136,9 +136,18 @@ func reasonFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Fin
 	}
 }
 
-// statusFinding returns a finding with the message of the status.
+// statusFinding returns a finding with the message of the status and the detail of the cause.
 func statusFinding(s *search, code string, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
-	return s.finding(code, Wrong, s.current().String()+": "+csv.Status.Message).withCommands(kubectl("describe", s.current(), ""))
+	return s.finding(code, Wrong, s.current().String()+": "+problemOf(csv)).withCommands(kubectl("describe", s.current(), ""))
+}
+
+// problemOf returns the message of a version with the detail of its cause.
+func problemOf(csv *operatorsv1alpha1.ClusterServiceVersion) string {
+	text := csv.Status.Message
+	if cause, _ := api.CauseOf(csv); cause.Detail != "" {
+		text += ": " + cause.Detail
+	}
+	return text
 }
 
 // installModeFinding returns the finding about an OperatorGroup whose namespaces the version cannot watch.
@@ -147,7 +156,7 @@ func installModeFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion)
 	if groups, _ := s.groups(csv.Namespace); len(groups) == 1 {
 		at = s.follow(refTo(KindOperatorGroup, groups[0]), "", "targets "+targets(groups[0].Status.Namespaces))
 	}
-	return at.finding(CodeInstallModeUnsupported, Wrong, s.current().String()+": "+csv.Status.Message).withCommands(kubectl("edit", at.current(), ""))
+	return at.finding(CodeInstallModeUnsupported, Wrong, s.current().String()+": "+problemOf(csv)).withCommands(kubectl("edit", at.current(), ""))
 }
 
 // withCause replaces the cause.
@@ -221,15 +230,44 @@ func requirementFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion)
 		case operatorsv1alpha1.ClusterServiceVersionKind:
 			return s.finding(CodeKubernetesTooOld, Wrong, fmt.Sprintf("%s: spec.minKubeVersion is not met: %s", s.current(), r.Message))
 		case KindDefinition:
-			return at.finding(CodeDefinitionMissing, Wrong, says).withCommands("kubectl get customresourcedefinition " + r.Name)
+			return at.finding(CodeDefinitionMissing, Wrong, says+neededVersion(csv, r.Name)).withRemedy(definitionRemedy(r.Name)).
+				withCommands("kubectl get customresourcedefinition " + r.Name)
 		case KindServiceAccount:
 			at.path[len(at.path)-1].Object.Namespace = csv.Namespace
-			return at.finding(CodePermissionsMissing, Wrong, says)
+			return at.finding(CodePermissionsMissing, Wrong, says+missingRule(r))
 		default:
 			return at.finding(CodeAPIMissing, Wrong, says)
 		}
 	}
 	return statusFinding(s, CodeVersionFailing, csv)
+}
+
+// neededVersion returns the version of a definition that a version of an operator needs, in parentheses; empty for none.
+func neededVersion(csv *operatorsv1alpha1.ClusterServiceVersion, name string) string {
+	for _, d := range csv.GetAllCRDDescriptions() {
+		if d.Name == name && d.Version != "" {
+			return " (version " + d.Version + ")"
+		}
+	}
+	return ""
+}
+
+// definitionRemedy returns what to do about a name that no definition can have; empty for others.
+func definitionRemedy(name string) string {
+	if strings.Contains(name, ".") {
+		return ""
+	}
+	return "write its name in spec.customresourcedefinitions as plural.group"
+}
+
+// missingRule returns the first rule that an account lacks; empty for none.
+func missingRule(r *operatorsv1alpha1.RequirementStatus) string {
+	for _, d := range r.Dependents {
+		if d.Status != operatorsv1alpha1.DependentStatusReasonSatisfied {
+			return ": " + d.Message
+		}
+	}
+	return ""
 }
 
 // providerFinding returns what blocks another version of the namespace that provides a missing API; nil if nothing
@@ -264,7 +302,7 @@ func causeFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Find
 	} else if !found {
 		code = codeOfRefusal(csv.Status.Message)
 	}
-	return refusalFinding(s, cmp.Or(code, CodeVersionFailing), Wrong, s.current().String()+": "+csv.Status.Message, cause.Remedy).withCommands(kubectl("describe", s.current(), ""))
+	return refusalFinding(s, cmp.Or(code, CodeVersionFailing), Wrong, s.current().String()+": "+problemOf(csv), cause.Remedy).withCommands(kubectl("describe", s.current(), ""))
 }
 
 // componentFindings returns what blocks the Deployments of a version.
@@ -300,7 +338,8 @@ func shortageFindings(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) [
 // lastFinding returns the finding about a version that only its cause, or a failed phase, explains.
 func lastFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	failed := csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed || csv.Status.Phase == operatorsv1alpha1.CSVPhaseUnknown
-	if _, caused := api.CauseOf(csv); !caused && !failed {
+	// A cause with the reason of the phase has only its detail.
+	if cause, caused := api.CauseOf(csv); !failed && (!caused || cause.Reason == string(csv.Status.Reason)) {
 		return nil
 	}
 	return causeFinding(s, csv)

@@ -59,9 +59,17 @@ func TestExplainVersion(t *testing.T) {
 			change: lacks("CustomResourceDefinition", "wicks.example.com", "CRD is not present"), summary: []string{object + " needs CustomResourceDefinition wicks.example.com: CRD is not present"},
 		},
 		{
+			reason: "a definition has a name that none can have", state: explain.Broken, code: explain.CodeDefinitionMissing, object: "CustomResourceDefinition wicks",
+			change: lacks("CustomResourceDefinition", "wicks", "CRD is not present"), remedy: "Write its name in spec.customresourcedefinitions as plural.group",
+		},
+		{
 			reason: "rights are missing", state: explain.Broken, code: explain.CodePermissionsMissing, object: "ServiceAccount shop/lamp",
-			change:  lacks("ServiceAccount", "lamp", "the service account lacks 1 of 2 policy rules; grant it a role with these rules"),
-			summary: []string{"ServiceAccount lamp: the service account lacks 1 of 2 policy rules"},
+			change: all(lacks("ServiceAccount", "lamp", "Policy rule not satisfied for service account"), func(o *clusterState) {
+				o.csv().Status.RequirementStatus[1].Dependents = []operatorsv1alpha1.DependentStatus{
+					{Status: operatorsv1alpha1.DependentStatusReasonSatisfied, Message: "namespaced rule:{}"}, {Status: "NotSatisfied", Message: `cluster rule:{"verbs":["get"]}`},
+				}
+			}),
+			summary: []string{`ServiceAccount lamp: Policy rule not satisfied for service account: cluster rule:{"verbs":["get"]}`},
 		},
 		{
 			reason: "what another operator was to bring is missing because of that one", state: explain.Broken, code: explain.CodeDeploymentNotAvailable,
@@ -76,7 +84,9 @@ func TestExplainVersion(t *testing.T) {
 		},
 		{
 			reason: "owner conflict", state: explain.Broken, code: explain.CodeOwnerConflict, object: object,
-			change:  versionIs(failed, operatorsv1alpha1.CSVReasonOwnerConflict, "conflicting CRD owner in namespace: spec.customresourcedefinitions.owned names lamps.example.com, which csv torch.v1 owns already; uninstall one of the two operators"),
+			change: versionIs(failed, operatorsv1alpha1.CSVReasonOwnerConflict, "conflicting CRD owner in namespace", api.Cause{
+				Reason: "OwnerConflict", Detail: "spec.customresourcedefinitions.owned names lamps.example.com, which csv torch.v1 owns already; uninstall one of the two operators",
+			}),
 			summary: []string{"csv torch.v1 owns already"},
 		},
 		{
@@ -140,13 +150,13 @@ func TestExplainVersion(t *testing.T) {
 		},
 		{
 			reason: "something is tried again and again", state: explain.Broken, code: explain.CodeWebhookUnavailable, remedy: "Restore the server of webhook slow.example.com",
-			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, `requirements not yet checked; retrying after error: failed calling webhook "slow.example.com": timeout`,
-				api.Cause{Reason: string(refusal.WebhookUnavailable), PhaseMessage: "requirements not yet checked"}), summary: []string{"slow.example.com"},
+			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, "requirements not yet checked",
+				api.Cause{Reason: string(refusal.WebhookUnavailable), Detail: `failed calling webhook "slow.example.com": timeout`, PhaseMessage: "requirements not yet checked"}), summary: []string{"slow.example.com"},
 		},
 		{
 			reason: "another error is tried again and again", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
-			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, "requirements not yet checked; retrying after error: etcdserver: request timed out",
-				api.Cause{Reason: api.ReasonRetrying, PhaseMessage: "requirements not yet checked"}), summary: []string{"request timed out"},
+			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, "requirements not yet checked",
+				api.Cause{Reason: api.ReasonRetrying, Detail: "etcdserver: request timed out", PhaseMessage: "requirements not yet checked"}), summary: []string{"request timed out"},
 		},
 		{
 			reason: "custom resources that finalizers hold", state: explain.Broken, code: explain.CodeCleanupHeld, object: "Lamp shop/old",

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 // ErrNoInlineManifests means that a bundle's manifests are not in its catalog, which only refers to the image
@@ -18,12 +20,10 @@ var ErrNoInlineManifests = errors.New("the catalog does not hold the bundle's ma
 
 // IncompleteCSVError means that the ClusterServiceVersion of a bundle lacks a field of its type. Clients compare the
 // text.
-type IncompleteCSVError struct{ Name, Field string }
+type IncompleteCSVError struct{ text string }
 
 // Error returns the sentence of OLM.
-func (e *IncompleteCSVError) Error() string {
-	return fmt.Sprintf("bundle CSV %s missing %s", e.Name, e.Field)
-}
+func (e *IncompleteCSVError) Error() string { return e.text }
 
 // Property is one property of a bundle, as in the catalog: Value is JSON text.
 type Property struct {
@@ -94,12 +94,12 @@ func completeType(u *unstructured.Unstructured, kinds Kinds) error {
 	group, version := splitVersion(u.GetAPIVersion())
 	switch {
 	case u.GetKind() == kindCSV && version == "":
-		return &IncompleteCSVError{Name: u.GetName(), Field: "APIVersion"}
+		return &IncompleteCSVError{olmtext.MissingAPIVersion(u.GetName())}
 	case u.GetKind() == kindCSV:
 		u.SetAPIVersion(operatorsv1alpha1.ClusterServiceVersionAPIVersion)
 		return nil
 	case u.GetKind() == "" && group == groupOperators:
-		return &IncompleteCSVError{Name: u.GetName(), Field: "Kind"}
+		return &IncompleteCSVError{olmtext.MissingKind(u.GetName())}
 	case u.GetKind() == "":
 		return errNoType
 	case group != "":

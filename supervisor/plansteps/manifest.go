@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 // MaxInline is the maximum size, in bytes, of the manifests in a plan itself. The API server stores objects of
@@ -82,7 +84,7 @@ func ReferenceManifests(steps []*operatorsv1alpha1.Step, bundles []Bundle, limit
 func Manifest(step *operatorsv1alpha1.Step) (u *unstructured.Unstructured, ref *Reference, err error) {
 	u = &unstructured.Unstructured{}
 	if err := unmarshal([]byte(step.Resource.Manifest), &u.Object); err != nil {
-		return nil, nil, fmt.Errorf("the manifest of step %s %s is not a JSON or YAML object: %w: %w", step.Resource.Kind, step.Resource.Name, ErrManifest, err)
+		return nil, nil, fmt.Errorf("step %s %s: %w: "+olmtext.ManifestUnreadable, step.Resource.Kind, step.Resource.Name, ErrManifest, step.Resource.Name, err)
 	}
 	if u.GetAPIVersion() != "" || u.GetKind() != referenceKind {
 		return u, nil, nil

@@ -8,6 +8,8 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
+
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 // ErrPending is the error of a Subscription whose result may depend on a catalog that is being read for the first
@@ -36,7 +38,7 @@ type UnsatisfiableError struct {
 
 // Cause returns the sentence of OLM: the reasons without the remedy.
 func (e *UnsatisfiableError) Cause() string {
-	return "constraints not satisfiable: " + strings.Join(e.Reasons, ", ")
+	return olmtext.Unsatisfiable(e.Reasons)
 }
 
 // Error returns the cause and the remedy.
@@ -57,7 +59,7 @@ type CatalogError struct {
 
 // Error returns the name of the catalog and the cause.
 func (e *CatalogError) Error() string {
-	return fmt.Sprintf("error using catalogsource %s: %v", e.Catalog, e.Err)
+	return olmtext.CatalogError(e.Catalog.String(), e.Err.Error())
 }
 
 // Unwrap returns the cause.

@@ -91,12 +91,15 @@ func TestInvalid(t *testing.T) {
 		"other resources of admission": {
 			change: rule([]string{"admissionregistration.k8s.io"}, []string{"validatingadmissionpolicies"}),
 		},
-		"same name, another type": {change: hook(1, func(d *operatorsv1alpha1.WebhookDescription) { d.GenerateName = "vetcd.example.com" })},
+		"same name, another type": {
+			change: hook(1, func(d *operatorsv1alpha1.WebhookDescription) { d.GenerateName = "vetcd.example.com" }),
+			field:  "spec.webhookdefinitions[1].generateName", problem: "CSV contains repeated WebhookDescription name", reason: badHook,
+		},
 		"name used twice": {
 			change: hook(1, func(d *operatorsv1alpha1.WebhookDescription) {
 				d.GenerateName, d.Type = "vetcd.example.com", operatorsv1alpha1.ValidatingAdmissionWebhook
 			}),
-			field: "spec.webhookdefinitions[1].generateName", problem: "used by spec.webhookdefinitions[0] too", reason: badHook,
+			field: "spec.webhookdefinitions[1].generateName", problem: "CSV contains repeated WebhookDescription name", reason: badHook,
 		},
 		"no name": {
 			change: hook(1, func(d *operatorsv1alpha1.WebhookDescription) { d.GenerateName = "" }),
@@ -131,7 +134,7 @@ func TestInvalid(t *testing.T) {
 		},
 		"operators": {
 			change: rule([]string{"operators.coreos.com"}, []string{"things"}),
-			field:  "spec.webhookdefinitions[0].rules[1].apiGroups", problem: "operators.coreos.com", reason: badHook,
+			field:  "spec.webhookdefinitions[0].rules[1].apiGroups", problem: "webhook rules cannot include the OLM group", reason: badHook,
 		},
 		"webhooks": {
 			change: rule([]string{"admissionregistration.k8s.io"}, []string{"mutatingwebhookconfigurations/status"}),
@@ -147,7 +150,7 @@ func TestInvalid(t *testing.T) {
 		},
 		"converts nothing": {
 			change: hook(2, func(d *operatorsv1alpha1.WebhookDescription) { d.ConversionCRDs = nil }),
-			field:  "spec.webhookdefinitions[2].conversionCRDs", problem: "is empty", reason: badHook,
+			field:  "spec.webhookdefinitions[2].conversionCRDs", problem: "conversion webhook must have at least one CRD specified", reason: badHook,
 		},
 		"converts what another owns": {
 			change: hook(2, func(d *operatorsv1alpha1.WebhookDescription) { d.ConversionCRDs = []string{"others.example.com"} }),
@@ -161,11 +164,11 @@ func TestInvalid(t *testing.T) {
 		},
 		"converts for one namespace": {
 			change: func(csv *version) { csv.Spec.InstallModes[1].Supported = true },
-			field:  "spec.webhookdefinitions[2].type", problem: "spec.installModes", reason: badHook,
+			field:  "spec.webhookdefinitions[2].type", problem: "CSVs with conversion webhooks must support only AllNamespaces", reason: badHook,
 		},
 		"converts for none": {
 			change: func(csv *version) { csv.Spec.InstallModes = nil },
-			field:  "spec.webhookdefinitions[2].type", problem: "spec.installModes", reason: badHook,
+			field:  "spec.webhookdefinitions[2].type", problem: "CSVs with conversion webhooks must support only AllNamespaces", reason: badHook,
 		},
 	} {
 		t.Run(name, func(t *testing.T) { isInvalid(t, tt) })

@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
 )
 
@@ -21,6 +22,8 @@ type InvalidError struct {
 	Field string
 	// Problem is what is wrong, and Remedy what to do.
 	Problem, Remedy string
+	// Exact reports whether Problem is a sentence of OLM.
+	Exact bool
 }
 
 // Error returns a message with all three.
@@ -31,7 +34,7 @@ func (e *InvalidError) Error() string {
 // checker finds the first error, in the order of the fields.
 type checker struct {
 	csv      *operatorsv1alpha1.ClusterServiceVersion
-	webhooks map[string]string            // field by type and name
+	webhooks map[string]string            // field by name
 	converts map[string]string            // field by CustomResourceDefinition
 	ports    map[string]map[int32]portUse // by Deployment
 }
@@ -100,15 +103,14 @@ func (c *checker) webhook(field string, d *operatorsv1alpha1.WebhookDescription)
 	if d.GenerateName == "" {
 		return &InvalidError{Field: field + ".generateName", Problem: "is empty", Remedy: "give the webhook a name"}
 	}
-	key := string(d.Type) + "/" + d.GenerateName
-	if other, ok := c.webhooks[key]; ok {
+	if other, ok := c.webhooks[d.GenerateName]; ok {
 		return &InvalidError{
 			Field:   field + ".generateName",
-			Problem: fmt.Sprintf("the name %s is used by %s too", d.GenerateName, other),
-			Remedy:  "give each webhook a name of its own",
+			Problem: olmtext.WebhookNameRepeated, Exact: true,
+			Remedy: fmt.Sprintf("give each webhook a name of its own: %s has the name %s too", other, d.GenerateName),
 		}
 	}
-	c.webhooks[key] = field
+	c.webhooks[d.GenerateName] = field
 	if err := c.endpoint(field, d.DeploymentName, d.ContainerPort, d.TargetPort); err != nil {
 		return err
 	}
@@ -176,13 +178,13 @@ func rules(field string, list []admissionregistrationv1.RuleWithOperations) *Inv
 			switch {
 			case group == "*":
 				return &InvalidError{
-					Field: field + ".apiGroups", Problem: "webhook rules cannot include all groups",
+					Field: field + ".apiGroups", Problem: olmtext.RulesIncludeAll, Exact: true,
 					Remedy: "name the groups that the operator manages",
 				}
 			case group == operatorsv1alpha1.GroupName:
 				return &InvalidError{
-					Field: field + ".apiGroups", Problem: "webhook rules cannot include the group " + group,
-					Remedy: "remove this group from the rule",
+					Field: field + ".apiGroups", Problem: olmtext.RulesIncludeOLM, Exact: true,
+					Remedy: "remove " + group + " from the rule",
 				}
 			case group == coordinationv1.GroupName && slices.ContainsFunc(r.Resources, includesLeases):
 				return &InvalidError{
@@ -192,8 +194,8 @@ func rules(field string, list []admissionregistrationv1.RuleWithOperations) *Inv
 			case group == admissionregistrationv1.GroupName && slices.ContainsFunc(r.Resources, configuresWebhooks):
 				return &InvalidError{
 					Field:   field + ".resources",
-					Problem: "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources",
-					Remedy:  "name the other resources of " + group + " that the operator manages",
+					Problem: olmtext.RulesIncludeWebhooks, Exact: true,
+					Remedy: "name the other resources of " + group + " that the operator manages",
 				}
 			}
 		}
@@ -218,15 +220,15 @@ func includesLeases(resource string) bool {
 func (c *checker) conversion(field string, d *operatorsv1alpha1.WebhookDescription) *InvalidError {
 	if len(d.ConversionCRDs) == 0 {
 		return &InvalidError{
-			Field: field + ".conversionCRDs", Problem: "is empty",
+			Field: field + ".conversionCRDs", Problem: olmtext.ConversionWithoutCRDs, Exact: true,
 			Remedy: "name the CustomResourceDefinitions that the webhook converts",
 		}
 	}
 	if !onlyAllNamespaces(c.csv) {
 		return &InvalidError{
 			Field:   field + ".type",
-			Problem: "a definition has one conversion for all namespaces, and spec.installModes supports other modes than AllNamespaces",
-			Remedy:  "support only AllNamespaces in spec.installModes",
+			Problem: olmtext.ConversionModes, Exact: true,
+			Remedy: "support only AllNamespaces in spec.installModes, because a definition has one conversion for all namespaces",
 		}
 	}
 	for i, name := range d.ConversionCRDs {
@@ -235,7 +237,7 @@ func (c *checker) conversion(field string, d *operatorsv1alpha1.WebhookDescripti
 			func(o operatorsv1alpha1.CRDDescription) bool { return o.Name == name })
 		if !owned {
 			return &InvalidError{
-				Field: field, Problem: fmt.Sprintf("csv %s does not own CRD %s", c.csv.Name, name),
+				Field: field, Problem: olmtext.CRDNotOwned(c.csv.Name, name), Exact: true,
 				Remedy: "list it in spec.customresourcedefinitions.owned",
 			}
 		}

@@ -6,7 +6,6 @@
 package opcondition
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 // Conditions returns the conditions that the status must show.
@@ -115,7 +115,7 @@ func Upgradeable(condition *operatorsv2.OperatorCondition) (cause Cause, message
 	case reported == nil:
 		return Allowed, ""
 	case reported.ObservedGeneration != condition.Generation:
-		return Outdated, fmt.Sprintf("the operatorcondition status %q=%q is outdated", reported.Type, reported.Status)
+		return Outdated, olmtext.ReportOutdated(reported.Type, string(reported.Status))
 	case reported.Status == metav1.ConditionFalse:
 		return Reported, notUpgradeable(reported)
 	}
@@ -123,7 +123,7 @@ func Upgradeable(condition *operatorsv2.OperatorCondition) (cause Cause, message
 }
 
 func notUpgradeable(c *metav1.Condition) string {
-	return "the operator is not upgradeable: " + c.Message
+	return olmtext.ReportedNotUpgradeable(c.Message)
 }
 
 // since returns the time since which a condition has its status, according to the shown conditions.

@@ -6,8 +6,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
+
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 // maxNamed is the number of warnings that an Event lists; further ones are counted.
@@ -56,14 +57,9 @@ func (Handler) HandleWarningHeaderWithContext(ctx context.Context, code int, _, 
 // Note returns a text about the warnings for an object of an operator. texts are the known warnings, and count
 // is the number of all. version may be empty.
 func Note(version, kind, name string, texts []string, count int) string {
-	during := "operator installation"
-	if version != "" {
-		during = fmt.Sprintf("installation of operator %q", version)
-	}
-	named := texts[:min(maxNamed, len(texts))]
-	text := strings.Join(named, ", ")
+	named := slices.Clone(texts[:min(maxNamed, len(texts))])
 	if rest := count - len(named); rest > 0 {
-		text += fmt.Sprintf(", and %d more", rest)
+		named = append(named, fmt.Sprintf("and %d more", rest))
 	}
-	return fmt.Sprintf("%d warning(s) generated during %s (%s %q): %s", count, during, kind, name, text)
+	return olmtext.AppliedWithWarnings(version, kind, name, named, count)
 }

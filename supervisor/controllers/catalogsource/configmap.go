@@ -18,6 +18,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/manifests"
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
@@ -78,7 +79,7 @@ func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.Cata
 	}
 	found, next, problem := c.owners.ensure(ctx, source)
 	if found == nil {
-		return state, servingOn(problem, state.version)
+		return state, servingOn(fmt.Errorf(olmtext.CatalogConfigMapFailed, source.Spec.ConfigMap, problem), state.version)
 	}
 	state.next = next
 	last, err := c.validate(ctx, source, found)
@@ -117,7 +118,7 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field strin
 	}
 	if err := c.live.Get(ctx, key, found); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, missingConfigMap(key, field)
+			return nil, missingConfigMap(err, key, field)
 		}
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
@@ -131,9 +132,10 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field strin
 	return found, nil
 }
 
-// missingConfigMap returns the error for a ConfigMap that a field names and that does not exist.
-func missingConfigMap(key client.ObjectKey, field string) error {
-	return fmt.Errorf("ConfigMap %s of %s does not exist; create it", key, field)
+// missingConfigMap returns the error for a ConfigMap that a field names and that does not exist, with the error of
+// the API server first.
+func missingConfigMap(err error, key client.ObjectKey, field string) error {
+	return fmt.Errorf("%w; create ConfigMap %s, which %s names", err, key, field)
 }
 
 // validate validates the content of a ConfigMap and creates a copy of valid content. The error is the

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apiserver/kubeversion"
 )
 
@@ -55,11 +56,10 @@ func setTemplateConditions(conditions *[]metav1.Condition, source *operatorsv1al
 		return
 	}
 	resolved, unknown := resolveTemplate(template, version)
-	status, reason, message := metav1.ConditionTrue, api.ReasonAllTemplatesResolved, "catalog image reference was successfully resolved"
+	status, reason, message := metav1.ConditionTrue, api.ReasonAllTemplatesResolved, olmtext.TemplateResolved
 	if len(unknown) > 0 {
 		status, reason = metav1.ConditionFalse, api.ReasonUnableToResolve
-		message = fmt.Sprintf("cannot construct catalog image reference %q because one or more variable(s) are unknown: %s; use {kube_major_version}, {kube_minor_version} and {kube_patch_version}",
-			template, strings.Join(unknown, ", "))
+		message = olmtext.TemplateUnresolved
 	}
 	setCondition(conditions, metav1.Condition{Type: api.ConditionTemplatesResolved, Status: status, Reason: reason, Message: message}, now)
 	setCondition(conditions, metav1.Condition{Type: api.ConditionResolvedImage, Status: status, Reason: reason, Message: resolved}, now)

@@ -6,6 +6,8 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 // reconcileResult is the result of running a catalog, or of one step of that.
@@ -47,7 +49,7 @@ type servedConfigMap struct {
 
 // serverProblem returns a result with a problem of the replicas or of the registry.
 func serverProblem(err error) reconcileResult {
-	return reconcileResult{reason: operatorsv1alpha1.CatalogSourceRegistryServerError, problem: "couldn't ensure registry server - " + err.Error()}
+	return reconcileResult{reason: operatorsv1alpha1.CatalogSourceRegistryServerError, problem: olmtext.EnsureServerFailed(err)}
 }
 
 // serverFailure returns a result with a problem that a retry may solve; an empty result without error.

@@ -170,7 +170,7 @@ func TestDeriveHosted(t *testing.T) {
 				Conditions: []metav1.Condition{shown, {Type: api.ConditionProgressing, Status: metav1.ConditionFalse, Reason: api.ReasonRolledOut, LastTransitionTime: at(2)}},
 			},
 			want: operatorsv1alpha1.CatalogSourceStatus{
-				Reason: "SpecInvalidError", Message: "unknown sourcetype: helm; set spec.sourceType to grpc, configmap or internal",
+				Reason: "SpecInvalidError", Message: "unknown sourcetype: helm",
 				Conditions: []metav1.Condition{
 					{
 						Type: api.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "SpecInvalid", ObservedGeneration: 2, LastTransitionTime: at(9),

@@ -124,7 +124,7 @@ var changedConnectionTests = []deriveTest{
 	{
 		reason: "cannot be used: what was known of a connection goes", spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "odd"},
 		before: operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: oldService, GRPCConnectionState: connectionState("READY", minute(3))},
-		want:   operatorsv1alpha1.CatalogSourceStatus{Reason: "SpecInvalidError", Message: "unknown sourcetype: odd; set spec.sourceType to grpc, configmap or internal"},
+		want:   operatorsv1alpha1.CatalogSourceStatus{Reason: "SpecInvalidError", Message: "unknown sourcetype: odd"},
 	},
 	{
 		reason: "fields that are not ours stay", spec: shopSpec,

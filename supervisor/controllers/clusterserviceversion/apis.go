@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/webhook"
@@ -33,8 +34,6 @@ type servedAPI struct {
 	served bool
 	// unavailable is true when the API exists and does not answer.
 	unavailable bool
-	// why states why it does not answer; empty when nothing more is known.
-	why string
 }
 
 // apis holds the APIs that a version names. An API that is not among them is not served.
@@ -67,7 +66,7 @@ func (d *discoveryCache) find(ctx context.Context, gvk schema.GroupVersionKind) 
 	case apierrors.IsNotFound(err):
 		return servedAPI{}, nil
 	case err != nil && isBackendError(err):
-		return servedAPI{unavailable: true, why: err.Error()}, nil
+		return servedAPI{unavailable: true}, nil
 	case err != nil:
 		return servedAPI{}, fmt.Errorf("looking for the API %s: %w", gvk, err)
 	}
@@ -148,7 +147,7 @@ func (o *observer) readAPIs(ctx context.Context, csv *operatorsv1alpha1.ClusterS
 			found[gvk] = servedAPI{served: true}
 			disrupted = cmp.Or(disrupted, fmt.Sprintf("APIService %s is not available: %s", d.GetName(), why))
 		case !available:
-			found[gvk] = servedAPI{unavailable: true, why: why}
+			found[gvk] = servedAPI{unavailable: true}
 		default:
 			if found[gvk], err = o.discoveryCache.find(ctx, gvk); err != nil {
 				return nil, "", err
@@ -167,26 +166,25 @@ func nativeKinds(csv *operatorsv1alpha1.ClusterServiceVersion) []schema.GroupVer
 	return out
 }
 
-// complete completes the entry of a requirement; what names the API.
-func (a servedAPI) complete(s operatorsv1alpha1.RequirementStatus, what string) operatorsv1alpha1.RequirementStatus {
+// status returns the status of a requirement for the API.
+func (a servedAPI) status() operatorsv1alpha1.StatusReason {
 	switch {
 	case a.served:
-		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonPresent, what+" is served"
+		return operatorsv1alpha1.RequirementStatusReasonPresent
 	case a.unavailable:
-		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotAvailable, what+" is not available: "+a.why
+		return operatorsv1alpha1.RequirementStatusReasonNotAvailable
 	default:
-		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotPresent, what+" is not served"
+		return operatorsv1alpha1.RequirementStatusReasonNotPresent
 	}
-	return s
 }
 
 func apiServices(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
 	var out []operatorsv1alpha1.RequirementStatus
 	for _, d := range csv.GetRequiredAPIServiceDescriptions() {
 		found := c.APIs[schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}]
-		out = append(out, found.complete(operatorsv1alpha1.RequirementStatus{
-			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(),
-		}, "the API"))
+		out = append(out, operatorsv1alpha1.RequirementStatus{
+			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(), Status: found.status(),
+		})
 	}
 	return out
 }
@@ -194,9 +192,14 @@ func apiServices(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []oper
 func nativeAPIs(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
 	var out []operatorsv1alpha1.RequirementStatus
 	for _, gvk := range nativeKinds(csv) {
-		out = append(out, c.APIs[gvk].complete(operatorsv1alpha1.RequirementStatus{
-			Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: gvk.Kind,
-		}, "the native API"))
+		s := operatorsv1alpha1.RequirementStatus{
+			Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: gvk.Version + "." + gvk.Group,
+			Status: c.APIs[gvk].status(), Message: olmtext.NativeAPIMissing,
+		}
+		if s.Status == operatorsv1alpha1.RequirementStatusReasonPresent {
+			s.Message = olmtext.NativeAPIPresent
+		}
+		out = append(out, s)
 	}
 	return out
 }

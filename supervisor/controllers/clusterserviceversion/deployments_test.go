@@ -205,7 +205,7 @@ func TestComponents(t *testing.T) {
 		want   phase.Components
 	}{
 		"Available": {"all is well", available, phase.Components{}},
-		"Silent":    {"no condition yet", func(*appsv1.Deployment) {}, phase.Components{Waiting: `waiting for deployment kettle to become ready: deployment "kettle" not available: it does not report availability yet`}},
+		"Silent":    {"no condition yet", func(*appsv1.Deployment) {}, phase.Components{Waiting: `waiting for deployment kettle to become ready: deployment "kettle" not available: missing condition "Available"`}},
 		"Unavailable": {"the condition's own words", func(d *appsv1.Deployment) {
 			available(d)
 			d.Status.Conditions[0].Status, d.Status.Conditions[0].Message = corev1.ConditionFalse, "none up."
@@ -220,7 +220,7 @@ func TestComponents(t *testing.T) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "ProgressDeadlineExceeded"}}
 		}, phase.Components{DeadlineExceeded: `deployment kettle not ready before timeout: deployment "kettle" exceeded its progress deadline`}},
 		"Changed": {"applied from another spec", func(d *appsv1.Deployment) { d.Labels[api.LabelDeploymentHash] = "old" }, phase.Components{
-			Stale: "deployment kettle changed: old hash=old, new hash=" + desired(t, csv).Labels[api.LabelDeploymentHash],
+			Changed: true, Stale: "deployment changed old hash=old, new hash=" + desired(t, csv).Labels[api.LabelDeploymentHash],
 		}},
 		"Predecessors": {"taken over from the version replaced", func(d *appsv1.Deployment) {
 			available(d)
@@ -237,7 +237,7 @@ func TestComponents(t *testing.T) {
 			d.Labels[api.LabelOwner] = "pot.v1"
 		}, phase.Components{OwnerConflict: `deployment "kettle" exists and belongs to csv pot.v1; delete or rename one of the two`}},
 		"LabelsStripped": {"still ours by reference", func(d *appsv1.Deployment) { available(d); d.Labels = nil }, phase.Components{
-			Stale: "deployment kettle changed: old hash=, new hash=" + desired(t, csv).Labels[api.LabelDeploymentHash],
+			Changed: true, Stale: "deployment kettle doesn't have a spec hash, update it",
 		}},
 	}
 	for name, tc := range cases {

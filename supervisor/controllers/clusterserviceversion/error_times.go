@@ -82,8 +82,7 @@ func (r *reconciler) handleError(ctx context.Context, s *state, t phase.Transiti
 	return ctrl.Result{RequeueAfter: t.After}, nil
 }
 
-// repeats reports whether a transition replaces an error that was appended to the message a short
-// time ago. A write at each try is not worthwhile.
+// repeats reports whether a transition replaces an error that was written a short time ago. A write at each try is not worthwhile.
 func repeats(csv *operatorsv1alpha1.ClusterServiceVersion, t phase.Transition, now time.Time) bool {
 	shown, _ := api.CauseOf(csv)
 	written := csv.Status.LastUpdateTime

@@ -67,18 +67,19 @@ func TestErrorsThatLastAreTold(t *testing.T) {
 		t.Errorf("a conflict: error %v, message %q", err, status.Message)
 	}
 	after, status, err := try(down)
-	if err != nil || after != 30*time.Second || !strings.Contains(status.Message, "retrying after error: Internal error occurred: failed calling webhook a: port 1") {
+	if err != nil || after != 30*time.Second || status.Message != "as before" {
 		t.Errorf("in its time: after %s, error %v, message %q", after, err, status.Message)
 	}
-	if want := (api.Cause{Reason: "WebhookUnavailable", PhaseMessage: "as before"}); cause != want {
+	if want := (api.Cause{Reason: "WebhookUnavailable", Detail: "Internal error occurred: failed calling webhook a: port 1", PhaseMessage: "as before"}); cause != want {
 		t.Errorf("in its time: cause %+v, want %+v", cause, want)
 	}
-	if _, later, err := try(errors.New("failed calling webhook: port 2")); err != nil || later.Message != status.Message {
-		t.Errorf("other words at once: error %v, message %q", err, later.Message)
+	shown := cause
+	if _, _, err := try(errors.New("failed calling webhook: port 2")); err != nil || cause != shown {
+		t.Errorf("other words at once: error %v, cause %+v", err, cause)
 	}
 	clock.SetTime(noon().Add(time.Minute))
-	if _, later, err := try(errors.New("failed calling webhook: port 2")); err != nil || !strings.HasSuffix(later.Message, "port 2") {
-		t.Errorf("other words later: error %v, message %q", err, later.Message)
+	if _, later, err := try(errors.New("failed calling webhook: port 2")); err != nil || later.Message != "as before" || !strings.HasSuffix(cause.Detail, "port 2") {
+		t.Errorf("other words later: error %v, message %q, cause %+v", err, later.Message, cause)
 	}
 	r.errorTimes.clear(client.ObjectKeyFromObject(csv))
 	if _, _, err := try(down); err == nil {
@@ -112,7 +113,7 @@ func TestTroubleAtTheEndOfAPass(t *testing.T) {
 	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
 		t.Fatal(err)
 	}
-	if want := "as before; retrying after error: " + hangs.Error(); live.Status.Message != want {
-		t.Errorf("message %q, want %q", live.Status.Message, want)
+	if cause, _ := api.CauseOf(live); live.Status.Message != "as before" || cause.Detail != hangs.Error() {
+		t.Errorf("message %q, cause %+v, want %v", live.Status.Message, cause, hangs)
 	}
 }

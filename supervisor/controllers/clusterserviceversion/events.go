@@ -15,10 +15,10 @@ import (
 )
 
 // emitPhaseChange records an Event when the phase or its reason has changed. A new message alone is only
-// in the status. The reason for unchecked requirements gets no Event.
+// in the status.
 func emitPhaseChange(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, t phase.Transition) {
 	before := csv.Status
-	if before.Phase == t.Phase && before.Reason == t.Reason || t.Reason == operatorsv1alpha1.CSVReasonRequirementsUnknown {
+	if before.Phase == t.Phase && before.Reason == t.Reason {
 		return
 	}
 	kind := corev1.EventTypeNormal
@@ -26,6 +26,20 @@ func emitPhaseChange(recorder events.EventRecorder, csv *operatorsv1alpha1.Clust
 		kind = corev1.EventTypeWarning
 	}
 	recorder.Eventf(csv, nil, kind, string(t.Reason), string(t.Phase), "%s", api.EventNote(t.Message))
+}
+
+// emitDetail records the detail of a new cause. Its Event has another reason than the one of the phase, whose
+// note clients compare. Errors that may be temporary get no Event.
+func emitDetail(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, cause *api.Cause) {
+	before, _ := api.CauseOf(csv)
+	if cause == nil || cause.Detail == "" || cause.PhaseMessage != "" || cause.Detail == before.Detail {
+		return
+	}
+	note := cause.Detail
+	if cause.Remedy != "" {
+		note += "; " + cause.Remedy
+	}
+	recorder.Eventf(csv, nil, corev1.EventTypeWarning, api.ReasonBlocked, "Install", "%s", api.EventNote(note))
 }
 
 // emitProxiesUnknown records why a version does not change. It does so once for each time that the

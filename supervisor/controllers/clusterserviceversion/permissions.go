@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
@@ -100,55 +101,45 @@ func accountStatus(csv *operatorsv1alpha1.ClusterServiceVersion, name string, as
 	account := c.Accounts[name]
 	if account == nil {
 		s.Status = operatorsv1alpha1.RequirementStatusReasonNotPresent
-		s.Message = "the service account does not exist"
+		s.Message = olmtext.ServiceAccountMissing
 		return s
 	}
 	s.UUID = string(account.UID)
-	if owner := otherOwner(csv, account, c.Others); owner != "" {
+	if otherOwner(csv, account, c.Others) {
 		s.Status = operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
-		s.Message = fmt.Sprintf("the service account is owned by csv %s and would be deleted with it", owner)
+		s.Message = olmtext.ServiceAccountOwned
 		return s
 	}
 	local, global := c.RBAC.granted(csv.Namespace, name)
-	s.Dependents = append(ruleStatuses("namespaced rule:", asked.local, local), ruleStatuses("cluster rule:", asked.global, global)...)
-	if missing := unsatisfied(s.Dependents); len(missing) > 0 {
-		s.Status = operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
-		s.Message = fmt.Sprintf("the service account lacks %d of %d policy rules, first %s; "+
-			"grant it a role with these rules, or see the InstallPlan for the cause", len(missing), len(s.Dependents), missing[0])
-		return s
-	}
+	s.Dependents = append(ruleStatuses(olmtext.NamespacedRule, asked.local, local), ruleStatuses(olmtext.ClusterRule, asked.global, global)...)
 	s.Status = operatorsv1alpha1.RequirementStatusReasonPresent
-	s.Message = "the service account is present"
+	if slices.ContainsFunc(s.Dependents, unsatisfied) {
+		s.Status = operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
+		s.Message = olmtext.ServiceAccountLacksRule
+	}
 	return s
 }
 
-// otherOwner returns the name of a ClusterServiceVersion that owns a service account that csv does
-// not own; empty when there is none. The deletion of that version would delete the account.
-func otherOwner(csv *operatorsv1alpha1.ClusterServiceVersion, account metav1.Object, others versions.List) string {
-	owner := ""
+// otherOwner reports whether another ClusterServiceVersion owns a service account that csv does not own.
+// The deletion of that version would delete the account.
+func otherOwner(csv *operatorsv1alpha1.ClusterServiceVersion, account metav1.Object, others versions.List) bool {
+	owned := false
 	for _, ref := range account.GetOwnerReferences() {
 		if ref.Kind != operatorsv1alpha1.ClusterServiceVersionKind {
 			continue
 		}
 		if ref.UID == csv.UID {
-			return ""
+			return false
 		}
 		if other := others.Named(ref.Name); other != nil && other.UID == ref.UID {
-			owner = ref.Name
+			owned = true
 		}
 	}
-	return owner
+	return owned
 }
 
-// unsatisfied returns the messages of the rules that are not granted.
-func unsatisfied(rules []operatorsv1alpha1.DependentStatus) []string {
-	var out []string
-	for _, s := range rules {
-		if s.Status != operatorsv1alpha1.DependentStatusReasonSatisfied {
-			out = append(out, s.Message)
-		}
-	}
-	return out
+func unsatisfied(s operatorsv1alpha1.DependentStatus) bool {
+	return s.Status != operatorsv1alpha1.DependentStatusReasonSatisfied
 }
 
 func ruleStatuses(prefix string, asked, granted []rbacv1.PolicyRule) []operatorsv1alpha1.DependentStatus {

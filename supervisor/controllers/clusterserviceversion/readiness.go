@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
@@ -30,7 +31,7 @@ func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.
 	for _, want := range desired {
 		have := live[want.Name]
 		if have == nil {
-			c.Stale = cmp.Or(c.Stale, "missing deployment with name="+want.Name)
+			c.Stale = cmp.Or(c.Stale, olmtext.DeploymentMissing(want.Name))
 			continue
 		}
 		c.Present = c.Present || ownership.Names(have.Labels, csv)
@@ -38,8 +39,9 @@ func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.
 			c.OwnerConflict = cmp.Or(c.OwnerConflict, fmt.Sprintf("deployment %q exists and belongs to %s; delete or rename one of the two", want.Name, owner))
 			continue
 		}
-		if old, now := have.Labels[api.LabelDeploymentHash], want.Labels[api.LabelDeploymentHash]; old != now && invalid == "" {
-			c.Stale = cmp.Or(c.Stale, fmt.Sprintf("deployment %s changed: old hash=%s, new hash=%s", want.Name, old, now))
+		if stale := staleHash(have, want); stale != "" && invalid == "" {
+			c.Changed = c.Changed || c.Stale == ""
+			c.Stale = cmp.Or(c.Stale, stale)
 			continue
 		}
 		c = withRollout(c, have)
@@ -47,14 +49,26 @@ func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.
 	return c
 }
 
+// staleHash returns that a Deployment is not the wanted one; empty if it is.
+func staleHash(have, want *appsv1.Deployment) string {
+	switch before, after := have.Labels[api.LabelDeploymentHash], want.Labels[api.LabelDeploymentHash]; before {
+	case after:
+		return ""
+	case "":
+		return olmtext.DeploymentWithoutHash(have.Name)
+	default:
+		return olmtext.DeploymentChanged(before, after)
+	}
+}
+
 // withRollout returns the state of components with that of one more Deployment.
 func withRollout(c phase.Components, d *appsv1.Deployment) phase.Components {
 	waiting, exhausted := rollout(d)
 	switch {
 	case exhausted:
-		c.DeadlineExceeded = cmp.Or(c.DeadlineExceeded, fmt.Sprintf("deployment %s not ready before timeout: %s", d.Name, waiting))
+		c.DeadlineExceeded = cmp.Or(c.DeadlineExceeded, olmtext.DeploymentTimedOut(d.Name, waiting))
 	case waiting != "":
-		c.Waiting = cmp.Or(c.Waiting, fmt.Sprintf("waiting for deployment %s to become ready: %s", d.Name, waiting))
+		c.Waiting = cmp.Or(c.Waiting, olmtext.DeploymentNotReady(d.Name, waiting))
 	}
 	return c
 }
@@ -84,20 +98,20 @@ func foreignOwner(csv *operatorsv1alpha1.ClusterServiceVersion, d *appsv1.Deploy
 // Deployment controller has given up.
 func rollout(d *appsv1.Deployment) (waiting string, exhausted bool) {
 	if d.Generation > d.Status.ObservedGeneration {
-		return fmt.Sprintf("waiting for spec update of deployment %q to be observed...", d.Name), false
+		return olmtext.NotObserved(d.Name), false
 	}
 	if c := deploymentCondition(d, appsv1.DeploymentProgressing); c != nil && c.Reason == progressDeadlineExceeded {
-		return fmt.Sprintf("deployment %q exceeded its progress deadline", d.Name), true
+		return olmtext.DeadlineExceeded(d.Name), true
 	}
 	if n := d.Status.Replicas - d.Status.UpdatedReplicas; n > 0 {
-		return fmt.Sprintf("deployment %q waiting for %d outdated replica(s) to be terminated", d.Name, n), false
+		return olmtext.OutdatedReplicas(d.Name, n), false
 	}
 	c := deploymentCondition(d, appsv1.DeploymentAvailable)
 	switch {
 	case c == nil:
-		return fmt.Sprintf("deployment %q not available: it does not report availability yet", d.Name), false
+		return olmtext.NoAvailability(d.Name), false
 	case c.Status != corev1.ConditionTrue:
-		return fmt.Sprintf("deployment %q not available: %s", d.Name, c.Message), false
+		return olmtext.NotAvailable(d.Name, c.Message), false
 	}
 	return "", false
 }

@@ -1,7 +1,6 @@
 package clusterserviceversion
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,11 +8,11 @@ import (
 	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apiserver/kubeversion"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
@@ -42,35 +41,14 @@ func requirements(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) phase
 		nativeAPIs(csv, c),
 		serviceAccounts(csv, c),
 	)
-	first, more := unmet(statuses)
-	return phase.Requirements{Met: first == "", Statuses: statuses, Unmet: first + more, CRDConflict: crdConflict(csv, c.Others)}
+	return phase.Requirements{Met: allMet(statuses), Statuses: statuses, CRDConflict: crdConflict(csv, c.Others)}
 }
 
-// unmet returns the first unmet requirement and how many more there are.
-func unmet(statuses []operatorsv1alpha1.RequirementStatus) (first, more string) {
-	n := 0
-	for _, s := range statuses {
-		if s.Status == operatorsv1alpha1.RequirementStatusReasonPresent || s.Status == deploymentFound {
-			continue
-		}
-		n++
-		if n == 1 {
-			first = fmt.Sprintf("%s: %s", title(s), s.Message)
-		}
-	}
-	if n > 1 {
-		more = fmt.Sprintf(" (and %d more in status.requirementStatus)", n-1)
-	}
-	return first, more
-}
-
-// title names a requirement: an object by kind and name, and an API, whose name is its kind, by
-// group and version.
-func title(s operatorsv1alpha1.RequirementStatus) string {
-	if s.Name == s.Kind {
-		return schema.GroupVersion{Group: s.Group, Version: s.Version}.String() + " " + s.Kind
-	}
-	return s.Kind + " " + s.Name
+// allMet reports whether each requirement is met.
+func allMet(statuses []operatorsv1alpha1.RequirementStatus) bool {
+	return !slices.ContainsFunc(statuses, func(s operatorsv1alpha1.RequirementStatus) bool {
+		return s.Status != operatorsv1alpha1.RequirementStatusReasonPresent && s.Status != deploymentFound
+	})
 }
 
 func kubeVersion(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
@@ -86,19 +64,18 @@ func kubeVersion(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []oper
 	}
 	wanted, err := semver.ParseTolerant(csv.Spec.MinKubeVersion)
 	if err != nil {
-		s.Message = fmt.Sprintf("spec.minKubeVersion %q is not a version: %v", csv.Spec.MinKubeVersion, err)
+		s.Message = olmtext.MinimumUnparsable
 		return []operatorsv1alpha1.RequirementStatus{s}
 	}
 	server, err := kubeversion.Parse(c.Version)
 	switch {
 	case err != nil:
-		s.Message = fmt.Sprintf("the server's version %q is not a version: %v", c.Version, errors.Unwrap(err))
+		s.Message = olmtext.ServerVersionUnparsable
 	case wanted.GT(server):
-		s.Message = fmt.Sprintf("CSV version requirement not met: minKubeVersion (%s) > server version (%s)",
-			csv.Spec.MinKubeVersion, server)
+		s.Message = olmtext.MinimumNotMet(csv.Spec.MinKubeVersion, server.String())
 	default:
 		s.Status = operatorsv1alpha1.RequirementStatusReasonPresent
-		s.Message = fmt.Sprintf("CSV minKubeVersion (%s) less than server version (%s)", csv.Spec.MinKubeVersion, server)
+		s.Message = olmtext.MinimumMet(csv.Spec.MinKubeVersion, c.Version)
 	}
 	return []operatorsv1alpha1.RequirementStatus{s}
 }
@@ -110,7 +87,7 @@ func crds(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1
 		s := crdStatus(description, crd, client.ObjectKeyFromObject(csv))
 		if others := outdated(csv, crd); others != "" && s.Status == operatorsv1alpha1.RequirementStatusReasonPresent {
 			s.Status = operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
-			s.Message = "CRD installed alongside other CSV(s): " + others
+			s.Message = olmtext.CRDOfOthers(others)
 		}
 		out = append(out, s)
 	}
@@ -152,23 +129,20 @@ func crdStatus(
 		Name:    d.Name,
 	}
 	if crd == nil {
-		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotPresent, "CRD is not present"
-		if !strings.Contains(d.Name, ".") {
-			s.Message += "; write its name in spec.customresourcedefinitions as plural.group"
-		}
+		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotPresent, olmtext.CRDMissing
 		return s
 	}
 	s.UUID = string(crd.UID)
 	switch {
 	case !serves(crd, d.Version) && !webhook.WillServe(crd, csv, d.Version):
 		s.Status = operatorsv1alpha1.RequirementStatusReasonNotPresent
-		s.Message = fmt.Sprintf("CRD version not served: %q, while it serves %s", d.Version, strings.Join(servedVersions(crd), ", "))
+		s.Message = olmtext.CRDVersionNotServed
 	case !established(crd):
 		s.Status = operatorsv1alpha1.RequirementStatusReasonNotAvailable
-		s.Message = "CRD is present but the Established condition is False (not available)"
+		s.Message = olmtext.CRDNotEstablished
 	default:
 		s.Status = operatorsv1alpha1.RequirementStatusReasonPresent
-		s.Message = "CRD is present and Established condition is true"
+		s.Message = olmtext.CRDPresent
 	}
 	return s
 }
@@ -177,16 +151,6 @@ func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool 
 	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Served && (version == "" || v.Name == version)
 	})
-}
-
-func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
-	var out []string
-	for i := range crd.Spec.Versions {
-		if crd.Spec.Versions[i].Served {
-			out = append(out, crd.Spec.Versions[i].Name)
-		}
-	}
-	return out
 }
 
 func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
@@ -198,20 +162,22 @@ func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return isTrue(apiextensionsv1.Established) && isTrue(apiextensionsv1.NamesAccepted)
 }
 
-// deploymentFound is the status of an owned API service for which a Deployment is declared.
-const deploymentFound operatorsv1alpha1.StatusReason = "DeploymentFound"
+// The status of an owned API service states whether its Deployment is declared.
+const (
+	deploymentFound    operatorsv1alpha1.StatusReason = "DeploymentFound"
+	deploymentNotFound operatorsv1alpha1.StatusReason = "DeploymentNotFound"
+)
 
 func ownedAPIServices(csv *operatorsv1alpha1.ClusterServiceVersion) []operatorsv1alpha1.RequirementStatus {
 	var out []operatorsv1alpha1.RequirementStatus
 	for _, d := range csv.GetOwnedAPIServiceDescriptions() {
 		s := operatorsv1alpha1.RequirementStatus{
 			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(),
-			Status:  operatorsv1alpha1.RequirementStatusReasonNotPresent,
-			Message: fmt.Sprintf("spec.install.spec.deployments has no %q, which should serve the API", d.DeploymentName),
+			Status: deploymentNotFound,
 		}
 		if slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
 			func(spec operatorsv1alpha1.StrategyDeploymentSpec) bool { return spec.Name == d.DeploymentName }) {
-			s.Status, s.Message = deploymentFound, ""
+			s.Status = deploymentFound
 		}
 		out = append(out, s)
 	}

@@ -64,8 +64,7 @@ func TestOwnedAPIServices(t *testing.T) {
 	}
 	want := []operatorsv1alpha1.RequirementStatus{
 		{
-			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: "v1.milk.example.com", Status: "NotPresent",
-			Message: `spec.install.spec.deployments has no "cow", which should serve the API`,
+			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: "v1.milk.example.com", Status: "DeploymentNotFound",
 		},
 		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: "v1.tea.example.com", Status: "DeploymentFound"},
 	}
@@ -78,27 +77,23 @@ func TestOwnedAPIServices(t *testing.T) {
 	}
 }
 
-// TestNamesWhatIsLacking checks the text about the first unmet requirement.
-func TestNamesWhatIsLacking(t *testing.T) {
+// TestNativeAPIName checks that the name of a native API is its version and group, and its kind the kind.
+func TestNativeAPIName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		native metav1.GroupVersionKind
 		want   string
 	}{
-		"Group": {metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Nope"}, "apps/v1 Nope: the native API is not served"},
-		"Core":  {metav1.GroupVersionKind{Version: "v1", Kind: "Nope"}, "v1 Nope: the native API is not served"},
+		"Group": {metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Nope"}, "Nope v1.apps: Native API does not exist"},
+		"Core":  {metav1.GroupVersionKind{Version: "v1", Kind: "Nope"}, "Nope v1.: Native API does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			csv := kettle()
 			csv.Spec.NativeAPIs = []metav1.GroupVersionKind{tc.native}
-			if got := requirements(csv, cluster{}).Unmet; got != tc.want {
-				t.Errorf("lacking is %q, want %q", got, tc.want)
+			s := requirements(csv, cluster{}).Statuses[0]
+			if got := s.Kind + " " + s.Name + ": " + s.Message; got != tc.want {
+				t.Errorf("the requirement is %q, want %q", got, tc.want)
 			}
 		})
-	}
-	csv := kettle()
-	csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com", Version: "v1", Kind: "Cup"}}
-	if got, want := requirements(csv, cluster{}).Unmet, "CustomResourceDefinition cups.example.com: CRD is not present"; got != want {
-		t.Errorf("lacking is %q, want %q", got, want)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
@@ -108,15 +109,15 @@ func condition(config *operatorsv1.OLMConfig, matchesConfig bool, now time.Time)
 	}
 	switch enabled := config.CopiedCSVsAreEnabled(); {
 	case enabled && matchesConfig:
-		c.Message = "Copied CSVs are enabled and present across the cluster"
+		c.Message = olmtext.CopiesPresent
 	case enabled:
-		c.Message = "Copied CSVs are enabled and at least one copied CSVs is missing"
+		c.Message = olmtext.CopiesMissing
 	case matchesConfig:
 		c.Status, c.Reason = metav1.ConditionTrue, api.ReasonCopiedCSVsDisabled
-		c.Message = "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode"
+		c.Message = olmtext.CopiesAbsent
 	default:
 		c.Reason = api.ReasonCopiedCSVsDisabled
-		c.Message = "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode"
+		c.Message = olmtext.CopiesNotYetGone
 	}
 	return c
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 // templateOf returns the wanted content of a version's copies, which is independent of the namespace.
@@ -41,7 +42,7 @@ func templateOf(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1
 		}
 	}
 	template.Status.Reason = operatorsv1alpha1.CSVReasonCopied
-	template.Status.Message = fmt.Sprintf("The operator is running in %s but is managing this namespace", csv.Namespace)
+	template.Status.Message = olmtext.Copied(csv.Namespace)
 	return template
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 const (
@@ -37,7 +38,7 @@ func (r *reconciler) emitEvents(o *input, h *versionState, w decision) {
 	case shouldEmitDisabled(o, h, w):
 		h.disabledEvent = o.origin.UID
 		r.events.Eventf(o.origin, nil, corev1.EventTypeWarning, operatorsv1.DisabledCopiedCSVsConditionType, actionCopy,
-			"CSV copying disabled for %s/%s", o.key.Namespace, o.key.Name)
+			"%s", olmtext.CopyingDisabled(o.key.String()))
 	}
 }
 

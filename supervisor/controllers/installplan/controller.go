@@ -110,11 +110,7 @@ func (r *reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	if moves {
 		p.Status.Phase, p.Status.Message = phase, ""
 	}
-	switch {
-	case p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
-		p.Status.Message = messageNotApproved
-	case p.Status.Message == messageNotApproved:
-		// Another client wrote the phase, and left the message of the last one.
+	if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval {
 		p.Status.Message = ""
 	}
 	if moves {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
@@ -203,8 +204,11 @@ func (a *crdApplier) write(ctx context.Context, c *crdChange) (*unstructured.Uns
 		return created, apply.Created, err
 	}
 	updated, result, err := apply.Update(ctx, a.writer, c.wanted, c.live)
-	if apierrors.IsConflict(err) {
+	switch {
+	case apierrors.IsConflict(err):
 		err = fmt.Errorf("%w: %w", errChanged, err)
+	case err != nil:
+		err = fmt.Errorf(olmtext.CRDUpdateRefused, c.live.GetName(), err)
 	}
 	return updated, result, err
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apiserver/pager"
 	"github.com/chandlery/chandlery/supervisor/crd/rollback"
 	"github.com/chandlery/chandlery/supervisor/rbac/grant"
@@ -42,8 +43,8 @@ func (c *crdChecker) check(ctx context.Context, live, u *unstructured.Unstructur
 		return err
 	}
 	if version := droppedVersion(before, after); version != "" {
-		return fmt.Errorf("%w: risk of data loss updating %q: new CRD removes version %s that is listed as a stored version on the existing CRD; migrate the objects that are stored in this version, and remove it from status.storedVersions of the CustomResourceDefinition",
-			errUnsafe, after.Name, version)
+		return fmt.Errorf("%w: %s; migrate the objects that are stored in this version, and remove it from status.storedVersions of the CustomResourceDefinition",
+			errUnsafe, olmtext.StoredVersionRemoved(after.Name, version))
 	}
 	if !established(live) {
 		// A definition that is not served cannot have objects.
@@ -62,10 +63,10 @@ func (c *crdChecker) check(ctx context.Context, live, u *unstructured.Unstructur
 		if message == "" {
 			continue
 		}
-		message = fmt.Sprintf("error validating existing CRs against new CRD's schema for %q: %s", after.Name, message)
+		message = olmtext.ObjectsInvalid(after.Name, message)
 		if after.Spec.Conversion != nil && after.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
 			// The webhook of the new version may fix it.
-			c.reporter.invalid(message)
+			c.reporter.invalid(olmtext.ConversionTrusted(after.Name, message))
 			continue
 		}
 		return fmt.Errorf("%w: %s; change that object so that it is valid; the plan then continues automatically", errUnsafe, message)
@@ -99,7 +100,7 @@ func (c *crdChecker) findInvalidIn(ctx context.Context, kind schema.GroupVersion
 		for i := range page.Items {
 			if problem := v.problem(page.Items[i].Object); problem != "" {
 				key := client.ObjectKeyFromObject(&page.Items[i])
-				message = bundles.Clip(fmt.Sprintf("error validating %s %q: updated validation is too restrictive: %s", kind, key, problem), maxInvalidMessage)
+				message = bundles.Clip(olmtext.ObjectInvalid(kind.String(), key.String(), problem), maxInvalidMessage)
 				return false
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
 )
@@ -51,7 +52,7 @@ func (r *reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 	}
 	after := nextTry(&rec.backoff, err, p.Status.StartTime.Time, now.Time, r.retryTimeout)
 	logger.Info("Retrying step", "error", err.Error(), "after", after.String())
-	p.Status.Message = prefixRetrying + err.Error()
+	p.Status.Message = olmtext.Retrying + err.Error()
 	return ctrl.Result{RequeueAfter: after}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
 	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
@@ -31,31 +32,14 @@ type stepError struct {
 // Error returns the message of the plan: the step, and why it failed.
 func (e *stepError) Error() string {
 	r := e.step.Resource
-	text := strings.TrimSuffix(fmt.Sprintf("%s: %v", e.subject(), e.err), ".")
 	if apimeta.IsNoMatchError(e.err) {
-		text = fmt.Sprintf("%s: GroupVersionKind %s/%s, Kind=%s not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.", e.subject(), r.Group, r.Version, r.Kind)
+		return olmtext.APINotServed(r.Group, r.Version, r.Kind, r.Name)
 	}
-	return text
-}
-
-// subject returns the beginning of the message, which names the step.
-func (e *stepError) subject() string {
-	if apimeta.IsNoMatchError(e.err) {
-		return notServed(e.step)
+	text := fmt.Sprintf("error applying %s %s", r.Kind, r.Name)
+	if e.step.Resolving != "" {
+		text += " of " + e.step.Resolving
 	}
-	return notApplied(e.step)
-}
-
-func notServed(s *operatorsv1alpha1.Step) string {
-	return fmt.Sprintf("api-server resource not found installing %s %s", s.Resource.Kind, s.Resource.Name)
-}
-
-func notApplied(s *operatorsv1alpha1.Step) string {
-	text := fmt.Sprintf("error applying %s %s", s.Resource.Kind, s.Resource.Name)
-	if s.Resolving != "" {
-		text += " of " + s.Resolving
-	}
-	return text
+	return strings.TrimSuffix(fmt.Sprintf("%s: %v", text, e.err), ".")
 }
 
 // Unwrap returns the cause.
@@ -63,7 +47,7 @@ func (e *stepError) Unwrap() error { return e.err }
 
 var (
 	// errUnsupported reports that a bundle has an object of a kind that a plan must not contain.
-	errUnsupported = errors.New("bundles cannot contain objects of this kind")
+	errUnsupported = errors.New(olmtext.InvalidPlanData + ": bundles cannot contain objects of this kind")
 	// errNamesRefused reports that the API server does not serve a CustomResourceDefinition because
 	// another one has its names.
 	errNamesRefused = errors.New("its names are not accepted")
@@ -81,12 +65,8 @@ var (
 	errSecretMissing = errors.New("it must exist before the plan")
 )
 
-// Texts of a plan's messages.
+// Ends of messages of the condition Installed.
 const (
-	// prefixRetrying precedes the error of a step that is tried again.
-	prefixRetrying = "retrying execution due to error: "
-	// messageNotApproved is the message of a plan that waits for its approval.
-	messageNotApproved = "the InstallPlan needs approval: approve it by setting spec.approved to true"
 	// remedy follows an error that ended the plan, and remedyContent an error of its content.
 	remedy        = "; fix the cause; the plan then continues automatically within minutes; to retry at once, delete the InstallPlan"
 	remedyContent = "; fix the cause and delete the InstallPlan to try again"

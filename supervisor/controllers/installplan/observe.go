@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
@@ -32,9 +33,9 @@ func observeNamespace(ctx context.Context, groups, cached client.Reader, namespa
 	switch n := len(list.Items); n {
 	case 1:
 	case 0:
-		return namespaceState{problem: "no operator group found that is managing this namespace; create an OperatorGroup in it"}, nil
+		return namespaceState{problem: olmtext.NoGroupForPlan}, nil
 	default:
-		return namespaceState{problem: fmt.Sprintf("more than one operator group(s) are managing this namespace count=%d; delete all but one", n)}, nil
+		return namespaceState{problem: olmtext.SeveralGroupsForPlan(n)}, nil
 	}
 	group := &list.Items[0]
 	if group.Spec.ServiceAccountName == "" {
@@ -49,7 +50,7 @@ func observeNamespace(ctx context.Context, groups, cached client.Reader, namespa
 		if client.IgnoreNotFound(err) != nil {
 			return namespaceState{}, fmt.Errorf("reading ServiceAccount %s: %w", a.name, err)
 		}
-		return namespaceState{problem: fmt.Sprintf("please make sure the service account exists. sa=%s operatorgroup=%s", a.name.Name, a.group), account: a}, nil
+		return namespaceState{problem: olmtext.AccountMissing(a.name.Name, a.group.String()), account: a}, nil
 	}
 	a.uid = found.UID
 	return namespaceState{account: a}, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
@@ -201,6 +203,7 @@ func checkOwnedCRDs(u *unstructured.Unstructured, namespace string, installed []
 	created := ownerOf(u)
 	created.namespace = namespace
 	owned, _, _ := unstructured.NestedSlice(u.Object, "spec", "customresourcedefinitions", "owned")
+	owners := map[string][]string{}
 	for i := range installed {
 		other := &installed[i]
 		if _, copied := other.Labels[operatorsv1alpha1.CopiedLabelKey]; copied {
@@ -212,12 +215,19 @@ func checkOwnedCRDs(u *unstructured.Unstructured, namespace string, installed []
 		for _, o := range owned {
 			described, _ := o.(map[string]any)
 			if name, _ := described["name"].(string); name != "" && other.OwnsCRD(name) {
-				return fmt.Errorf("%w: pre-existing CRD owners found for owned CRD(s) of dependent CSV %s: %s is owned by ClusterServiceVersion %s; uninstall that operator, or delete the Subscription of this operator",
-					errOtherOwner, u.GetName(), name, other.Name)
+				owners[name] = append(owners[name], other.Name)
 			}
 		}
 	}
-	return nil
+	if len(owners) == 0 {
+		return nil
+	}
+	name := slices.Min(slices.Collect(maps.Keys(owners)))
+	if list := owners[name]; len(list) > 1 {
+		return fmt.Errorf("%w: %s; uninstall all but one of these operators", errOtherOwner, olmtext.SeveralOwners(list, namespace, name))
+	}
+	return fmt.Errorf("%w: %s: %s is owned by ClusterServiceVersion %s; uninstall that operator, or delete the Subscription of this operator",
+		errOtherOwner, olmtext.DependentOwners(u.GetName()), name, owners[name][0])
 }
 
 // replacedBy reports whether a new version replaces another one, directly or through a chain of

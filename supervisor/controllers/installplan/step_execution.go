@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
@@ -110,7 +111,7 @@ func (e *execution) check(ctx context.Context, steps []*operatorsv1alpha1.Step) 
 // checkKind returns an error if a plan must not contain a step.
 func (e *execution) checkKind(s *operatorsv1alpha1.Step) error {
 	if s.Resource.Group == groupAPIExtensions && s.Resource.Kind == kindCRD && s.Resource.Version == "v1beta1" {
-		return fmt.Errorf("%w: Kubernetes 1.22 removed apiextensions.k8s.io/v1beta1; ask the author of %s for a bundle whose CustomResourceDefinitions are of apiextensions.k8s.io/v1", errUnsupported, s.Resolving)
+		return fmt.Errorf("%w: %s: Kubernetes 1.22 removed apiextensions.k8s.io/v1beta1; ask the author of %s for a bundle whose CustomResourceDefinitions are of apiextensions.k8s.io/v1", errUnsupported, olmtext.CRDVersionUnsupported(s.Resource.Version), s.Resolving)
 	}
 	u, ref, err := plansteps.Manifest(s)
 	if err != nil {
@@ -297,7 +298,7 @@ func (e *execution) checkPullSecret(ctx context.Context, u *unstructured.Unstruc
 		return "", err
 	}
 	if live == nil {
-		return "", fmt.Errorf("%w; create Secret %s with the credentials for the operator's images", errSecretMissing, key)
+		return "", fmt.Errorf(olmtext.SecretMissing+"; create Secret %s with the credentials for the operator's images", key.Name, errSecretMissing, key)
 	}
 	return operatorsv1alpha1.StepStatusPresent, nil
 }

@@ -1,13 +1,14 @@
 package operatorgroup
 
 import (
-	"fmt"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 // setAccount sets the ServiceAccount that the group's operators are installed with. The status has
@@ -31,11 +32,10 @@ func setAccount(want *operatorsv1.OperatorGroupStatus, o statusInput, now time.T
 	default:
 		want.ServiceAccountRef = nil
 		apimeta.SetStatusCondition(&want.Conditions, metav1.Condition{
-			Type:   operatorsv1.OperatorGroupServiceAccountCondition,
-			Status: metav1.ConditionTrue,
-			Reason: operatorsv1.OperatorGroupServiceAccountReason,
-			Message: fmt.Sprintf("ServiceAccount %s not found; create it in namespace %s, or remove spec.serviceAccountName: "+
-				"the supervisor installs nothing in the namespace until then", name, o.Group.Namespace),
+			Type:               operatorsv1.OperatorGroupServiceAccountCondition,
+			Status:             metav1.ConditionTrue,
+			Reason:             operatorsv1.OperatorGroupServiceAccountReason,
+			Message:            olmtext.GroupAccountMissing(name),
 			ObservedGeneration: o.Group.Generation,
 			LastTransitionTime: metav1.NewTime(now),
 		})

@@ -1,9 +1,7 @@
 package operatorgroup
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -12,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 // TargetsInvalidReason is the reason of the condition api.ConditionTargetsResolved for invalid
@@ -62,13 +61,11 @@ func setMultiple(want *operatorsv1.OperatorGroupStatus, o statusInput, now time.
 		apimeta.RemoveStatusCondition(&want.Conditions, operatorsv1.MutlipleOperatorGroupCondition)
 		return
 	}
-	others := slices.Sorted(slices.Values(o.Siblings))
 	apimeta.SetStatusCondition(&want.Conditions, metav1.Condition{
-		Type:   operatorsv1.MutlipleOperatorGroupCondition,
-		Status: metav1.ConditionTrue,
-		Reason: operatorsv1.MultipleOperatorGroupsReason,
-		Message: fmt.Sprintf("namespace %s has other OperatorGroups (%s); the supervisor installs no operators in it until only one is left",
-			o.Group.Namespace, strings.Join(others, ", ")),
+		Type:               operatorsv1.MutlipleOperatorGroupCondition,
+		Status:             metav1.ConditionTrue,
+		Reason:             operatorsv1.MultipleOperatorGroupsReason,
+		Message:            olmtext.MultipleGroups,
 		ObservedGeneration: o.Group.Generation,
 		LastTransitionTime: metav1.NewTime(now),
 	})

@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	grpcstatus "google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -118,7 +120,7 @@ func resolverCatalog(c Catalog) resolution.Catalog {
 	case c.State.Err != nil:
 		from.Err = c.State.Err
 	case c.Followed && c.State.Connectivity == connectivity.TransientFailure.String():
-		from.Err = fmt.Errorf("%w: nothing answers at %s", catalogs.ErrNotConnected, c.State.Address)
+		from.Err = grpcstatus.Errorf(codes.Unavailable, "nothing answers at %s", c.State.Address)
 	default:
 		from.Pending = true
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"google.golang.org/grpc/codes"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/api/configoverrides"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/resolution"
@@ -72,7 +71,7 @@ func ownConditions(
 	case p != nil:
 		list = append(list, planConditions(p)...)
 	case status.InstallPlanRef != nil && o.plans.referenced(status.InstallPlanRef) == nil && !outlivesPlan(d.subscription):
-		list = append(list, missingPlan(status.InstallPlanRef.Name))
+		list = append(list, missingPlan())
 	}
 	return list
 }
@@ -93,9 +92,9 @@ func outlivesPlan(sub *operatorsv1alpha1.Subscription) bool {
 }
 
 // missingPlan returns the condition for a deleted plan.
-func missingPlan(name string) operatorsv1alpha1.SubscriptionCondition {
+func missingPlan() operatorsv1alpha1.SubscriptionCondition {
 	missing := transitionlog.Missing()
-	return isTrue(missing.Condition(), missing.Reason, "InstallPlan "+name+" was deleted")
+	return isTrue(missing.Condition(), missing.Reason, "")
 }
 
 // catalogCondition returns the condition about the catalogs in scope, in particular the one that the
@@ -106,22 +105,15 @@ func catalogCondition(o *namespaceState, sub *operatorsv1alpha1.Subscription) op
 	catalog, found := o.catalogs[key]
 	switch {
 	case len(o.catalogs) == 0:
-		return isTrue(kind, operatorsv1alpha1.NoCatalogSourcesFound, "dependency resolution requires at least one catalogsource")
-	case !found && o.groups.excludesGlobal && key.Namespace == o.global:
-		return isTrue(kind, operatorsv1alpha1.UnhealthyCatalogSourceFound, fmt.Sprintf(
-			"targeted catalogsource %s missing; OperatorGroup %s excludes the catalogs of namespace %s by its annotation %s",
-			key, strings.Join(o.groups.names, ", "), o.global, api.AnnotationExcludeGlobal))
+		return isTrue(kind, operatorsv1alpha1.NoCatalogSourcesFound, olmtext.NoCatalogs)
 	case !found:
-		return isTrue(kind, operatorsv1alpha1.UnhealthyCatalogSourceFound, "targeted catalogsource "+key.String()+" missing")
-	case !catalog.State.Ready() && catalog.State.Snapshot != nil && !catalog.State.ReadAt.IsZero():
-		return isTrue(kind, operatorsv1alpha1.UnhealthyCatalogSourceFound, fmt.Sprintf(
-			"targeted catalogsource %s unhealthy; resolving against its content as of %s", key, catalog.State.ReadAt.UTC().Format(time.RFC3339)))
+		return isTrue(kind, operatorsv1alpha1.UnhealthyCatalogSourceFound, olmtext.CatalogMissing(key.String()))
 	case !catalog.State.Ready():
-		return isTrue(kind, operatorsv1alpha1.UnhealthyCatalogSourceFound, "targeted catalogsource "+key.String()+" unhealthy")
+		return isTrue(kind, operatorsv1alpha1.UnhealthyCatalogSourceFound, olmtext.CatalogUnhealthy(key.String()))
 	default:
 		return operatorsv1alpha1.SubscriptionCondition{
 			Type: kind, Status: corev1.ConditionFalse,
-			Reason: operatorsv1alpha1.AllCatalogSourcesHealthy, Message: "all available catalogsources are healthy",
+			Reason: operatorsv1alpha1.AllCatalogSourcesHealthy, Message: olmtext.CatalogsHealthy,
 		}
 	}
 }
@@ -148,6 +140,9 @@ func unhealthyVersion(d *decision, p *operatorsv1alpha1.InstallPlan) bool {
 func versionCondition(g groups, d *decision, p *operatorsv1alpha1.InstallPlan) operatorsv1alpha1.SubscriptionCondition {
 	csv := d.present.current
 	message := fmt.Sprintf("clusterserviceversion %s is in phase %s: %s", csv.Name, csv.Status.Phase, csv.Status.Message)
+	if cause, _ := api.CauseOf(csv); cause.Detail != "" {
+		message += ": " + cause.Detail
+	}
 	if d.install == nil && d.next != nil && d.next.Bundle != csv.Name {
 		message += fmt.Sprintf("; %s is available and will be installed once %s is healthy", d.next.Bundle, csv.Name)
 		message += g.failForwardHint(csv)
@@ -169,6 +164,7 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 		planning      *planError
 		images        imagesError
 		incomplete    *plansteps.IncompleteCSVError
+		catalog       *resolution.CatalogError
 	)
 	switch {
 	case errors.As(err, &unsatisfiable):
@@ -180,20 +176,34 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 	case errors.As(err, &incomplete):
 		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, "failed to turn bundle into steps: "+incomplete.Error())
 	case errors.As(err, &planning):
-		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+err.Error())
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonEnsureInstallPlanFailed, olmtext.EnsurePlanFailed(err))
 	case errors.As(err, &groups):
 		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, groups.cause())
+	case errors.As(err, &catalog):
+		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, catalogFailure(catalog))
 	default:
 		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, err.Error())
 	}
 }
 
-// condition returns the condition about the bundle images that a plan needs.
+// catalogFailure returns the sentence of OLM about a catalog that cannot be used.
+func catalogFailure(err *resolution.CatalogError) string {
+	key := err.Catalog.String()
+	if errors.Is(err, catalogs.ErrNotConnected) {
+		return olmtext.CatalogError(key, olmtext.NoRegistryClient(key))
+	}
+	if grpcstatus.Code(err.Err) != codes.Unknown {
+		return olmtext.CatalogError(key, olmtext.ListBundlesFailed(err.Err))
+	}
+	return err.Error()
+}
+
+// condition returns the condition about the bundle images that a plan needs. The plan has the progress of the pulls.
 func (l imagesError) condition() operatorsv1alpha1.SubscriptionCondition {
 	failed := l.failed()
 	switch {
 	case failed == nil:
-		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpacking, api.ReasonUnpackingInProgress, l.Error())
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpacking, api.ReasonUnpackingInProgress, "")
 	case failed.invalid():
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonErrorPreventedUnpacking, failed.cause())
 	default:
@@ -208,11 +218,19 @@ func planConditions(p *operatorsv1alpha1.InstallPlan) []operatorsv1alpha1.Subscr
 	if kind == "" {
 		return nil
 	}
-	message := cmp.Or(p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message, p.Status.Message)
-	if stage.Reason == operatorsv1alpha1.InstallPlanFailed {
-		message = "another client set the phase of the InstallPlan to Failed, without a message"
-	}
+	message := cmp.Or(p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message, pendingLookups(p))
 	return []operatorsv1alpha1.SubscriptionCondition{isTrue(kind, stage.Reason, message)}
+}
+
+// pendingLookups returns the messages about the bundles that a plan waits for.
+func pendingLookups(p *operatorsv1alpha1.InstallPlan) string {
+	var messages []string
+	for i := range p.Status.BundleLookups {
+		if c := p.Status.BundleLookups[i].GetCondition(operatorsv1alpha1.BundleLookupPending); c.Status == corev1.ConditionTrue && c.Message != "" {
+			messages = append(messages, c.Message)
+		}
+	}
+	return olmtext.PendingLookups(messages)
 }
 
 // remedyUnavailable is what to do while a catalog does not answer.
@@ -244,6 +262,9 @@ func reasonAndRemedyOf(err error) (reason, remedy string) {
 	case errors.As(err, &catalog) || isUnavailable(err):
 		if isUnavailable(err) {
 			remedy = remedyUnavailable
+		}
+		if catalog != nil && errors.Is(err, catalogs.ErrNotConnected) {
+			remedy = catalog.Err.Error() + "; " + remedy
 		}
 		return api.ReasonCatalogUnavailable, remedy
 	default:

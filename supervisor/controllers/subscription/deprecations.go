@@ -1,15 +1,14 @@
 package subscription
 
 import (
-	"strings"
-
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 // deprecations returns the conditions about deprecations in the catalog: of the package, of the
-// channel of the Subscription, and of the installed version. One more condition summarizes them.
+// channel of the Subscription, and of the installed version. One more condition summarizes them. As with
+// OLM, they have no reason.
 func deprecations(catalogs catalogSet, sub *operatorsv1alpha1.Subscription, installed string) []operatorsv1alpha1.SubscriptionCondition {
 	pkg := catalogs.packageWith(sub, installed)
 	if pkg == nil {
@@ -23,9 +22,9 @@ func deprecations(catalogs catalogSet, sub *operatorsv1alpha1.Subscription, inst
 		if message == "" {
 			return
 		}
-		message = subject + ": " + message
+		message = olmtext.Deprecation(subject, message)
 		messages = append(messages, message)
-		list = append(list, isTrue(kind, api.ReasonDeprecated, message))
+		list = append(list, isTrue(kind, "", message))
 	}
 	add(operatorsv1alpha1.SubscriptionPackageDeprecated, "olm.package/"+pkg.Name, pkg.Deprecation)
 	if channel := pkg.Channel(sub.Spec.Channel); channel != nil {
@@ -37,5 +36,5 @@ func deprecations(catalogs catalogSet, sub *operatorsv1alpha1.Subscription, inst
 	if len(list) == 0 {
 		return nil
 	}
-	return append(list, isTrue(operatorsv1alpha1.SubscriptionDeprecated, api.ReasonDeprecated, strings.Join(messages, "; ")))
+	return append(list, isTrue(operatorsv1alpha1.SubscriptionDeprecated, "", olmtext.Deprecations(messages)))
 }

@@ -3,6 +3,7 @@ package subscription
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +28,11 @@ func announceTransitions(emitter events.EventRecorder, sub *operatorsv1alpha1.Su
 			APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.InstallPlanKind,
 			Namespace: sub.Namespace, Name: t.Plan,
 		}
-		emitter.Eventf(sub, about, kind, cmp.Or(t.Reason, t.Phase), "Install", "InstallPlan %s: %s", t.Plan, cmp.Or(t.Phase, "created"))
+		note := fmt.Sprintf("InstallPlan %s: %s", t.Plan, cmp.Or(t.Phase, "created"))
+		if t.Phase == string(operatorsv1alpha1.InstallPlanPhaseRequiresApproval) {
+			note += "; to approve it, set its spec.approved to true"
+		}
+		emitter.Eventf(sub, about, kind, cmp.Or(t.Reason, t.Phase), "Install", "%s", note)
 	}
 }
 
@@ -44,6 +49,9 @@ func announceStatus(ctx context.Context, emitter events.EventRecorder, adopts bo
 			c.Type == api.ConditionConfigInvalid
 		if problem && !before.Status.GetCondition(c.Type).Equals(c) {
 			emitter.Eventf(after, nil, corev1.EventTypeWarning, string(c.Type), "Resolve", "%s", api.EventNote(c.Message+remedyIn(after, c.Type)))
+			if c.Type == operatorsv1alpha1.SubscriptionResolutionFailed {
+				announceUnresolved(emitter, after.Namespace, c.Message)
+			}
 		}
 	}
 	if adopts && before.Status.CurrentCSV == "" {
@@ -53,4 +61,10 @@ func announceStatus(ctx context.Context, emitter events.EventRecorder, adopts bo
 	if before.Status.InstalledCSV != after.Status.InstalledCSV && after.Status.InstalledCSV != "" {
 		emitter.Eventf(after, nil, corev1.EventTypeNormal, "Installed", "Install", "%s is installed", after.Status.InstalledCSV)
 	}
+}
+
+// announceUnresolved emits the Event that OLM emits about the namespace of Subscriptions that cannot be resolved.
+func announceUnresolved(emitter events.EventRecorder, namespace, message string) {
+	about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: namespace}
+	emitter.Eventf(about, nil, corev1.EventTypeWarning, string(operatorsv1alpha1.SubscriptionResolutionFailed), "Resolve", "%s", api.EventNote(message))
 }

@@ -11,6 +11,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
@@ -30,10 +31,8 @@ type groupsError struct {
 	names     []string
 }
 
-// cause returns the number of OperatorGroups.
-func (e *groupsError) cause() string {
-	return fmt.Sprintf("found %d operatorGroups, expected 1", len(e.names))
-}
+// cause returns the sentence of OLM about the number of OperatorGroups.
+func (e *groupsError) cause() string { return olmtext.ExpectedOneGroup(len(e.names)) }
 
 // Error returns the number of OperatorGroups and what to do.
 func (e *groupsError) Error() string { return e.cause() + "; " + e.remedy() }

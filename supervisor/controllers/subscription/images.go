@@ -16,6 +16,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 )
 
@@ -142,7 +143,7 @@ func (m *missingImage) invalid() bool {
 
 // cause returns the sentence of OLM about a failure.
 func (m *missingImage) cause() string {
-	return fmt.Sprintf("Bundle unpacking failed - %s: bundle %s: %v", m.reason(), m.bundle, m.state.Err)
+	return olmtext.UnpackFailed(m.reason(), fmt.Sprintf("bundle %s: %v", m.bundle, m.state.Err))
 }
 
 // remedy returns what to do about a failure.

@@ -170,8 +170,8 @@ func TestRefused(t *testing.T) {
 	first, second := subscription("first", "lamp"), subscription("second", "lamp")
 	v1 := version("lamp.v1", "lamp", succeeded)
 	for names, text := range map[string]string{
-		"":    "found 0 operatorGroups, expected 1; create an OperatorGroup in namespace home that names the namespaces its operators serve",
-		"a,b": "found 2 operatorGroups, expected 1; delete all but one of the OperatorGroups a, b of namespace home",
+		"":    "expected 1 OperatorGroup in the namespace, found 0; create an OperatorGroup in namespace home that names the namespaces its operators serve",
+		"a,b": "expected 1 OperatorGroup in the namespace, found 2; delete all but one of the OperatorGroups a, b of namespace home",
 	} {
 		o := observed(read(t), first, second).with([]*operatorsv1alpha1.ClusterServiceVersion{v1}, installPlan("p", "lamp.v1", operatorsv1alpha1.InstallPlanPhaseComplete, 1, second))
 		o.groups = groups{}

@@ -86,7 +86,7 @@ func missingPlanStatus(before *operatorsv1alpha1.SubscriptionStatus, now metav1.
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c operatorsv1alpha1.SubscriptionCondition) bool {
 		return c.Type == operatorsv1alpha1.SubscriptionInstallPlanPending || c.Type == operatorsv1alpha1.SubscriptionInstallPlanFailed
 	})
-	status.Conditions = mergeConditions(nil, append(status.Conditions, missingPlan(status.InstallPlanRef.Name)), now)
+	status.Conditions = mergeConditions(nil, append(status.Conditions, missingPlan()), now)
 	return status
 }
 

@@ -8,6 +8,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 // minInterval is the shortest interval between queries of the registry for one catalog.
@@ -24,9 +25,8 @@ func PollInterval(source *operatorsv1alpha1.CatalogSource) (interval time.Durati
 		return operatorsv1alpha1.DefaultRegistryPollDuration, poll.ParsingError
 	}
 	if poll.Interval == nil || poll.Interval.Duration <= 0 {
-		return operatorsv1alpha1.DefaultRegistryPollDuration, fmt.Sprintf(
-			"error parsing spec.updateStrategy.registryPoll.interval. Using the default value of %s instead. Error: %q is not above zero",
-			operatorsv1alpha1.DefaultRegistryPollDuration, poll.RawInterval)
+		return operatorsv1alpha1.DefaultRegistryPollDuration, olmtext.IntervalInvalid(
+			fmt.Errorf("%q is not above zero", poll.RawInterval))
 	}
 	if poll.Interval.Duration < minInterval {
 		return minInterval, fmt.Sprintf("spec.updateStrategy.registryPoll.interval is %s, and %s is used instead; set it to %s or more",

@@ -56,7 +56,7 @@ func TestWaitsForWhatIsBeingDeleted(t *testing.T) {
 func TestKeptConversionsAreTold(t *testing.T) {
 	o := good(succeeded, "InstallSucceeded", claim(providedapis.Static), running, func(o *Input) { o.Webhooks.Converts = []string{"cups.example.com"} })
 	got := Next(o)
-	if want := "objects of cups.example.com can be used only in their stored version"; !strings.Contains(got.Message, want) {
-		t.Errorf("Next(...) says %q, want that %s", got.Message, want)
+	if want := "objects of cups.example.com can be used only in their stored version"; got.Cause == nil || !strings.Contains(got.Cause.Detail, want) {
+		t.Errorf("Next(...) has the cause %+v, want that %s", got.Cause, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
 	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 )
@@ -45,31 +46,31 @@ func AfterError(o Input, err error) Transition {
 	}
 }
 
-// KeepAfterError returns a transition that keeps the phase and shows the error.
+// KeepAfterError returns a transition that keeps the phase and its message, with the error as cause.
 func KeepAfterError(o Input, err error) Transition {
 	t := keepPhase(o)
 	if t.Phase == operatorsv1alpha1.CSVPhaseNone {
 		t.Phase, t.Reason = operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown
 	}
-	t.Cause = &api.Cause{Reason: reasonOf(err), PhaseMessage: cmp.Or(t.Message, messageUnknown)}
-	t.Message = t.Cause.PhaseMessage + "; retrying after error: " + err.Error()
+	t.Message = cmp.Or(t.Message, olmtext.RequirementsUnknown)
+	t.Cause = &api.Cause{Reason: reasonOf(err), Detail: err.Error(), PhaseMessage: t.Message}
 	t.After = ErrorDelay
 	return t
 }
 
 // AfterRefusal returns the transition after the API refused an object. A version that runs keeps its
-// phase, and its message states the refusal.
+// phase, and its cause has the refusal.
 func AfterRefusal(o Input, err error) Transition {
 	t := Transition{
 		Phase:   operatorsv1alpha1.CSVPhaseFailed,
 		Reason:  operatorsv1alpha1.CSVReasonComponentFailed,
-		Message: "install strategy failed: " + err.Error(),
+		Message: olmtext.StrategyFailed(err.Error()),
 		Cause:   &api.Cause{Reason: reasonOf(err), Remedy: remedyOf(err)},
 		After:   reinstallDelay,
 	}
 	if o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
 		t.Phase, t.Reason = operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful
-		t.Message = messageSucceeded + "; the API server refuses a later change: " + err.Error()
+		t.Message, t.Cause.Detail = olmtext.Succeeded, "the API server refuses a later change: "+err.Error()
 	}
 	return t
 }

@@ -16,7 +16,7 @@ import (
 func TestAfterError(t *testing.T) {
 	down := errors.New("admission does not answer")
 	told := func(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, message string) Transition {
-		return Transition{Phase: phase, Reason: reason, Message: message + "; retrying after error: admission does not answer", After: 30 * time.Second, Cause: &api.Cause{Reason: "Retrying", PhaseMessage: message}}
+		return Transition{Phase: phase, Reason: reason, Message: message, After: 30 * time.Second, Cause: &api.Cause{Reason: "Retrying", Detail: "admission does not answer", PhaseMessage: message}}
 	}
 	failed := Transition{Phase: broken, Reason: "InstallComponentFailed", Message: "install strategy failed: admission does not answer", Cause: &api.Cause{Reason: "Retrying"}, After: time.Minute}
 	again := good(succeeded, "InstallSucceeded", causing(api.Cause{Reason: "WebhookUnavailable", PhaseMessage: "as before"}))

@@ -102,7 +102,7 @@ func doubleModes(o *Input) {
 func unservable(o *Input) { o.Webhooks.Unsupported = "this version does not support webhooks" }
 
 func invalidWebhook(o *Input) {
-	o.Webhooks.Invalid = "spec.webhookdefinitions[1].generateName is used twice"
+	o.Webhooks.Invalid = Sentence{Text: "CSV contains repeated WebhookDescription name", Detail: "spec.webhookdefinitions[1].generateName is used twice"}
 }
 
 func serviceTaken(o *Input) { o.Webhooks.Conflict = "v1.tea.example.com belongs to csv pot.v1" }
@@ -111,7 +111,7 @@ func serviceBroken(o *Input) { o.Webhooks.Broken = "secret kettle-service-cert i
 
 func webhookGone(o *Input) { o.Webhooks.Missing = "webhooks not installed" }
 
-func notServing(o *Input) { o.Webhooks.Waiting = "apiServices not installed" }
+func notServing(o *Input) { o.Webhooks.Waiting = Sentence{Text: "apiServices not installed"} }
 
 func probing(o *Input) { o.Webhooks.Probing = true }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 )
 
@@ -35,7 +36,7 @@ func gates() []rule {
 	return slices.Concat(
 		[]rule{
 			{"declares what is not supported", has(unsupported), failed(operatorsv1alpha1.CSVReasonComponentFailedNoRetry, unsupported)},
-			{"install strategy invalid", has(invalidStrategy), failed(operatorsv1alpha1.CSVReasonInvalidStrategy, invalidStrategy)},
+			{"install strategy invalid", has(invalidStrategy), failed(operatorsv1alpha1.CSVReasonInvalidStrategy, invalidStrategy, detailed(unknownStrategy))},
 		},
 		groupCountRules(),
 		[]rule{
@@ -46,7 +47,8 @@ func gates() []rule {
 		},
 		installModeRules(),
 		[]rule{
-			{"webhooks invalid", has(invalidWebhooks), failed(operatorsv1alpha1.CSVReasonInvalidWebhookDescription, invalidWebhooks)},
+			{"webhooks invalid", has(invalidWebhooks), failed(operatorsv1alpha1.CSVReasonInvalidWebhookDescription,
+				invalidWebhooks, detailed(invalidWebhookDetail))},
 			{"webhooks refused", has(refusedWebhooks), then(operatorsv1alpha1.CSVPhaseFailed,
 				operatorsv1alpha1.CSVReasonComponentFailed, refusedWebhooks, after(requirementsDelay))},
 		},
@@ -57,7 +59,7 @@ func gates() []rule {
 // firstRules returns the rules for a version without a phase. They check its OperatorGroup before
 // it becomes Pending. A version that may not serve its targets is therefore never Pending.
 func firstRules() []rule {
-	firstSight := to(operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown, messageUnknown)
+	firstSight := to(operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown, olmtext.RequirementsUnknown)
 	return slices.Concat(
 		groupCountRules(),
 		[]rule{{"operator group not processed yet", groupUnprocessed, firstSight}},
@@ -69,8 +71,10 @@ func firstRules() []rule {
 
 func groupCountRules() []rule {
 	return []rule{
-		{"no operator group", groupCount(func(n int) bool { return n == 0 }), failed(operatorsv1alpha1.CSVReasonNoOperatorGroup, noGroupMessage)},
-		{"several operator groups", groupCount(func(n int) bool { return n > 1 }), failed(operatorsv1alpha1.CSVReasonTooManyOperatorGroups, manyGroupsMessage)},
+		{"no operator group", groupCount(func(n int) bool { return n == 0 }), failed(operatorsv1alpha1.CSVReasonNoOperatorGroup,
+			fixed(olmtext.NoGroup), detailed(noGroupRemedy))},
+		{"several operator groups", groupCount(func(n int) bool { return n > 1 }), failed(operatorsv1alpha1.CSVReasonTooManyOperatorGroups,
+			fixed(olmtext.SeveralGroups), detailed(manyGroupsRemedy))},
 	}
 }
 
@@ -78,8 +82,12 @@ func installModeRules() []rule {
 	return []rule{
 		{"install modes invalid", has(invalidModes), failed(operatorsv1alpha1.CSVReasonInvalidInstallModes, invalidModes)},
 		{
+			"operator group selects nothing", selectsNothing,
+			failed(operatorsv1alpha1.CSVReasonNoTargetNamespaces, fixed(olmtext.NoTargetNamespaces), detailed(misfit)),
+		},
+		{
 			"operator group unsupported", has(unsupportedGroup),
-			failed(operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup, unsupportedGroup),
+			failed(operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup, unsupportedGroup, detailed(misfit)),
 		},
 	}
 }
@@ -87,9 +95,9 @@ func installModeRules() []rule {
 func claimRules() []rule {
 	return []rule{
 		{"fixed APIs would change", claimsAre(providedapis.Static), withdrawn(
-			operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs, messageStatic)},
+			operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs, olmtext.StaticAPIs)},
 		{"APIs taken by another group", claimsAre(providedapis.Conflict, providedapis.Remove), withdrawn(
-			operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict, messageTaken)},
+			operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict, olmtext.APIsTaken)},
 	}
 }
 
@@ -97,8 +105,8 @@ func has(p func(Input) string) func(Input) bool {
 	return func(o Input) bool { return p(o) != "" }
 }
 
-func failed(reason operatorsv1alpha1.ConditionReason, message func(Input) string) func(Input) Transition {
-	return then(operatorsv1alpha1.CSVPhaseFailed, reason, message)
+func failed(reason operatorsv1alpha1.ConditionReason, message func(Input) string, opts ...option) func(Input) Transition {
+	return then(operatorsv1alpha1.CSVPhaseFailed, reason, message, opts...)
 }
 
 func groupCount(p func(int) bool) func(Input) bool {
@@ -198,7 +206,7 @@ func claimsAre(results ...providedapis.Result) func(Input) bool {
 // components of the version.
 func withdrawn(reason operatorsv1alpha1.ConditionReason, says string) func(Input) Transition {
 	return func(o Input) Transition {
-		t := then(operatorsv1alpha1.CSVPhaseFailed, reason, claimsMessage(says))(o)
+		t := then(operatorsv1alpha1.CSVPhaseFailed, reason, fixed(says), detailed(claims))(o)
 		if o.Components.Present {
 			t.Actions = []Action{RemoveDeployments}
 		}
@@ -212,10 +220,12 @@ func unsupported(o Input) string {
 	if o.Webhooks.Unsupported == "" {
 		return ""
 	}
-	return "install strategy failed: " + o.Webhooks.Unsupported
+	return olmtext.StrategyFailed(o.Webhooks.Unsupported)
 }
 
-func invalidWebhooks(o Input) string { return o.Webhooks.Invalid }
+func invalidWebhooks(o Input) string { return o.Webhooks.Invalid.Text }
+
+func invalidWebhookDetail(o Input) string { return o.Webhooks.Invalid.Detail }
 
 // refusedWebhooks returns which webhooks of a version the group does not allow; empty when it
 // allows all.
@@ -223,7 +233,7 @@ func refusedWebhooks(o Input) string {
 	if o.Webhooks.Refused == "" {
 		return ""
 	}
-	return "install strategy failed: " + o.Webhooks.Refused
+	return olmtext.StrategyFailed(o.Webhooks.Refused)
 }
 
 // invalidStrategy returns what is wrong with the install strategy; empty for a valid one.
@@ -231,15 +241,22 @@ func invalidStrategy(o Input) string {
 	install := o.CSV.Spec.InstallStrategy
 	switch {
 	case install.StrategyName != operatorsv1alpha1.InstallStrategyNameDeployment:
-		return fmt.Sprintf("install strategy invalid: spec.install.strategy is %q; set it to %q, the only supported value",
-			install.StrategyName, operatorsv1alpha1.InstallStrategyNameDeployment)
+		return olmtext.StrategyInvalid(olmtext.UnknownStrategy)
 	case len(install.StrategySpec.DeploymentSpecs) == 0:
-		return "install strategy invalid: spec.install.spec.deployments is empty; add at least one Deployment"
+		return olmtext.StrategyInvalid("spec.install.spec.deployments is empty; add at least one Deployment")
 	case len(o.CSV.Name) > validation.LabelValueMaxLength:
-		return fmt.Sprintf("install strategy invalid: metadata.name has %d characters; "+
-			"it labels the operator's objects; choose one of at most %d", len(o.CSV.Name), validation.LabelValueMaxLength)
+		return olmtext.StrategyInvalid(fmt.Sprintf("metadata.name has %d characters; it labels the operator's objects; choose one of at most %d",
+			len(o.CSV.Name), validation.LabelValueMaxLength))
 	}
 	return duplicateDeployment(install.StrategySpec.DeploymentSpecs)
+}
+
+// unknownStrategy returns the only known install strategy, for a version with another one.
+func unknownStrategy(o Input) string {
+	if name := o.CSV.Spec.InstallStrategy.StrategyName; name != operatorsv1alpha1.InstallStrategyNameDeployment {
+		return fmt.Sprintf("spec.install.strategy is %q; set it to %q, the only supported value", name, operatorsv1alpha1.InstallStrategyNameDeployment)
+	}
+	return ""
 }
 
 func duplicateDeployment(specs []operatorsv1alpha1.StrategyDeploymentSpec) string {
@@ -247,8 +264,8 @@ func duplicateDeployment(specs []operatorsv1alpha1.StrategyDeploymentSpec) strin
 	for i := range specs {
 		name := specs[i].Name
 		if name == "" || seen[name] {
-			return fmt.Sprintf("install strategy invalid: spec.install.spec.deployments[%d].name %q is empty or used twice; "+
-				"give each Deployment a name of its own", i, name)
+			return olmtext.StrategyInvalid(fmt.Sprintf("spec.install.spec.deployments[%d].name %q is empty or used twice; "+
+				"give each Deployment a name of its own", i, name))
 		}
 		seen[name] = true
 	}
@@ -262,13 +279,16 @@ func invalidModes(o Input) string {
 	return ""
 }
 
+// selectsNothing reports whether the OperatorGroup selects no existing namespace.
+func selectsNothing(o Input) bool { return len(o.Groups[0].Status.Namespaces) == 0 }
+
 func unsupportedGroup(o Input) string {
 	modes, err := operatorsv1alpha1.NewInstallModeSet(o.CSV.Spec.InstallModes)
 	if err != nil {
 		return ""
 	}
 	if err := modes.Supports(o.CSV.Namespace, o.Groups[0].Status.Namespaces); err != nil {
-		return err.Error() + ": " + misfit(o.CSV, &o.Groups[0])
+		return err.Error()
 	}
 	return ""
 }

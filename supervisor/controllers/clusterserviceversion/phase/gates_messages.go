@@ -4,30 +4,26 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// noGroupMessage returns the message for a namespace without an OperatorGroup.
-func noGroupMessage(o Input) string {
-	return fmt.Sprintf("%s: create an OperatorGroup in namespace %s, which selects the namespaces that its operators serve",
-		messageNoGroup, o.CSV.Namespace)
+// noGroupRemedy returns what to do about a namespace without an OperatorGroup.
+func noGroupRemedy(o Input) string {
+	return fmt.Sprintf("create an OperatorGroup in namespace %s, which selects the namespaces that its operators serve", o.CSV.Namespace)
 }
 
-// manyGroupsMessage returns the message for a namespace with several OperatorGroups.
-func manyGroupsMessage(o Input) string {
+// manyGroupsRemedy returns what to do about a namespace with several OperatorGroups.
+func manyGroupsRemedy(o Input) string {
 	names := make([]string, 0, len(o.Groups))
 	for i := range o.Groups {
 		names = append(names, o.Groups[i].Name)
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("%s: delete all but one of the OperatorGroups %s of namespace %s",
-		messageManyGroups, strings.Join(names, ", "), o.CSV.Namespace)
+	return fmt.Sprintf("delete all but one of the OperatorGroups %s of namespace %s", strings.Join(names, ", "), o.CSV.Namespace)
 }
 
 // misfit returns what to change about an OperatorGroup whose namespaces a version cannot watch.
-func misfit(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) string {
+func misfit(o Input) string {
+	csv, group := o.CSV, &o.Groups[0]
 	field, hint := "spec.targetNamespaces", " (without it all namespaces are selected)"
 	if group.Spec.Selector != nil && len(group.Spec.TargetNamespaces) == 0 {
 		field, hint = "spec.selector", ""

@@ -10,6 +10,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 )
 
@@ -45,8 +46,6 @@ type Requirements struct {
 	Met bool
 	// Statuses has one entry for each requirement, in a fixed order.
 	Statuses []operatorsv1alpha1.RequirementStatus
-	// Unmet names the first unmet requirement and the reason; empty when all are met.
-	Unmet string
 	// CRDConflict names another ClusterServiceVersion of the namespace that owns one of the same
 	// CRDs, the CRD, and the remedy; empty when there is none.
 	CRDConflict string
@@ -66,6 +65,8 @@ type Components struct {
 	// Stale names a Deployment that is missing or was applied from another spec, so that a new
 	// installation changes it. It is empty when all are up to date.
 	Stale string
+	// Changed is true when the Deployment in Stale exists.
+	Changed bool
 	// Waiting names a Deployment that is not ready, and the reason; empty when all are ready.
 	Waiting string
 	// DeadlineExceeded names a Deployment whose rollout has exceeded its deadline; empty when there is
@@ -92,7 +93,7 @@ type Webhooks struct {
 	// Unsupported names a declaration that cannot be provided.
 	Unsupported string
 	// Invalid states what is wrong with the declared webhooks.
-	Invalid string
+	Invalid Sentence
 	// Refused states what the OperatorGroup does not allow the version to serve.
 	Refused string
 	// Conflict names an API service of another owner.
@@ -103,7 +104,7 @@ type Webhooks struct {
 	// Missing names a webhook configuration that was deleted. A new installation recreates it.
 	Missing string
 	// Waiting states what is not serving yet.
-	Waiting string
+	Waiting Sentence
 	// Probing is true while the version waits for an answer that causes no event.
 	Probing bool
 	// Disrupted states what is unavailable for a moment, while its pods move. It needs no repair.
@@ -142,8 +143,23 @@ type SwitchState struct {
 }
 
 // Problem returns the first problem, the gravest first; empty when there is none.
-func (w Webhooks) Problem() string {
-	return cmp.Or(w.Conflict, w.Broken, w.Missing, w.Waiting)
+func (w Webhooks) Problem() Sentence {
+	switch {
+	case w.Conflict != "" || w.Broken != "":
+		return Sentence{Text: olmtext.APIServicesMissing, Detail: cmp.Or(w.Conflict, w.Broken)}
+	case w.Missing != "":
+		return Sentence{Text: olmtext.WebhooksMissing, Detail: w.Missing}
+	default:
+		return w.Waiting
+	}
+}
+
+// Sentence is a text that clients compare.
+type Sentence struct {
+	// Text is the message.
+	Text string
+	// Detail is what the message lacks; empty when it lacks nothing.
+	Detail string
 }
 
 // ClusterRBAC is the state of the cluster-scoped copies of roles and bindings.

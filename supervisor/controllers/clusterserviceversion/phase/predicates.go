@@ -11,6 +11,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 )
 
@@ -32,7 +33,7 @@ func badInstall(o Input) bool { return o.Components.Invalid != "" }
 // operators that are installed at the same time would miss each other.
 func claimPending(o Input) bool { return o.Claims.Result == providedapis.Add }
 
-func healthy(o Input) bool { return o.Components.Healthy() && o.Webhooks.Problem() == "" }
+func healthy(o Input) bool { return o.Components.Healthy() && o.Webhooks.Problem() == Sentence{} }
 
 func servingBroken(o Input) bool { return o.Webhooks.Broken != "" }
 
@@ -51,6 +52,12 @@ func switchDue(o Input) bool {
 func deadlineExceeded(o Input) bool { return o.Components.DeadlineExceeded != "" }
 
 func stale(o Input) bool { return o.Components.Stale != "" }
+
+// deploymentChanged reports whether the gravest problem is a Deployment that another client changed, or that the
+// version declares otherwise.
+func deploymentChanged(o Input) bool {
+	return o.Components.Changed && o.Components.Problem() == o.Components.Stale
+}
 
 func copiesStale(o Input) bool { return o.ClusterRBAC.Stale }
 
@@ -240,19 +247,46 @@ func fixed(message string) func(Input) string {
 	return func(Input) string { return message }
 }
 
-func problem(prefix string) func(Input) string {
-	return func(o Input) string {
-		return prefix + cmp.Or(o.Components.Problem(), o.Webhooks.Problem(), "webhooks not installed")
+// detailed sets the cause of a transition whose message lacks a detail. It keeps a more exact cause.
+func detailed(detail func(Input) string) option {
+	return func(t *Transition, o Input) {
+		text := detail(o)
+		switch {
+		case text == "":
+		case t.Cause == nil:
+			t.Cause = &api.Cause{Reason: string(t.Reason), Detail: text}
+		default:
+			t.Cause.Detail = text
+		}
 	}
 }
 
+// problem returns the sentence about the first problem of a version, and problemDetail its detail.
+func problem(o Input) string {
+	if text := o.Components.Problem(); text != "" {
+		return olmtext.InstallProblem(text)
+	}
+	return cmp.Or(o.Webhooks.Problem().Text, olmtext.WebhooksMissing)
+}
+
+func problemDetail(o Input) string {
+	if o.Components.Problem() != "" {
+		return ""
+	}
+	return o.Webhooks.Problem().Detail
+}
+
+func anyProblem(o Input) string {
+	return cmp.Or(o.Components.Problem(), o.Webhooks.Problem().Detail, o.Webhooks.Problem().Text)
+}
+
+func deadlineMessage(o Input) string { return olmtext.InstallFailed(o.Components.Problem()) }
+
 func brokenMessage(o Input) string { return o.Webhooks.Broken }
 
-// claimsMessage returns the message about APIs that the OperatorGroup cannot claim. It also names
-// conversions that stay although their version must not run.
-func claimsMessage(says string) func(Input) string {
-	return func(o Input) string { return says + ": " + o.Claims.Explain() + remainingConversions(o) }
-}
+// claims returns which APIs the OperatorGroup cannot claim. It also names conversions that stay
+// although their version must not run.
+func claims(o Input) string { return o.Claims.Explain() + remainingConversions(o) }
 
 // remainingConversions returns a message about conversion webhooks that stay configured without an
 // answer.
@@ -264,21 +298,11 @@ func remainingConversions(o Input) string {
 		"because their conversion webhook no longer runs", strings.Join(o.Webhooks.Converts, ", "))
 }
 
-// unmetMessage returns a sentence that clients compare, with the cause.
-func unmetMessage(says string) func(Input) string {
-	return func(o Input) string {
-		if o.Requirements.Unmet == "" {
-			return says
-		}
-		return says + ": " + o.Requirements.Unmet
-	}
-}
-
 func ownerConflictMessage(o Input) string {
 	if o.Components.OwnerConflict != "" {
-		return "install strategy failed: " + o.Components.OwnerConflict
+		return olmtext.StrategyFailed(o.Components.OwnerConflict)
 	}
-	return "install strategy failed: " + o.ClusterRBAC.OwnerConflict
+	return olmtext.StrategyFailed(o.ClusterRBAC.OwnerConflict)
 }
 
 // namesAPIs reports whether csv requires APIs whose removal causes no event.

@@ -6,6 +6,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // Status returns the status after a transition. The list of conditions grows only when the phase or
@@ -18,6 +20,9 @@ func Status(before operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, 
 	if before.Phase != t.Phase || before.Reason != t.Reason || before.Message != t.Message {
 		scratch.SetPhase(t.Phase, t.Reason, t.Message, &at)
 	}
+	if t.Cause != nil && t.Cause.PhaseMessage != "" && newError(o.CSV, t.Cause) {
+		scratch.Status.LastUpdateTime = &at
+	}
 	if !equality.Semantic.DeepEqual(before.RequirementStatus, o.Requirements.Statuses) {
 		scratch.SetRequirementStatus(o.Requirements.Statuses)
 		scratch.Status.LastUpdateTime = &at
@@ -27,6 +32,12 @@ func Status(before operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, 
 		scratch.Status.CertsRotateAt = secondsOf(rotate, before.CertsRotateAt)
 	}
 	return scratch.Status
+}
+
+// newError reports whether a cause has another error than the one that csv shows.
+func newError(csv *operatorsv1alpha1.ClusterServiceVersion, cause *api.Cause) bool {
+	shown, _ := api.CauseOf(csv)
+	return cause.Detail != shown.Detail
 }
 
 // secondsOf returns a time as the API stores it, or the previous pointer when it is equal.

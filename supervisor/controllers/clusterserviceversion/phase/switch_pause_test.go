@@ -26,8 +26,8 @@ func TestNextWhileSwitchPauses(t *testing.T) {
 			if next.Phase != tc.want.Phase || next.Reason != tc.want.Reason || len(next.Actions) > 0 || next.After != 30*time.Second {
 				t.Errorf("%s (%s) with %v after %s", next.Phase, next.Reason, next.Actions, next.After)
 			}
-			if tc.o.CSV.Status.Phase == succeeded && !strings.Contains(next.Message, "another client changes MutatingWebhookConfiguration cups-x") {
-				t.Errorf("it says %q", next.Message)
+			if tc.o.CSV.Status.Phase == succeeded && !strings.Contains(next.Cause.Detail, "another client changes MutatingWebhookConfiguration cups-x") {
+				t.Errorf("the cause is %+v", next.Cause)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 const (
@@ -32,32 +33,8 @@ const (
 	apisDelay = time.Minute
 )
 
-// Messages on which clients and test suites depend.
-const (
-	messageUnknown        = "requirements not yet checked"
-	messageNotMet         = "one or more requirements couldn't be found"
-	messageMet            = "all requirements found, attempting install"
-	messageInstalling     = "waiting for install components to report healthy"
-	messageSucceeded      = "install strategy completed with no errors"
-	messageReplaced       = "has been replaced by a newer ClusterServiceVersion that has successfully installed."
-	messageNoGroup        = "csv in namespace with no operatorgroups"
-	messageManyGroups     = "csv created in namespace with multiple operatorgroups, can't pick one automatically"
-	messageGroupFits      = "InstallModes now support target namespaces"
-	messageNoLonger       = "requirements no longer met"
-	messageClusterChanged = "Cluster resources changed state"
-	messageStillNot       = "requirements not met"
-	messageTimeout        = "install timeout"
-	messageConflict       = "conflicting CRD owner in namespace"
-	messageReplacementOut = "the replacement was deleted, installing this version again"
-	messageNotTaken       = "OperatorGroup no longer intersecting with conflicting owner"
-	messageStaticFits     = "static OperatorGroup and intersecting groups now support providedAPIs"
-	messageTaken          = "intersecting operatorgroups provide the same apis"
-	messageStatic         = "static provided api operatorgroup cannot be modified by these apis"
-	messageNotAdopted     = "unable to adopt APIService"
-	messageBadInstall     = "calculated deployment install is bad"
-	messageCertsDue       = "CSV owns resources that require a cert refresh"
-	messageCertsStillDue  = "owned APIServices need cert refresh"
-)
+// messageReplacementOut is the message of a version that runs again.
+const messageReplacementOut = "the replacement was deleted, installing this version again"
 
 // Action is work that a Transition requires.
 type Action string
@@ -182,9 +159,9 @@ func pendingRules() []rule {
 		{"predecessor not upgradeable", has(refusedUpgrade), then(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable, refusedUpgrade)},
 		{"cannot run, while the replacement can", deadlockedWithSuccessor, then(operatorsv1alpha1.CSVPhaseReplacing,
-			operatorsv1alpha1.CSVReasonBeingReplaced, deadlockMessage)},
+			operatorsv1alpha1.CSVReasonBeingReplaced, replacedMessage, detailed(deadlock))},
 		{"requirements not met", requirementsMissing, then(operatorsv1alpha1.CSVPhasePending,
-			operatorsv1alpha1.CSVReasonRequirementsNotMet, unmetMessage(messageNotMet), after(requirementsDelay))},
+			operatorsv1alpha1.CSVReasonRequirementsNotMet, fixed(olmtext.RequirementsNotMet), after(requirementsDelay))},
 		{"Deployments cannot be derived", badInstall, toBadInstall},
 		{"CRD owned by another", crdTaken, toOwnerConflict},
 		{"API service owned by another", apiServiceTaken, toAPIServiceConflict},
@@ -192,7 +169,7 @@ func pendingRules() []rule {
 		{"predecessor is about to be Replacing", predecessorIs(operatorsv1alpha1.CSVPhaseSucceeded), keepPhase},
 		{"predecessor not replaced yet", predecessorNotReplaced, waitForPredecessor},
 		{"requirements met", always, then(operatorsv1alpha1.CSVPhaseInstallReady,
-			operatorsv1alpha1.CSVReasonRequirementsMet, attemptMessage)},
+			operatorsv1alpha1.CSVReasonRequirementsMet, fixed(olmtext.RequirementsMet), detailed(nothingReplaced))},
 	}
 }
 
@@ -205,7 +182,7 @@ func installReadyRules() []rule {
 			return with(keepPhase(o), o, remaining(repeatDelay))
 		}},
 		{"install", always, then(operatorsv1alpha1.CSVPhaseInstalling,
-			operatorsv1alpha1.CSVReasonInstallSuccessful, fixed(messageInstalling), install)},
+			operatorsv1alpha1.CSVReasonInstallSuccessful, fixed(olmtext.Installing), install)},
 	}
 }
 
@@ -216,19 +193,19 @@ func installingRules() []rule {
 		{"object of another owner", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonComponentFailed, ownerConflictMessage, after(reinstallDelay))},
 		{"ready to serve", switchDue, then(operatorsv1alpha1.CSVPhaseInstalling,
-			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "), do(Switch), after(time.Second))},
+			operatorsv1alpha1.CSVReasonWaiting, problem, detailed(problemDetail), do(Switch), after(time.Second))},
 		{"healthy", healthy, to(operatorsv1alpha1.CSVPhaseSucceeded,
-			operatorsv1alpha1.CSVReasonInstallSuccessful, messageSucceeded)},
+			operatorsv1alpha1.CSVReasonInstallSuccessful, olmtext.Succeeded)},
 		{"deadline exceeded", deadlineExceeded, then(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonInstallCheckFailed, problem("install failed: "), unavailable)},
+			operatorsv1alpha1.CSVReasonInstallCheckFailed, deadlineMessage, unavailable)},
 		{"deployment missing or changed", stale, then(operatorsv1alpha1.CSVPhaseInstallReady,
-			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "))},
+			operatorsv1alpha1.CSVReasonWaiting, problem)},
 		{"API service resources not as applied", servingBroken, then(operatorsv1alpha1.CSVPhaseInstallReady,
-			operatorsv1alpha1.CSVReasonWaiting, brokenMessage)},
+			operatorsv1alpha1.CSVReasonWaiting, fixed(olmtext.APIServicesMissing), detailed(brokenMessage))},
 		{"timeout", inPhaseFor(installTimeout), then(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonInstallCheckFailed, problem(messageTimeout+": "), unavailable)},
+			operatorsv1alpha1.CSVReasonInstallCheckFailed, fixed(olmtext.InstallTimeout), unavailable, detailed(anyProblem))},
 		{"not ready yet", always, then(operatorsv1alpha1.CSVPhaseInstalling,
-			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "), remaining(installTimeout))},
+			operatorsv1alpha1.CSVReasonWaiting, problem, detailed(problemDetail), remaining(installTimeout))},
 	}
 }
 
@@ -238,18 +215,20 @@ func succeededRules() []rule {
 		{"API service resources not as applied", servingBroken, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, brokenMessage)},
 		{"certificates due", certsDue, to(operatorsv1alpha1.CSVPhasePending,
-			operatorsv1alpha1.CSVReasonNeedsCertRotation, messageCertsDue)},
+			operatorsv1alpha1.CSVReasonNeedsCertRotation, olmtext.CertificatesDue)},
 		{"requirements lost", requirementsMissing, then(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonRequirementsNotMet, unmetMessage(messageNoLonger))},
+			operatorsv1alpha1.CSVReasonRequirementsNotMet, fixed(olmtext.NoLongerMet))},
 		{"object of another owner", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonComponentFailed, ownerConflictMessage, after(reinstallDelay))},
 		{"webhook missing", webhookMissing, then(operatorsv1alpha1.CSVPhaseInstallReady,
-			operatorsv1alpha1.CSVReasonComponentUnhealthy, problem("installing: "))},
+			operatorsv1alpha1.CSVReasonComponentUnhealthy, problem, detailed(problemDetail))},
 		{"API server to be switched", switchDue, func(o Input) Transition {
 			return with(keepPhase(o), o, do(Switch), after(time.Second))
 		}},
+		{"deployment changed", deploymentChanged, then(operatorsv1alpha1.CSVPhaseInstallReady,
+			operatorsv1alpha1.CSVReasonComponentUnhealthy, problem)},
 		{"component unhealthy", not(healthy), then(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonComponentUnhealthy, problem("installing: "), unavailable)},
+			operatorsv1alpha1.CSVReasonComponentUnhealthy, problem, detailed(problemDetail), unavailable)},
 		{"roles for all namespaces out of date", copiesStale, func(o Input) Transition {
 			return with(keepPhase(o), o, do(CopyRBAC))
 		}},
@@ -257,28 +236,28 @@ func succeededRules() []rule {
 			return with(keepPhase(o), o, after(disruptionDelay))
 		}},
 		{"nothing to do", always, then(operatorsv1alpha1.CSVPhaseSucceeded,
-			operatorsv1alpha1.CSVReasonInstallSuccessful, succeededMessage, untilNextCheck)},
+			operatorsv1alpha1.CSVReasonInstallSuccessful, fixed(olmtext.Succeeded), detailed(notUpdated), untilNextCheck)},
 	}
 }
 
 func failedRules() []rule {
 	return []rule{
 		{"fail forward", failsForward, then(operatorsv1alpha1.CSVPhaseReplacing,
-			operatorsv1alpha1.CSVReasonBeingReplaced, failForwardMessage)},
+			operatorsv1alpha1.CSVReasonBeingReplaced, failForwardMessage, detailed(pinNote))},
 		{"operator group fits now", failedFor(groupReasons...), to(operatorsv1alpha1.CSVPhasePending,
-			operatorsv1alpha1.CSVReasonRequirementsUnknown, messageGroupFits)},
+			operatorsv1alpha1.CSVReasonRequirementsUnknown, olmtext.GroupSupported)},
 		{
 			"APIs no longer taken", failedFor(operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict),
-			to(operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown, messageNotTaken),
+			to(operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown, olmtext.NoLongerConflicting),
 		},
 		{
 			"fixed APIs fit now", failedFor(operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs),
-			to(operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown, messageStaticFits),
+			to(operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown, olmtext.StaticSupported),
 		},
 		{"spec is right now", failedFor(specReasons...), to(operatorsv1alpha1.CSVPhasePending,
-			operatorsv1alpha1.CSVReasonRequirementsUnknown, messageUnknown)},
+			operatorsv1alpha1.CSVReasonRequirementsUnknown, olmtext.RequirementsUnknown)},
 		{"requirements missing", requirementsMissing, then(operatorsv1alpha1.CSVPhasePending,
-			operatorsv1alpha1.CSVReasonRequirementsNotMet, unmetMessage(messageStillNot))},
+			operatorsv1alpha1.CSVReasonRequirementsNotMet, fixed(olmtext.StillNotMet))},
 		{"Deployments cannot be derived", badInstall, toBadInstall},
 		{"CRD owned by another", crdTaken, toOwnerConflict},
 		{"API service owned by another", apiServiceTaken, toAPIServiceConflict},
@@ -287,13 +266,13 @@ func failedRules() []rule {
 		{"API service resources to be repaired", repairDue(servingBroken), then(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonAPIServiceResourcesNeedReinstall, brokenMessage)},
 		{"certificates due", repairDue(certsDue), to(operatorsv1alpha1.CSVPhasePending,
-			operatorsv1alpha1.CSVReasonNeedsCertRotation, messageCertsStillDue)},
+			operatorsv1alpha1.CSVReasonNeedsCertRotation, olmtext.CertificatesStillDue)},
 		{"healthy again", healthy, to(operatorsv1alpha1.CSVPhaseSucceeded,
-			operatorsv1alpha1.CSVReasonInstallSuccessful, messageSucceeded)},
+			operatorsv1alpha1.CSVReasonInstallSuccessful, olmtext.Succeeded)},
 		{"rights have changed since it was refused", accessChanged, to(operatorsv1alpha1.CSVPhasePending,
-			operatorsv1alpha1.CSVReasonDetectedClusterChange, messageClusterChanged)},
+			operatorsv1alpha1.CSVReasonDetectedClusterChange, olmtext.ClusterChanged)},
 		{"another try due", reinstallDue, then(operatorsv1alpha1.CSVPhasePending,
-			operatorsv1alpha1.CSVReasonNeedsReinstall, problem("installing: "))},
+			operatorsv1alpha1.CSVReasonNeedsReinstall, problem, detailed(problemDetail))},
 		{"wait before another try", always, func(o Input) Transition {
 			return with(keepPhase(o), o, remaining(reinstallWait(o)))
 		}},
@@ -306,7 +285,7 @@ func replacingRules() []rule {
 			operatorsv1alpha1.CSVReasonNeedsReinstall, messageReplacementOut)},
 		{"predecessor deleted first", hasPredecessor, keepPhase},
 		{"replacement succeeded", lastSucceeded, to(operatorsv1alpha1.CSVPhaseDeleting,
-			operatorsv1alpha1.CSVReasonReplaced, messageReplaced)},
+			operatorsv1alpha1.CSVReasonReplaced, olmtext.Replaced)},
 		{"replacement not there yet", always, keepPhase},
 	}
 }

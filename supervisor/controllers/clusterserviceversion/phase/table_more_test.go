@@ -32,7 +32,7 @@ func TestNextForWhatServes(t *testing.T) {
 	checkTransitions(t, map[string]transitionCase{
 		"InvalidWebhooks": {
 			"what is wrong is in the spec", good(succeeded, "InstallSucceeded", invalidWebhook),
-			Transition{Phase: broken, Reason: "InvalidWebhookDescription", Message: "spec.webhookdefinitions[1].generateName is used twice"},
+			Transition{Phase: broken, Reason: "InvalidWebhookDescription", Message: "CSV contains repeated WebhookDescription name", Cause: detail("InvalidWebhookDescription", "spec.webhookdefinitions[1].generateName is used twice")},
 		},
 		"InvalidWebhooksCorrected": {
 			"and has been corrected", good(broken, "InvalidWebhookDescription"),
@@ -42,14 +42,14 @@ func TestNextForWhatServes(t *testing.T) {
 			"the API belongs to another", good(pending, "RequirementsUnknown", serviceTaken),
 			Transition{
 				Phase: broken, Reason: "OwnerConflict",
-				Message: "unable to adopt APIService: v1.tea.example.com belongs to csv pot.v1", After: reinstallDelay,
+				Message: "unable to adopt APIService", Cause: detail("OwnerConflict", "v1.tea.example.com belongs to csv pot.v1"), After: reinstallDelay,
 			},
 		},
 		"FailedServiceTaken": {
 			"and goes on to", good(broken, "OwnerConflict", serviceTaken),
 			Transition{
 				Phase: broken, Reason: "OwnerConflict",
-				Message: "unable to adopt APIService: v1.tea.example.com belongs to csv pot.v1", After: reinstallDelay,
+				Message: "unable to adopt APIService", Cause: detail("OwnerConflict", "v1.tea.example.com belongs to csv pot.v1"), After: reinstallDelay,
 			},
 		},
 		"InstallReady": {
@@ -63,13 +63,13 @@ func TestNextForWhatServes(t *testing.T) {
 			"somebody was quicker", good(installs, "InstallWaiting", serviceTaken),
 			Transition{
 				Phase: broken, Reason: "OwnerConflict",
-				Message: "unable to adopt APIService: v1.tea.example.com belongs to csv pot.v1", After: reinstallDelay,
+				Message: "unable to adopt APIService", Cause: detail("OwnerConflict", "v1.tea.example.com belongs to csv pot.v1"), After: reinstallDelay,
 			},
 		},
 		"InstallingSwitch": {
 			"what runs is used", good(installs, "InstallWaiting", toSwitch),
 			Transition{
-				Phase: installs, Reason: "InstallWaiting", Message: "installing: webhooks not installed",
+				Phase: installs, Reason: "InstallWaiting", Message: "webhooks not installed",
 				Actions: []Action{Switch}, After: time.Second,
 			},
 		},
@@ -83,13 +83,13 @@ func TestNextForWhatServes(t *testing.T) {
 		"InstallingNotServing": {
 			"the API server does not reach it yet", good(installs, "InstallWaiting", notServing),
 			Transition{
-				Phase: installs, Reason: "InstallWaiting", Message: "installing: apiServices not installed",
+				Phase: installs, Reason: "InstallWaiting", Message: "apiServices not installed",
 				After: installTimeout - time.Minute,
 			},
 		},
 		"InstallingProbing": {
 			"nothing tells when a webhook begins to answer", good(installs, "InstallWaiting", notServing, probing),
-			Transition{Phase: installs, Reason: "InstallWaiting", Message: "installing: apiServices not installed", After: probingDelay},
+			Transition{Phase: installs, Reason: "InstallWaiting", Message: "apiServices not installed", After: probingDelay},
 		},
 		"FailedProbing": {
 			"nor here", good(broken, "ComponentUnhealthy", notServing, probing),
@@ -97,7 +97,7 @@ func TestNextForWhatServes(t *testing.T) {
 		},
 		"InstallingBroken": {
 			"and what it needs is made again", good(installs, "InstallWaiting", serviceBroken),
-			Transition{Phase: ready, Reason: "InstallWaiting", Message: "secret kettle-service-cert is gone"},
+			Transition{Phase: ready, Reason: "InstallWaiting", Message: "apiServices not installed", Cause: detail("InstallWaiting", "secret kettle-service-cert is gone")},
 		},
 		"SucceededBroken": {
 			"something behind an API service is gone", good(succeeded, "InstallSucceeded", serviceBroken),
@@ -121,11 +121,11 @@ func TestNextForWhatServes(t *testing.T) {
 		},
 		"SucceededWebhookMissing": {
 			"is made again at once", good(succeeded, "InstallSucceeded", webhookGone),
-			Transition{Phase: ready, Reason: "ComponentUnhealthy", Message: "installing: webhooks not installed"},
+			Transition{Phase: ready, Reason: "ComponentUnhealthy", Message: "webhooks not installed", Cause: detail("ComponentUnhealthy", "webhooks not installed")},
 		},
 		"SucceededNotServing": {
 			"is not healthy", good(succeeded, "InstallSucceeded", notServing),
-			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "installing: apiServices not installed"},
+			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "apiServices not installed"},
 		},
 		"SucceededSwitch": {
 			"the API server is told again", good(succeeded, "InstallSucceeded", toSwitch),
@@ -143,7 +143,7 @@ func TestNextForWhatServes(t *testing.T) {
 }
 
 func TestNextForClaims(t *testing.T) {
-	taken, fixed := takenMessage, staticMessage
+	const taken, fixed = "intersecting operatorgroups provide the same apis", "static provided api operatorgroup cannot be modified by these apis"
 	checkTransitions(t, map[string]transitionCase{
 		"Labels": {
 			"the APIs are told by labels", good(pending, "RequirementsUnknown", mislabelled), kept(pending, "RequirementsUnknown", Annotate),
@@ -157,11 +157,11 @@ func TestNextForClaims(t *testing.T) {
 		},
 		"Taken": {
 			"another group has the API", good(pending, "RequirementsUnknown", claim(providedapis.Conflict)),
-			Transition{Phase: broken, Reason: "InterOperatorGroupOwnerConflict", Message: taken},
+			Transition{Phase: broken, Reason: "InterOperatorGroupOwnerConflict", Message: taken, Cause: detail("InterOperatorGroupOwnerConflict", takenDetail)},
 		},
 		"TakenWhileRunning": {
 			"what must not run is taken away", good(succeeded, "InstallSucceeded", claim(providedapis.Remove), running),
-			Transition{Phase: broken, Reason: "InterOperatorGroupOwnerConflict", Message: taken, Actions: []Action{RemoveDeployments}},
+			Transition{Phase: broken, Reason: "InterOperatorGroupOwnerConflict", Message: taken, Cause: detail("InterOperatorGroupOwnerConflict", takenDetail), Actions: []Action{RemoveDeployments}},
 		},
 		"TakenNoMore": {
 			"the other group is gone", good(broken, "InterOperatorGroupOwnerConflict"),
@@ -170,7 +170,7 @@ func TestNextForClaims(t *testing.T) {
 		"Fixed": {
 			"an administrator has fixed the APIs", good(installs, "InstallWaiting", claim(providedapis.Static), running),
 			Transition{
-				Phase: broken, Reason: "CannotModifyStaticOperatorGroupProvidedAPIs", Message: fixed, Actions: []Action{RemoveDeployments},
+				Phase: broken, Reason: "CannotModifyStaticOperatorGroupProvidedAPIs", Message: fixed, Cause: detail("CannotModifyStaticOperatorGroupProvidedAPIs", staticDetail), Actions: []Action{RemoveDeployments},
 			},
 		},
 		"FixedFits": {
@@ -209,7 +209,7 @@ func TestNextForUpgrades(t *testing.T) {
 			"so may one whose package is pinned to the next", good(broken, "InstallCheckFailed", pinnedToSuccessor, successor(pending), waiting),
 			Transition{
 				Phase: replacing, Reason: "BeingReplaced",
-				Message: "the Subscription is pinned to it, allowing Failed csv to be replaced by csv: kettle.v2",
+				Message: "being replaced by csv: kettle.v2", Cause: detail("BeingReplaced", "the Subscription is pinned to kettle.v2"),
 			},
 		},
 		"FailForwardHeld": {
@@ -232,7 +232,7 @@ func TestNextForUpgrades(t *testing.T) {
 			"the upgrade took away what it needs", good(pending, "RequirementsNotMet", lacking, readySuccessor),
 			Transition{
 				Phase: replacing, Reason: "BeingReplaced",
-				Message: "being replaced by csv: kettle.v2, whose requirements are met while those of this version are not",
+				Message: "being replaced by csv: kettle.v2", Cause: detail("BeingReplaced", "the requirements of kettle.v2 are met while those of this version are not"),
 			},
 		},
 		"BothLack": {
@@ -245,35 +245,34 @@ func TestNextForUpgrades(t *testing.T) {
 			"is said, and ends with the youngest", good(pending, "RequirementsUnknown", circular),
 			Transition{
 				Phase: ready, Reason: "AllRequirementsMet",
-				Message: met + "; spec.replaces forms a cycle (kettle.v1, kettle.v2), in which the youngest version replaces the others",
+				Message: met, Cause: detail("AllRequirementsMet", "spec.replaces forms a cycle (kettle.v1, kettle.v2), in which the youngest version replaces the others"),
 			},
 		},
 		"Vanished": {
 			"there is nothing to replace", good(pending, "RequirementsUnknown", vanished),
 			Transition{
 				Phase: ready, Reason: "AllRequirementsMet",
-				Message: met + "; spec.replaces names csv kettle.v0, which is not in this namespace: nothing is replaced",
+				Message: met, Cause: detail("AllRequirementsMet", "spec.replaces names csv kettle.v0, which is not in this namespace: nothing is replaced"),
 			},
 		},
 		"BadConfig": {
 			"nothing is installed by halves", good(pending, "RequirementsUnknown", badConfig),
 			Transition{
 				Phase: pending, Reason: "NeedsReinstall",
-				Message: "calculated deployment install is bad: annotation chandlery.dev/config is no JSON",
+				Message: "calculated deployment install is bad", Cause: detail("NeedsReinstall", "annotation chandlery.dev/config is no JSON"),
 			},
 		},
 		"BadConfigInstalling": {
 			"nor gone on with", good(installs, "InstallWaiting", badConfig),
 			Transition{
 				Phase: pending, Reason: "NeedsReinstall",
-				Message: "calculated deployment install is bad: annotation chandlery.dev/config is no JSON",
+				Message: "calculated deployment install is bad", Cause: detail("NeedsReinstall", "annotation chandlery.dev/config is no JSON"),
 			},
 		},
 		"BadConfigRunning": {
 			"what runs is not touched", good(succeeded, "InstallSucceeded", badConfig),
 			Transition{
-				Phase: succeeded, Reason: "InstallSucceeded", Message: "install strategy completed with no errors; " +
-					"the Deployments are not updated: annotation chandlery.dev/config is no JSON",
+				Phase: succeeded, Reason: "InstallSucceeded", Message: "install strategy completed with no errors", Cause: detail("InstallSucceeded", "the Deployments are not updated: annotation chandlery.dev/config is no JSON"),
 			},
 		},
 	})

@@ -31,11 +31,14 @@ const (
 )
 
 const (
-	takenMessage = "intersecting operatorgroups provide the same apis: Cup.v1.tea.example.com provided in a common namespace by " +
+	takenDetail = "Cup.v1.tea.example.com provided in a common namespace by " +
 		"OperatorGroup bar/all already; let the two groups target different namespaces, or uninstall one of the operators"
-	staticMessage = "static provided api operatorgroup cannot be modified by these apis: Cup.v1.tea.example.com not in the annotation " +
+	staticDetail = "Cup.v1.tea.example.com not in the annotation " +
 		"olm.providedAPIs of an OperatorGroup with spec.staticProvidedAPIs; add it there, or set staticProvidedAPIs to false"
 )
+
+// detail returns the cause of a transition whose message lacks a detail.
+func detail(reason, text string) *api.Cause { return &api.Cause{Reason: reason, Detail: text} }
 
 func kept(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, actions ...Action) Transition {
 	return Transition{Phase: phase, Reason: reason, Message: "as before", Actions: actions}
@@ -69,33 +72,32 @@ func TestNext(t *testing.T) {
 			"K9: the group is judged before the first phase", good(none, "", noGroup),
 			Transition{
 				Phase: broken, Reason: "NoOperatorGroup",
-				Message: "csv in namespace with no operatorgroups: create an OperatorGroup in namespace kitchen, " +
-					"which selects the namespaces that its operators serve",
+				Message: "csv in namespace with no operatorgroups", Cause: detail("NoOperatorGroup", "create an OperatorGroup in namespace kitchen, "+
+					"which selects the namespaces that its operators serve"),
 			},
 		},
 		"FirstSightTwoGroups": {
 			"K9: several groups", good(unknown, "", twoGroups),
 			Transition{
 				Phase: broken, Reason: "TooManyOperatorGroups",
-				Message: "csv created in namespace with multiple operatorgroups, can't pick one automatically: " +
-					"delete all but one of the OperatorGroups other, own of namespace kitchen",
+				Message: "csv created in namespace with multiple operatorgroups, can't pick one automatically", Cause: detail("TooManyOperatorGroups", "delete all but one of the OperatorGroups other, own of namespace kitchen"),
 			},
 		},
 		"FirstSightUnsupportedGroup": {
 			"K8: a group that the version cannot serve", good(none, "", bareCSV, targeting("")),
 			Transition{
 				Phase: broken, Reason: "UnsupportedOperatorGroup",
-				Message: "AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces: change spec.targetNamespaces of " +
-					"OperatorGroup own in namespace kitchen (without it all namespaces are selected): this version supports OwnNamespace",
+				Message: "AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces", Cause: detail("UnsupportedOperatorGroup", "change spec.targetNamespaces of "+
+					"OperatorGroup own in namespace kitchen (without it all namespaces are selected): this version supports OwnNamespace"),
 			},
 		},
 		"FirstSightTaken": {
 			"K1: APIs that another group has", good(none, "", claim(providedapis.Conflict)),
-			Transition{Phase: broken, Reason: "InterOperatorGroupOwnerConflict", Message: takenMessage},
+			Transition{Phase: broken, Reason: "InterOperatorGroupOwnerConflict", Message: "intersecting operatorgroups provide the same apis", Cause: detail("InterOperatorGroupOwnerConflict", takenDetail)},
 		},
 		"FirstSightStatic": {
 			"K4: APIs that are not in a fixed list", good(none, "", claim(providedapis.Static)),
-			Transition{Phase: broken, Reason: "CannotModifyStaticOperatorGroupProvidedAPIs", Message: staticMessage},
+			Transition{Phase: broken, Reason: "CannotModifyStaticOperatorGroupProvidedAPIs", Message: "static provided api operatorgroup cannot be modified by these apis", Cause: detail("CannotModifyStaticOperatorGroupProvidedAPIs", staticDetail)},
 		},
 		"Unknown": {
 			"an unknown phase starts over", good(unknown, ""),
@@ -109,16 +111,15 @@ func TestNext(t *testing.T) {
 			"no operator group", good(pending, "RequirementsUnknown", noGroup),
 			Transition{
 				Phase: broken, Reason: "NoOperatorGroup",
-				Message: "csv in namespace with no operatorgroups: create an OperatorGroup in namespace kitchen, " +
-					"which selects the namespaces that its operators serve",
+				Message: "csv in namespace with no operatorgroups", Cause: detail("NoOperatorGroup", "create an OperatorGroup in namespace kitchen, "+
+					"which selects the namespaces that its operators serve"),
 			},
 		},
 		"TwoGroups": {
 			"several operator groups", good(succeeded, "InstallSucceeded", twoGroups),
 			Transition{
 				Phase: broken, Reason: "TooManyOperatorGroups",
-				Message: "csv created in namespace with multiple operatorgroups, can't pick one automatically: " +
-					"delete all but one of the OperatorGroups other, own of namespace kitchen",
+				Message: "csv created in namespace with multiple operatorgroups, can't pick one automatically", Cause: detail("TooManyOperatorGroups", "delete all but one of the OperatorGroups other, own of namespace kitchen"),
 			},
 		},
 		"FreshGroup": {
@@ -140,32 +141,30 @@ func TestNext(t *testing.T) {
 			"group wants what the operator does not support", good(installs, "InstallWaiting", targeting("")),
 			Transition{
 				Phase: broken, Reason: "UnsupportedOperatorGroup",
-				Message: "AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces: change spec.targetNamespaces of " +
-					"OperatorGroup own in namespace kitchen (without it all namespaces are selected): this version supports OwnNamespace",
+				Message: "AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces", Cause: detail("UnsupportedOperatorGroup", "change spec.targetNamespaces of "+
+					"OperatorGroup own in namespace kitchen (without it all namespaces are selected): this version supports OwnNamespace"),
 			},
 		},
 		"UnsupportedSelector": {
 			"a group that selects by labels", good(pending, "RequirementsUnknown", targeting("bar"), selecting),
 			Transition{
 				Phase: broken, Reason: "UnsupportedOperatorGroup",
-				Message: "SingleNamespace InstallModeType not supported, cannot configure to watch one namespace: change spec.selector of " +
-					"OperatorGroup own in namespace kitchen: this version supports OwnNamespace",
+				Message: "SingleNamespace InstallModeType not supported, cannot configure to watch one namespace", Cause: detail("UnsupportedOperatorGroup", "change spec.selector of "+
+					"OperatorGroup own in namespace kitchen: this version supports OwnNamespace"),
 			},
 		},
 		"NoModes": {
 			"no group can be right", good(pending, "RequirementsUnknown", noModes),
 			Transition{
 				Phase: broken, Reason: "UnsupportedOperatorGroup",
-				Message: "OwnNamespace InstallModeType not supported, cannot configure to watch own namespace: " +
-					"no entry of spec.installModes is supported; ask the author of the bundle to correct it",
+				Message: "OwnNamespace InstallModeType not supported, cannot configure to watch own namespace", Cause: detail("UnsupportedOperatorGroup", "no entry of spec.installModes is supported; ask the author of the bundle to correct it"),
 			},
 		},
 		"NoTargets": {
 			"a group whose selector selects nothing", good(pending, "RequirementsUnknown", targeting(), selecting),
 			Transition{
-				Phase: broken, Reason: "UnsupportedOperatorGroup",
-				Message: "operatorgroup has invalid selected namespaces, cannot configure to watch zero namespaces: " +
-					"correct spec.selector of OperatorGroup own in namespace kitchen: it selects no existing namespace",
+				Phase: broken, Reason: "NoTargetNamespaces",
+				Message: "no targetNamespaces are matched operatorgroups namespace selection", Cause: detail("NoTargetNamespaces", "correct spec.selector of OperatorGroup own in namespace kitchen: it selects no existing namespace"),
 			},
 		},
 		"Webhooks": {
@@ -179,7 +178,7 @@ func TestNext(t *testing.T) {
 			"a strategy other than deployment", good(pending, "RequirementsUnknown", helm),
 			Transition{
 				Phase: broken, Reason: "InvalidInstallStrategy",
-				Message: `install strategy invalid: spec.install.strategy is "helm"; set it to "deployment", the only supported value`,
+				Message: "install strategy invalid: unrecognized install strategy", Cause: detail("InvalidInstallStrategy", `spec.install.strategy is "helm"; set it to "deployment", the only supported value`),
 			},
 		},
 		"NoDeployments": {
@@ -200,7 +199,7 @@ func TestNext(t *testing.T) {
 			"another operator owns the CRD", good(pending, "RequirementsUnknown", conflict),
 			Transition{
 				Phase: broken, Reason: "OwnerConflict",
-				Message: "conflicting CRD owner in namespace: cups.example.com is owned by csv pot.v1",
+				Message: "conflicting CRD owner in namespace", Cause: detail("OwnerConflict", "cups.example.com is owned by csv pot.v1"),
 			},
 		},
 		"PendingPredecessorSucceeded": {
@@ -273,11 +272,11 @@ func TestNext(t *testing.T) {
 		},
 		"InstallingTimeout": {
 			"five minutes are over, and what was waited for is said", good(installs, "InstallWaiting", waiting, later(4*time.Minute)),
-			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install timeout: " + unhealthyMessage, Cause: unavailable},
+			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install timeout", Cause: &api.Cause{Reason: "DeploymentNotAvailable", Detail: unhealthyMessage}},
 		},
 		"InstallingTimeoutServing": {
 			"nor did what it serves answer", good(installs, "InstallWaiting", notServing, later(4*time.Minute)),
-			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install timeout: apiServices not installed"},
+			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install timeout", Cause: detail("InstallCheckFailed", "apiServices not installed")},
 		},
 		"SucceededQuiet": {
 			"nothing to do", good(succeeded, "InstallSucceeded"),
@@ -294,6 +293,13 @@ func TestNext(t *testing.T) {
 		"SucceededUnhealthy": {
 			"a Deployment is not available", good(succeeded, "InstallSucceeded", waiting),
 			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "installing: " + unhealthyMessage, Cause: unavailable},
+		},
+		"SucceededDeploymentChanged": {
+			"the declared one is applied at once",
+			good(succeeded, "InstallSucceeded", func(o *Input) {
+				o.Components.Stale, o.Components.Changed = "deployment changed old hash=a, new hash=b", true
+			}),
+			Transition{Phase: ready, Reason: "ComponentUnhealthy", Message: "installing: deployment changed old hash=a, new hash=b"},
 		},
 		"SucceededCopiesStale": {
 			"roles are repaired in place", good(succeeded, "InstallSucceeded", copyMissing),
@@ -315,7 +321,7 @@ func TestNext(t *testing.T) {
 			"the other owner is still there", good(broken, "OwnerConflict", conflict),
 			Transition{
 				Phase: broken, Reason: "OwnerConflict",
-				Message: "conflicting CRD owner in namespace: cups.example.com is owned by csv pot.v1",
+				Message: "conflicting CRD owner in namespace", Cause: detail("OwnerConflict", "cups.example.com is owned by csv pot.v1"),
 			},
 		},
 		"FailedHealthy": {
@@ -408,7 +414,7 @@ func TestAfterRefusal(t *testing.T) {
 			"what runs goes on", succeeded,
 			Transition{
 				Phase: succeeded, Reason: "InstallSucceeded", After: reinstallDelay,
-				Message: "install strategy completed with no errors; the API server refuses a later change: boom", Cause: retried,
+				Message: "install strategy completed with no errors", Cause: &api.Cause{Reason: "Retrying", Detail: "the API server refuses a later change: boom"},
 			},
 		},
 	}

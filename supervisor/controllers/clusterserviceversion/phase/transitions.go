@@ -8,13 +8,15 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 func toOwnerConflict(o Input) Transition {
 	return Transition{
 		Phase:   operatorsv1alpha1.CSVPhaseFailed,
 		Reason:  operatorsv1alpha1.CSVReasonOwnerConflict,
-		Message: messageConflict + ": " + o.Requirements.CRDConflict,
+		Message: olmtext.CRDConflict,
+		Cause:   &api.Cause{Reason: string(operatorsv1alpha1.CSVReasonOwnerConflict), Detail: o.Requirements.CRDConflict},
 	}
 }
 
@@ -24,7 +26,8 @@ func toAPIServiceConflict(o Input) Transition {
 	return Transition{
 		Phase:   operatorsv1alpha1.CSVPhaseFailed,
 		Reason:  operatorsv1alpha1.CSVReasonOwnerConflict,
-		Message: messageNotAdopted + ": " + o.Webhooks.Conflict,
+		Message: olmtext.APIServiceConflict,
+		Cause:   &api.Cause{Reason: string(operatorsv1alpha1.CSVReasonOwnerConflict), Detail: o.Webhooks.Conflict},
 		After:   reinstallDelay,
 	}
 }
@@ -34,7 +37,8 @@ func toBadInstall(o Input) Transition {
 	return Transition{
 		Phase:   operatorsv1alpha1.CSVPhasePending,
 		Reason:  operatorsv1alpha1.CSVReasonNeedsReinstall,
-		Message: messageBadInstall + ": " + o.Components.Invalid,
+		Message: olmtext.DeploymentsInvalid,
+		Cause:   &api.Cause{Reason: string(operatorsv1alpha1.CSVReasonNeedsReinstall), Detail: o.Components.Invalid},
 	}
 }
 
@@ -78,52 +82,59 @@ func waitForDeletion(o Input) Transition {
 	}
 }
 
-// attemptMessage returns the message of an installation. It names an error in spec.replaces, which
-// does not prevent the installation.
-func attemptMessage(o Input) string {
+// nothingReplaced returns an error in spec.replaces, which does not prevent the installation.
+func nothingReplaced(o Input) string {
 	switch {
 	case len(o.Replacement.Cycle) > 0:
-		return fmt.Sprintf("%s; spec.replaces forms a cycle (%s), in which the youngest version replaces the others",
-			messageMet, strings.Join(o.Replacement.Cycle, ", "))
+		return fmt.Sprintf("spec.replaces forms a cycle (%s), in which the youngest version replaces the others", strings.Join(o.Replacement.Cycle, ", "))
 	case o.Replacement.MissingPredecessor != "":
-		return fmt.Sprintf("%s; spec.replaces names csv %s, which is not in this namespace: nothing is replaced", messageMet, o.Replacement.MissingPredecessor)
+		return fmt.Sprintf("spec.replaces names csv %s, which is not in this namespace: nothing is replaced", o.Replacement.MissingPredecessor)
 	case o.CSV.Spec.Replaces == o.CSV.Name:
-		return fmt.Sprintf("%s; spec.replaces names this version itself: nothing is replaced", messageMet)
+		return "spec.replaces names this version itself: nothing is replaced"
 	}
-	return messageMet
+	return ""
 }
 
 func replacedMessage(o Input) string {
-	return "being replaced by csv: " + o.Replacement.Successor.Name
+	return olmtext.BeingReplaced(o.Replacement.Successor.Name)
 }
 
 func failForwardMessage(o Input) string {
 	if o.Replacement.Pinned {
-		return "the Subscription is pinned to it, allowing Failed csv to be replaced by csv: " + o.Replacement.Successor.Name
+		return replacedMessage(o)
 	}
-	return "Fail Forward is enabled, allowing Failed csv to be replaced by csv: " + o.Replacement.Successor.Name
+	return olmtext.FailForward(o.Replacement.Successor.Name)
 }
 
-func deadlockMessage(o Input) string {
-	return replacedMessage(o) + ", whose requirements are met while those of this version are not"
+// pinNote returns why a failed version is replaced although failed versions may not be.
+func pinNote(o Input) string {
+	if o.Replacement.Pinned {
+		return "the Subscription is pinned to " + o.Replacement.Successor.Name
+	}
+	return ""
+}
+
+// deadlock returns why a waiting version is replaced.
+func deadlock(o Input) string {
+	return fmt.Sprintf("the requirements of %s are met while those of this version are not", o.Replacement.Successor.Name)
 }
 
 func refusedUpgrade(o Input) string {
 	if o.Replacement.PredecessorNotUpgradeable == "" {
 		return ""
 	}
-	return "operator is not upgradeable: " + o.Replacement.PredecessorNotUpgradeable
+	return olmtext.NotUpgradeable(o.Replacement.PredecessorNotUpgradeable)
 }
 
-// succeededMessage returns the message of a version that runs. It states why its Deployments are not
-// updated, or which object another client changes back.
-func succeededMessage(o Input) string {
+// notUpdated returns why the Deployments of a version that runs are not updated, or which object another
+// client changes back.
+func notUpdated(o Input) string {
 	if o.Webhooks.Switch.Contested != "" {
-		return fmt.Sprintf("%s; another client changes %s after each correction, so the supervisor corrects it less often: "+
-			"find the client in its managedFields, and add an exception there", messageSucceeded, o.Webhooks.Switch.Contested)
+		return fmt.Sprintf("another client changes %s after each correction, so the supervisor corrects it less often: "+
+			"find the client in its managedFields, and add an exception there", o.Webhooks.Switch.Contested)
 	}
 	if o.Components.Invalid != "" {
-		return messageSucceeded + "; the Deployments are not updated: " + o.Components.Invalid
+		return "the Deployments are not updated: " + o.Components.Invalid
 	}
-	return messageSucceeded
+	return ""
 }

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // packaged sets the component label of a version, as an InstallPlan does.
@@ -65,7 +67,7 @@ func TestDeploymentsAreAsTheSubscriptionAsks(t *testing.T) {
 	// An unreadable annotation is reported, and changes nothing that runs.
 	before := w.deployment()
 	w.change(sub, func() { sub.Annotations["chandlery.dev/config"] = `{"replicas":"many"}` })
-	w.Eventually(func() string { return w.csv("kettle.v1").Status.Message }).Should(gomega.ContainSubstring("the Deployments are not updated: annotation chandlery.dev/config of Subscription"))
+	w.Eventually(func() string { return w.csv("kettle.v1").Annotations[api.AnnotationCause] }).Should(gomega.ContainSubstring("the Deployments are not updated: annotation chandlery.dev/config of Subscription"))
 	w.Expect(w.csv("kettle.v1").Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseSucceeded))
 	w.Expect(w.deployment().Generation).To(gomega.Equal(before.Generation))
 
@@ -81,7 +83,8 @@ func TestInstallsNothingFromSettingsThatCannotBeRead(t *testing.T) {
 	sub.Annotations = map[string]string{"chandlery.dev/config": "{"}
 	w.Create(w.group("own", w.Namespace), sub, w.kettle("kettle.v1", w.packaged))
 	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonNeedsReinstall)
-	w.Expect(csv.Status.Message).To(gomega.HavePrefix("calculated deployment install is bad: annotation chandlery.dev/config of Subscription"))
+	w.Expect(csv.Status.Message).To(gomega.Equal("calculated deployment install is bad"))
+	w.says(csv, "annotation chandlery.dev/config of Subscription")
 	w.Consistently(func() string { return w.csv("kettle.v1").ResourceVersion }).
 		WithTimeout(2 * time.Second).Should(gomega.Equal(csv.ResourceVersion))
 

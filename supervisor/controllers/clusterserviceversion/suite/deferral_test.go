@@ -8,6 +8,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestDefersForOneVersionOnly checks that a definition stays without conversion until the
@@ -34,7 +36,7 @@ func TestDefersForOneVersionOnly(t *testing.T) {
 		w.Eventually(func(g gomega.Gomega) {
 			csv := w.csv(name)
 			g.Expect(csv.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseInstalling))
-			g.Expect(csv.Status.Message).To(gomega.ContainSubstring("conversion webhook"))
+			g.Expect(csv.Annotations[api.AnnotationCause]).To(gomega.ContainSubstring("conversion webhook"))
 		}).Should(gomega.Succeed())
 	}
 	waits("kettle.v1")

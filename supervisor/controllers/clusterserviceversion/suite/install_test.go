@@ -111,9 +111,9 @@ func TestRefusesUnsupportedOperatorGroup(t *testing.T) {
 		csv.Spec.InstallModes[3].Supported = false
 	}))
 	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup)
-	w.Expect(csv.Status.Message).To(gomega.Equal("AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces: " +
-		"change spec.targetNamespaces of OperatorGroup all in namespace " + w.Namespace + " (without it all namespaces are selected): " +
-		"this version supports OwnNamespace, SingleNamespace, MultiNamespace"))
+	w.Expect(csv.Status.Message).To(gomega.Equal("AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces"))
+	w.says(csv, "change spec.targetNamespaces of OperatorGroup all in namespace "+w.Namespace+" (without it all namespaces are selected): "+
+		"this version supports OwnNamespace, SingleNamespace, MultiNamespace")
 
 	group.Spec.TargetNamespaces = []string{w.Namespace}
 	w.Eventually(func() error {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -25,9 +27,9 @@ const (
 
 // checks adds a validating and a mutating webhook to the kettle.
 func checks(csv *operatorsv1alpha1.ClusterServiceVersion) {
-	for _, kind := range []operatorsv1alpha1.WebhookAdmissionType{operatorsv1alpha1.ValidatingAdmissionWebhook, operatorsv1alpha1.MutatingAdmissionWebhook} {
+	for i, kind := range []operatorsv1alpha1.WebhookAdmissionType{operatorsv1alpha1.ValidatingAdmissionWebhook, operatorsv1alpha1.MutatingAdmissionWebhook} {
 		csv.Spec.WebhookDefinitions = append(csv.Spec.WebhookDefinitions, operatorsv1alpha1.WebhookDescription{
-			GenerateName: "check.example.com", Type: kind, DeploymentName: "kettle", ContainerPort: 443,
+			GenerateName: []string{"check.example.com", "change.example.com"}[i], Type: kind, DeploymentName: "kettle", ContainerPort: 443,
 			AdmissionReviewVersions: []string{"v1"}, SideEffects: noSideEffects(),
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
@@ -251,7 +253,7 @@ func TestSwitchesConversionWhenTheWebhookAnswers(t *testing.T) {
 	w.Eventually(func(g gomega.Gomega) {
 		csv := w.csv("kettle.v2")
 		g.Expect(csv.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseInstalling))
-		g.Expect(csv.Status.Message).To(gomega.ContainSubstring("conversion webhook"))
+		g.Expect(csv.Annotations[api.AnnotationCause]).To(gomega.ContainSubstring("conversion webhook"))
 	}).Should(gomega.Succeed())
 	w.change(crd, func() {
 		crd.Annotations = map[string]string{"chandlery.dev/storage-version": w.Namespace + "/kettle.v2:v2"}
@@ -280,7 +282,8 @@ func TestRefusesWebhooksThatSeeOperators(t *testing.T) {
 		csv.Spec.WebhookDefinitions[0].Rules[0].APIGroups = []string{"operators.coreos.com"}
 	}))
 	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonInvalidWebhookDescription)
-	w.Expect(csv.Status.Message).To(gomega.ContainSubstring("spec.webhookdefinitions[0].rules[0].apiGroups"))
+	w.Expect(csv.Status.Message).To(gomega.Equal("webhook rules cannot include the OLM group"))
+	w.says(csv, "spec.webhookdefinitions[0].rules[0].apiGroups")
 	for _, o := range w.served() {
 		w.EventuallyGone(o)
 	}

@@ -57,7 +57,7 @@ func TestLeavesWhatOthersProvide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(seen.Waiting, tc.says) || (tc.says == "") != (seen.Waiting == "") {
+			if !strings.Contains(seen.Waiting.Detail, tc.says) || (tc.says == "") != (seen.Waiting.Text == "") {
 				t.Errorf("waiting is %q, want %q", seen.Waiting, tc.says)
 			}
 			if seen.Broken != "" || s.ownerConflict != "" {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/webhook"
@@ -66,7 +67,9 @@ func (c *conversions) observe(ctx context.Context, s *State, seen phase.Webhooks
 			continue
 		}
 		if problem := c.probe(ctx, s, conversion.Deployment); problem != nil {
-			seen.Waiting = cmp.Or(seen.Waiting, fmt.Sprintf("waiting for the conversion webhook of deployment %s to answer: %v", conversion.Deployment, problem))
+			seen.Waiting = cmp.Or(seen.Waiting, phase.Sentence{
+				Text: olmtext.WebhooksMissing, Detail: fmt.Sprintf("waiting for the conversion webhook of deployment %s to answer: %v", conversion.Deployment, problem),
+			})
 			seen.Probing = true
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
@@ -190,7 +191,7 @@ func (o *Observer) readCertificates(ctx context.Context, s *State) (phase.Webhoo
 		// A certificate of another provider is in a Secret of that provider.
 		if webhook.IsProvided(secret) {
 			if err != nil {
-				seen.Waiting = cmp.Or(seen.Waiting, s.certs.recordUnreadable(server, err))
+				seen.Waiting = cmp.Or(seen.Waiting, phase.Sentence{Text: olmtext.WebhooksMissing, Detail: s.certs.recordUnreadable(server, err)})
 				continue
 			}
 		} else if owner != "" {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
@@ -186,9 +187,17 @@ func (c certificates) recordUnreadable(server webhook.Server, err error) string 
 func invalid(err error) phase.Webhooks {
 	var invalid *webhook.InvalidError
 	if errors.As(err, &invalid) && invalid.Reason == operatorsv1alpha1.CSVReasonInvalidWebhookDescription {
-		return phase.Webhooks{Invalid: err.Error()}
+		return phase.Webhooks{Invalid: sentenceOf(invalid)}
 	}
 	return phase.Webhooks{Unsupported: err.Error()}
+}
+
+// sentenceOf returns the sentence of OLM about an invalid description, with the field and the remedy as detail.
+func sentenceOf(err *webhook.InvalidError) phase.Sentence {
+	if !err.Exact {
+		return phase.Sentence{Text: err.Error()}
+	}
+	return phase.Sentence{Text: err.Problem, Detail: err.Error()}
 }
 
 // withCertificate returns an observation with the state of a certificate.
@@ -197,7 +206,9 @@ func withCertificate(seen phase.Webhooks, v Version, server webhook.Server, cert
 	where := fmt.Sprintf("Secret %s/%s", v.CSV.Namespace, server.SecretName())
 	switch {
 	case problem != "" && cert.Provided:
-		seen.Waiting = cmp.Or(seen.Waiting, fmt.Sprintf("%s, which another provider manages: %s", where, problem))
+		seen.Waiting = cmp.Or(seen.Waiting, phase.Sentence{
+			Text: olmtext.WebhooksMissing, Detail: fmt.Sprintf("%s, which another provider manages: %s", where, problem),
+		})
 	case problem != "":
 		seen.Broken = cmp.Or(seen.Broken, fmt.Sprintf("%s: %s", where, problem))
 	}
@@ -239,7 +250,9 @@ func (o object) addTo(seen phase.Webhooks, installed bool, now time.Time) phase.
 	case o.unavailable != "" && installed && now.Sub(o.since) < phase.DisruptionTime:
 		seen.Disrupted = cmp.Or(seen.Disrupted, fmt.Sprintf("APIService %s is not available: %s", o.name, o.unavailable))
 	case o.unavailable != "":
-		seen.Waiting = cmp.Or(seen.Waiting, fmt.Sprintf("apiServices not installed: APIService %s is not available: %s", o.name, o.unavailable))
+		seen.Waiting = cmp.Or(seen.Waiting, phase.Sentence{
+			Text: olmtext.APIServicesMissing, Detail: fmt.Sprintf("APIService %s is not available: %s", o.name, o.unavailable),
+		})
 	}
 	return seen
 }
@@ -252,16 +265,16 @@ func (o object) addMissingTo(seen phase.Webhooks, installed bool) phase.Webhooks
 		seen.Broken = cmp.Or(seen.Broken, gone)
 	case "APIService":
 		if installed {
-			seen.Broken = cmp.Or(seen.Broken, "apiServices not installed: "+gone)
+			seen.Broken = cmp.Or(seen.Broken, gone)
 			return seen
 		}
-		seen.Waiting = cmp.Or(seen.Waiting, "apiServices not installed")
+		seen.Waiting = cmp.Or(seen.Waiting, phase.Sentence{Text: olmtext.APIServicesMissing})
 	case validatingKind().Kind, mutatingKind().Kind:
 		if installed {
-			seen.Missing = cmp.Or(seen.Missing, "webhooks not installed: "+gone)
+			seen.Missing = cmp.Or(seen.Missing, gone)
 			return seen
 		}
-		seen.Waiting = cmp.Or(seen.Waiting, "webhooks not installed")
+		seen.Waiting = cmp.Or(seen.Waiting, phase.Sentence{Text: olmtext.WebhooksMissing})
 	}
 	return seen
 }

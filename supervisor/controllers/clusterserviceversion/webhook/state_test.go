@@ -43,18 +43,18 @@ func TestObjectAddTo(t *testing.T) {
 		},
 		"NoWebhook": {
 			found:     object{kind: validating, name: "x", missing: true},
-			before:    phase.Webhooks{Waiting: "webhooks not installed", Switch: phase.SwitchState{Due: true}},
-			installed: phase.Webhooks{Missing: "webhooks not installed: missing ValidatingWebhookConfiguration with name=x", Switch: phase.SwitchState{Due: true}},
+			before:    phase.Webhooks{Waiting: phase.Sentence{Text: "webhooks not installed"}, Switch: phase.SwitchState{Due: true}},
+			installed: phase.Webhooks{Missing: "missing ValidatingWebhookConfiguration with name=x", Switch: phase.SwitchState{Due: true}},
 		},
 		"NoMutatingWebhook": {
 			found:     object{kind: "MutatingWebhookConfiguration", name: "x", missing: true},
-			before:    phase.Webhooks{Waiting: "webhooks not installed", Switch: phase.SwitchState{Due: true}},
-			installed: phase.Webhooks{Missing: "webhooks not installed: missing MutatingWebhookConfiguration with name=x", Switch: phase.SwitchState{Due: true}},
+			before:    phase.Webhooks{Waiting: phase.Sentence{Text: "webhooks not installed"}, Switch: phase.SwitchState{Due: true}},
+			installed: phase.Webhooks{Missing: "missing MutatingWebhookConfiguration with name=x", Switch: phase.SwitchState{Due: true}},
 		},
 		"NoAPIService": {
 			found:     object{kind: service, name: "v1.x", missing: true},
-			before:    phase.Webhooks{Waiting: "apiServices not installed", Switch: phase.SwitchState{Due: true}},
-			installed: phase.Webhooks{Broken: "apiServices not installed: missing APIService with name=v1.x", Switch: phase.SwitchState{Due: true}},
+			before:    phase.Webhooks{Waiting: phase.Sentence{Text: "apiServices not installed"}, Switch: phase.SwitchState{Due: true}},
+			installed: phase.Webhooks{Broken: "missing APIService with name=v1.x", Switch: phase.SwitchState{Due: true}},
 		},
 		"TakenAPIService": {
 			found:     object{kind: service, name: "v1.x", ownerConflict: webhook.ConflictMessage(service, "v1.x", "csv a/b"), stale: true},
@@ -64,13 +64,13 @@ func TestObjectAddTo(t *testing.T) {
 		"TakenService": {found: object{kind: "Service", name: "x", ownerConflict: webhook.ConflictMessage("Service", "x", "csv a/b"), stale: true}},
 		"AwayJustNow": {
 			found:     object{kind: service, name: "v1.x", unavailable: "FailedDiscoveryCheck: x", since: noon().Add(-time.Second)},
-			before:    phase.Webhooks{Waiting: "apiServices not installed: APIService v1.x is not available: FailedDiscoveryCheck: x"},
+			before:    phase.Webhooks{Waiting: phase.Sentence{Text: "apiServices not installed", Detail: "APIService v1.x is not available: FailedDiscoveryCheck: x"}},
 			installed: phase.Webhooks{Disrupted: "APIService v1.x is not available: FailedDiscoveryCheck: x"},
 		},
 		"AwayForLong": {
 			found:     object{kind: service, name: "v1.x", unavailable: "FailedDiscoveryCheck: x", since: noon().Add(-time.Hour)},
-			before:    phase.Webhooks{Waiting: "apiServices not installed: APIService v1.x is not available: FailedDiscoveryCheck: x"},
-			installed: phase.Webhooks{Waiting: "apiServices not installed: APIService v1.x is not available: FailedDiscoveryCheck: x"},
+			before:    phase.Webhooks{Waiting: phase.Sentence{Text: "apiServices not installed", Detail: "APIService v1.x is not available: FailedDiscoveryCheck: x"}},
+			installed: phase.Webhooks{Waiting: phase.Sentence{Text: "apiServices not installed", Detail: "APIService v1.x is not available: FailedDiscoveryCheck: x"}},
 		},
 	}
 	for name, tc := range cases {
@@ -103,12 +103,14 @@ func TestWithCertificate(t *testing.T) {
 		at   time.Time
 		want phase.Webhooks
 	}{
-		"Good":           {cert: *cert, want: phase.Webhooks{Certificates: phase.Certificates{IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
-		"Due":            {cert: *cert, at: cert.RotateAt, want: phase.Webhooks{Certificates: phase.Certificates{Due: true, IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
-		"Unfinished":     {cert: staged, want: phase.Webhooks{Certificates: phase.Certificates{Due: true, IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
-		"Broken":         {cert: broken, want: phase.Webhooks{Broken: "Secret kitchen/kettle-service-cert: " + problem, Certificates: phase.Certificates{IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
-		"Provided":       {cert: provided, at: cert.RotateAt},
-		"ProvidedBroken": {cert: providedBroken, want: phase.Webhooks{Waiting: "Secret kitchen/kettle-service-cert, which another provider manages: " + problem}},
+		"Good":       {cert: *cert, want: phase.Webhooks{Certificates: phase.Certificates{IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
+		"Due":        {cert: *cert, at: cert.RotateAt, want: phase.Webhooks{Certificates: phase.Certificates{Due: true, IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
+		"Unfinished": {cert: staged, want: phase.Webhooks{Certificates: phase.Certificates{Due: true, IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
+		"Broken":     {cert: broken, want: phase.Webhooks{Broken: "Secret kitchen/kettle-service-cert: " + problem, Certificates: phase.Certificates{IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
+		"Provided":   {cert: provided, at: cert.RotateAt},
+		"ProvidedBroken": {cert: providedBroken, want: phase.Webhooks{Waiting: phase.Sentence{
+			Text: "webhooks not installed", Detail: "Secret kitchen/kettle-service-cert, which another provider manages: " + problem,
+		}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +128,7 @@ func TestWithCertificate(t *testing.T) {
 
 func TestInvalid(t *testing.T) {
 	for reason, want := range map[operatorsv1alpha1.ConditionReason]phase.Webhooks{
-		operatorsv1alpha1.CSVReasonInvalidWebhookDescription: {Invalid: "f: p; r"},
+		operatorsv1alpha1.CSVReasonInvalidWebhookDescription: {Invalid: phase.Sentence{Text: "f: p; r"}},
 		operatorsv1alpha1.CSVReasonInvalidStrategy:           {Unsupported: "f: p; r"},
 	} {
 		err := &webhook.InvalidError{Reason: reason, Field: "f", Problem: "p", Remedy: "r"}

@@ -349,17 +349,17 @@ func TestOperatorGroups(t *testing.T) {
 			t.Errorf("status %+v", sub.Status)
 		}
 	}
-	stays(w.says("my-lamp", unresolved, prevented, "found 0 operatorGroups, expected 1"))
+	stays(w.says("my-lamp", unresolved, prevented, "expected 1 OperatorGroup in the namespace, found 0"))
 	w.says("my-lamp", api.ConditionBlocked, api.ReasonOperatorGroupInvalid, "create an OperatorGroup in namespace "+w.Namespace)
 	w.Create(w.subscription("new", "absent"))
-	w.says("new", unresolved, prevented, "found 0 operatorGroups, expected 1")
+	w.says("new", unresolved, prevented, "expected 1 OperatorGroup in the namespace, found 0")
 	w.Create(w.group("one"), w.group("two"))
-	stays(w.says("my-lamp", unresolved, prevented, "found 2 operatorGroups, expected 1"))
+	stays(w.says("my-lamp", unresolved, prevented, "expected 1 OperatorGroup in the namespace, found 2"))
 	w.says("my-lamp", api.ConditionBlocked, api.ReasonOperatorGroupInvalid, "delete all but one of the OperatorGroups one, two of namespace "+w.Namespace)
 	// For a moment there was one group: publish the update after that.
 	w.server.Serve(w.lamp(3))
 	w.Create(w.subscription("newer", "absent"))
-	w.says("newer", unresolved, prevented, "found 2 operatorGroups, expected 1")
+	w.says("newer", unresolved, prevented, "expected 1 OperatorGroup in the namespace, found 2")
 	if n := len(w.plans()); n != 1 {
 		t.Errorf("%d plans, want 1", n)
 	}
@@ -380,7 +380,7 @@ func TestDeprecations(t *testing.T) {
 	w.Create(w.subscription("my-lamp", "lamp", func(s *operatorsv1alpha1.SubscriptionSpec) { s.Channel = "stable" }))
 	w.supervise()
 	w.succeed("lamp.v2")
-	const reason = "Deprecated"
+	const reason = "" // as with OLM
 	w.says("my-lamp", operatorsv1alpha1.SubscriptionPackageDeprecated, reason, "olm.package/lamp: use the radio")
 	w.says("my-lamp", operatorsv1alpha1.SubscriptionChannelDeprecated, reason, "olm.channel/stable: no longer cared for")
 	sub := w.says("my-lamp", operatorsv1alpha1.SubscriptionDeprecated, reason, "olm.package/lamp: use the radio; olm.channel/stable: no longer cared for")
@@ -422,7 +422,7 @@ func TestGlobalCatalogs(t *testing.T) {
 	w.Create(w.subscription("my-orbit", "orbit", everywhere))
 	w.says("my-orbit", unresolved, "ConstraintsNotSatisfiable", "no operators found from catalog everywhere in namespace "+w.global)
 	w.says("my-orbit", api.ConditionBlocked, api.ReasonCatalogExcluded, "OperatorGroup group excludes the catalogs of namespace "+w.global+" by its annotation olm.operatorframework.io/exclude-global")
-	sub = w.says("my-globe", unhealthy, "UnhealthyCatalogSourceFound", "targeted catalogsource "+w.global+"/everywhere missing; OperatorGroup group excludes")
+	sub = w.says("my-globe", unhealthy, "UnhealthyCatalogSourceFound", "targeted catalogsource "+w.global+"/everywhere missing")
 	if sub.Status.InstalledCSV != "globe.v1" || sub.Status.State != latest || len(sub.Status.CatalogHealth) != 1 {
 		t.Errorf("status %+v", sub.Status)
 	}
