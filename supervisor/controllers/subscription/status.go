@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
@@ -82,22 +84,50 @@ func versionsShown(d *decision, p *operatorsv1alpha1.InstallPlan) (current, inst
 	return current, installed
 }
 
-// stateOf returns the state of a Subscription.
+// stateOf returns the state of a Subscription. A Subscription that has no working version fails with its bundle or
+// its version; otherwise it stays in the state of the installed version.
 func stateOf(
 	o *namespaceState, status operatorsv1alpha1.SubscriptionStatus, d *decision, p *operatorsv1alpha1.InstallPlan,
 ) operatorsv1alpha1.SubscriptionState {
 	switch {
+	case status.InstalledCSV == "" && (unpackFailed(d) || versionFailed(d)):
+		return operatorsv1alpha1.SubscriptionStateFailed
 	case status.CurrentCSV == "":
 		return operatorsv1alpha1.SubscriptionStateNone
+	case atLatest(o, status, d, p):
+		return operatorsv1alpha1.SubscriptionStateAtLatest
 	case d.inProgress != nil && planning(d.inProgress):
 		return operatorsv1alpha1.SubscriptionStateUpgradePending
-	case d.install == nil && status.CurrentCSV == status.InstalledCSV && (!o.plans.incomplete(p) || !installs(p, status.CurrentCSV)):
-		return operatorsv1alpha1.SubscriptionStateAtLatest
 	case o.groups.failForward && p != nil && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed:
 		return operatorsv1alpha1.SubscriptionStateFailed
 	default:
 		return operatorsv1alpha1.SubscriptionStateUpgradePending
 	}
+}
+
+// atLatest reports whether the installed version is the newest that can be installed now. A bundle that cannot be
+// used does not count.
+func atLatest(o *namespaceState, status operatorsv1alpha1.SubscriptionStatus, d *decision, p *operatorsv1alpha1.InstallPlan) bool {
+	switch {
+	case status.CurrentCSV != status.InstalledCSV:
+		return false
+	case unpackFailed(d):
+		return true
+	case d.install != nil || d.inProgress != nil && planning(d.inProgress):
+		return false
+	default:
+		return !o.plans.incomplete(p) || !installs(p, status.CurrentCSV)
+	}
+}
+
+// versionFailed reports whether the newest version has failed.
+func versionFailed(d *decision) bool {
+	return d.present.current != nil && d.present.current.Status.Phase == operatorsv1alpha1.CSVPhaseFailed
+}
+
+// unpackFailed reports whether the bundle of the chosen version cannot be used.
+func unpackFailed(d *decision) bool {
+	return d.err != nil && !errors.Is(d.err, resolution.ErrPending) && failure(d.err).Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed
 }
 
 // referenceTo returns the reference of a status to a plan. Its version is that of the plan when it

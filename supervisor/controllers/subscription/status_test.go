@@ -161,6 +161,32 @@ func TestFailure(t *testing.T) {
 	}
 }
 
+// TestStateAfterFailure checks that a Subscription is UpgradeFailed only if no version works.
+func TestStateAfterFailure(t *testing.T) {
+	broken := &operatorsv1alpha1.ClusterServiceVersion{Status: operatorsv1alpha1.ClusterServiceVersionStatus{Phase: operatorsv1alpha1.CSVPhaseFailed}}
+	unusable := &planError{err: plansteps.ErrNoInlineManifests}
+	for _, tt := range []struct {
+		reason             string
+		current, installed string
+		version            *operatorsv1alpha1.ClusterServiceVersion
+		err                error
+		want               operatorsv1alpha1.SubscriptionState
+	}{
+		{reason: "nothing is installed and the bundle cannot be used", err: unusable, want: operatorsv1alpha1.SubscriptionStateFailed},
+		{reason: "nothing is installed and the version failed", current: "lamp.v1", version: broken, want: operatorsv1alpha1.SubscriptionStateFailed},
+		{reason: "a version works and the bundle of its update cannot be used", current: "lamp.v1", installed: "lamp.v1", err: unusable, want: operatorsv1alpha1.SubscriptionStateAtLatest},
+		{reason: "the installed version failed", current: "lamp.v1", installed: "lamp.v1", version: broken, want: operatorsv1alpha1.SubscriptionStateAtLatest},
+		{reason: "nothing is installed and the resolution failed", err: &resolution.UnsatisfiableError{}, want: operatorsv1alpha1.SubscriptionStateNone},
+	} {
+		d := &decision{subscription: subscription("my", "lamp"), err: tt.err}
+		d.present.current = tt.version
+		status := operatorsv1alpha1.SubscriptionStatus{CurrentCSV: tt.current, InstalledCSV: tt.installed}
+		if got := stateOf(observed(read(t)), status, d, nil); got != tt.want {
+			t.Errorf("%s: state %q, want %q", tt.reason, got, tt.want)
+		}
+	}
+}
+
 func TestCatalogCondition(t *testing.T) {
 	state := read(t)
 	away := state
