@@ -1,3 +1,402 @@
 package rules
 
-var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{}}
+var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
+	{
+		ID: "F-CSV-RequirementsUnknown", Given: "a ClusterServiceVersion is created",
+		Then: "its conditions have an entry Pending with the reason RequirementsUnknown and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-AllRequirementsMet", Given: "a ClusterServiceVersion without requirements",
+		Then: "its conditions have an entry InstallReady with the reason AllRequirementsMet and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-Installing", Given: "a ClusterServiceVersion without requirements",
+		Then: "its conditions have an entry Installing with the reason InstallSucceeded and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-Succeeded", Given: "a ClusterServiceVersion whose Deployment becomes available",
+		Then: "its conditions have an entry Succeeded with the reason InstallSucceeded and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-RequirementsNotMet", Given: "a version requires a CustomResourceDefinition that does not exist",
+		Then: "its conditions have an entry Pending with the reason RequirementsNotMet and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-InstallWaiting", Given: "no node fits the pods of a version",
+		Then: "its conditions have an entry Installing with the reason InstallWaiting and exactly OLM's message, which ends in the message of the condition Available of the Deployment",
+	},
+	{
+		ID: "F-CSV-DeadlineExceeded", Given: "the Deployment of a version exceeds its progress deadline",
+		Then: "its conditions have an entry Failed with the reason InstallCheckFailed and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-NoOperatorGroup", Given: "the namespace of a version has no OperatorGroup",
+		Then: "its conditions have an entry Failed with the reason NoOperatorGroup and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-TooManyOperatorGroups", Given: "the namespace of a version has two OperatorGroups",
+		Then: "its conditions have an entry Failed with the reason TooManyOperatorGroups and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-OwnNamespaceUnsupported", Given: "the OperatorGroup targets its own namespace, and the version does not support that",
+		Then: "its conditions have an entry Failed with the reason UnsupportedOperatorGroup and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-AllNamespacesUnsupported", Given: "the OperatorGroup targets all namespaces, and the version does not support that",
+		Then: "its conditions have an entry Failed with the reason UnsupportedOperatorGroup and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-SingleNamespaceUnsupported", Given: "the OperatorGroup targets one other namespace, and the version does not support that",
+		Then: "its conditions have an entry Failed with the reason UnsupportedOperatorGroup and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-MultiNamespaceUnsupported", Given: "the OperatorGroup targets two namespaces, and the version does not support that",
+		Then: "its conditions have an entry Failed with the reason UnsupportedOperatorGroup and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-NoTargetNamespaces", Given: "the selector of the OperatorGroup matches no namespace",
+		Then: "its conditions have an entry Failed with the reason NoTargetNamespaces and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-InstallModesNowSupported", Given: "a version failed because of its OperatorGroup, whose targets then change",
+		Then: "its conditions have an entry Pending with the reason RequirementsUnknown and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-InvalidInstallModes", Given: "spec.installModes has a mode twice",
+		Then: "its conditions have an entry Failed with the reason InvalidInstallModes and a message that begins as OLM's",
+	},
+	{
+		ID: "F-CSV-UnknownStrategy", Given: "spec.install.strategy is unknown",
+		Then: "its conditions have an entry Failed with the reason InvalidInstallStrategy and a message that begins as OLM's",
+	},
+	{
+		ID: "F-CSV-WebhookAllGroups", Given: "a webhook has a rule for all API groups",
+		Then: "its conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-WebhookOLMGroup", Given: "a webhook has a rule for operators.coreos.com",
+		Then: "its conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-WebhookConfigurations", Given: "a webhook has a rule for webhook configurations",
+		Then: "its conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-WebhookNameRepeated", Given: "two webhooks of a type have the same generateName",
+		Then: "its conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-WebhookNameOfAnotherType", Given: "two webhooks of different types have the same generateName",
+		Then: "its conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-ConversionModes", Given: "a version with a conversion webhook supports other modes than AllNamespaces",
+		Then:       "its conditions have an entry Failed with the reason InvalidWebhookDescription and a message that contains OLM's",
+		Difference: "the reason is InstallComponentFailed, after the requirements were found",
+		Reason:     "decision 23: nothing is installed before its webhooks are judged",
+	},
+	{
+		ID: "F-CSV-ConversionWithoutCRDs", Given: "a conversion webhook names no CustomResourceDefinition",
+		Then:       "its conditions have an entry Failed with the reason InvalidWebhookDescription and a message that contains OLM's",
+		Difference: "the reason is InstallComponentFailed, after the requirements were found",
+		Reason:     "decision 23: nothing is installed before its webhooks are judged",
+	},
+	{
+		ID: "F-CSV-OwnerConflict", Given: "another version in the namespace owns the same CustomResourceDefinition",
+		Then: "its conditions have an entry Failed with the reason OwnerConflict and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-RequirementsNoLongerMet", Given: "the ServiceAccount of a running version is deleted",
+		Then: "its conditions have an entry Failed with the reason RequirementsNotMet and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-RequirementsStillNotMet", Given: "the ServiceAccount of a running version is deleted",
+		Then: "its conditions have an entry Pending with the reason RequirementsNotMet and exactly OLM's message, after the entry Failed",
+	},
+	{
+		ID: "F-CSV-DeploymentMissing", Given: "the Deployment of a running version is deleted",
+		Then: "its conditions have an entry Failed with the reason ComponentUnhealthy and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-NeedsReinstall", Given: "the Deployment of a running version is deleted",
+		Then: "its conditions have an entry Pending with the reason NeedsReinstall and a message that begins as OLM's",
+	},
+	{
+		ID: "F-CSV-DeploymentWithoutHash", Given: "the label of the hash is removed from the Deployment of a running version",
+		Then: "its conditions have an entry InstallReady with the reason ComponentUnhealthy and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-DeploymentChanged", Given: "the Deployment in the spec of a running version changes",
+		Then: "its conditions have an entry InstallReady with the reason ComponentUnhealthy and a message that begins as OLM's",
+	},
+	{
+		ID: "F-CSV-BeingReplaced", Given: "a newer version replaces a running version",
+		Then: "its conditions have an entry Replacing with the reason BeingReplaced and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-FailForward", Given: "a newer version replaces a failed version, and the OperatorGroup allows operators to fail forward",
+		Then: "its conditions have an entry Replacing with the reason BeingReplaced and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-StaticProvidedAPIs", Given: "a version provides an API that its OperatorGroup with fixed APIs does not list",
+		Then: "its conditions have an entry Failed with the reason CannotModifyStaticOperatorGroupProvidedAPIs and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-IntersectingGroups", Given: "an OperatorGroup with a common target namespace provides the same API",
+		Then: "its conditions have an entry Failed with the reason InterOperatorGroupOwnerConflict and exactly OLM's message",
+	},
+	{
+		ID: "F-Requirement-CRDMissing", Given: "a version requires a CustomResourceDefinition that does not exist",
+		Then: "status.requirementStatus has its entry with the status NotPresent and exactly OLM's message",
+	},
+	{
+		ID: "F-Requirement-CRDVersion", Given: "a version requires a version of a CustomResourceDefinition that is not served",
+		Then: "status.requirementStatus has its entry with the status NotPresent and exactly OLM's message",
+	},
+	{
+		ID: "F-Requirement-CRDPresent", Given: "a version requires a CustomResourceDefinition that exists",
+		Then: "status.requirementStatus has its entry with the status Present and exactly OLM's message",
+	},
+	{
+		ID: "F-Requirement-NativeAPI", Given: "a version requires a native API that is served",
+		Then: "status.requirementStatus has its entry with the status Present and OLM's name and message",
+	},
+	{
+		ID: "F-Requirement-NativeAPIMissing", Given: "a version requires a native API that is not served",
+		Then: "status.requirementStatus has its entry with the status NotPresent and OLM's name and message",
+	},
+	{
+		ID: "F-Requirement-KubeVersion", Given: "the cluster is newer than spec.minKubeVersion",
+		Then: "status.requirementStatus has its entry with the status Present and exactly OLM's message",
+	},
+	{
+		ID: "F-Requirement-KubeVersionTooOld", Given: "the cluster is older than spec.minKubeVersion",
+		Then: "status.requirementStatus has its entry with the status PresentNotSatisfied and exactly OLM's message",
+	},
+	{
+		ID: "F-Requirement-KubeVersionInvalid", Given: "spec.minKubeVersion is no version",
+		Then: "status.requirementStatus has its entry with the status PresentNotSatisfied and exactly OLM's message",
+	},
+	{
+		ID: "F-Requirement-AccountMissing", Given: "the ServiceAccount of a version does not exist",
+		Then: "status.requirementStatus has its entry with the status NotPresent and exactly OLM's message",
+	},
+	{
+		ID: "F-Requirement-Account", Given: "the ServiceAccount of a version exists",
+		Then: "status.requirementStatus has its entry with the status Present and no message",
+	},
+	{
+		ID: "F-Requirement-AccountOfOther", Given: "another ClusterServiceVersion owns the ServiceAccount",
+		Then: "status.requirementStatus has its entry with the status PresentNotSatisfied and exactly OLM's message",
+	},
+	{
+		ID: "F-Requirement-RuleMissing", Given: "the ServiceAccount lacks a rule for its namespace",
+		Then: "status.requirementStatus has its entry with the status PresentNotSatisfied and exactly OLM's message; the dependent entry has the rule as JSON in OLM's order of fields",
+	},
+	{
+		ID: "F-Requirement-ClusterRuleMissing", Given: "the ServiceAccount lacks a rule for the cluster",
+		Then: "status.requirementStatus has its entry with the status PresentNotSatisfied and exactly OLM's message; the dependent entry has the rule as JSON in OLM's order of fields",
+	},
+	{
+		ID: "F-Requirement-APIServiceMissing", Given: "a version requires an APIService that does not exist",
+		Then: "status.requirementStatus has its entry with the status NotPresent and no message",
+	},
+	{
+		ID: "F-Requirement-DeploymentFound", Given: "a version owns an APIService and declares its Deployment",
+		Then: "status.requirementStatus has its entry with the status DeploymentFound and no message",
+	},
+	{
+		ID: "F-Subscription-CatalogsHealthy", Given: "a Subscription to a catalog that answers",
+		Then: "CatalogSourcesUnhealthy is False, and has the reason AllCatalogSourcesHealthy and exactly OLM's message",
+	},
+	{
+		ID: "F-Subscription-CatalogMissing", Given: "a Subscription names a CatalogSource that does not exist",
+		Then: "CatalogSourcesUnhealthy is True, and has the reason UnhealthyCatalogSourceFound and exactly OLM's message",
+	},
+	{
+		ID: "F-Subscription-CatalogUnhealthy", Given: "the catalog of an installed Subscription stops",
+		Then: "CatalogSourcesUnhealthy is True, and has the reason UnhealthyCatalogSourceFound and exactly OLM's message",
+	},
+	{
+		ID: "F-Subscription-RequiresApproval", Given: "a Subscription with manual approval",
+		Then: "InstallPlanPending has the reason RequiresApproval and no message",
+	},
+	{
+		ID: "F-Subscription-InstallPlanMissing", Given: "the complete InstallPlan of a Subscription is deleted",
+		Then: "InstallPlanMissing has the reason ReferencedInstallPlanNotFound and no message",
+	},
+	{
+		ID: "F-Subscription-InstallPlanFailed", Given: "the cluster does not serve the kind of an object in the bundle",
+		Then: "InstallPlanFailed has the reason InstallComponentFailed and a message that contains OLM's",
+	},
+	{
+		ID: "F-Subscription-Installing", Given: "an approved plan cannot begin because of a second OperatorGroup",
+		Then: "InstallPlanPending has the reason Installing and the message of the condition Installed of the plan",
+	},
+	{
+		ID: "F-Subscription-NoCatalog", Given: "a Subscription names a CatalogSource that does not exist",
+		Then: "ResolutionFailed has the reason ConstraintsNotSatisfiable and a message that begins as OLM's and contains its facts",
+	},
+	{
+		ID: "F-Subscription-NoPackage", Given: "a Subscription names a package that does not exist",
+		Then: "ResolutionFailed has the reason ConstraintsNotSatisfiable and a message that begins as OLM's and contains its facts",
+	},
+	{
+		ID: "F-Subscription-NoChannel", Given: "a Subscription names a channel that does not exist",
+		Then: "ResolutionFailed has the reason ConstraintsNotSatisfiable and a message that begins as OLM's and contains its facts",
+	},
+	{
+		ID: "F-Subscription-NoStartingCSV", Given: "a Subscription names a starting version that does not exist",
+		Then: "ResolutionFailed has the reason ConstraintsNotSatisfiable and a message that begins as OLM's and contains its facts",
+	},
+	{
+		ID: "F-Subscription-NoDependency", Given: "no catalog has a package that the version requires",
+		Then: "ResolutionFailed has the reason ConstraintsNotSatisfiable and a message that begins as OLM's and contains its facts",
+	},
+	{
+		ID: "F-Subscription-CatalogAway", Given: "the catalog of a new Subscription does not answer",
+		Then: "ResolutionFailed has the reason ErrorPreventedResolution and exactly OLM's message",
+	},
+	{
+		ID: "F-Subscription-NoChannelHeads", Given: "the entries of a channel replace each other",
+		Then: "ResolutionFailed has the reason ErrorPreventedResolution and a message that contains OLM's",
+	},
+	{
+		ID: "F-Subscription-PackageDeprecated", Given: "the catalog deprecates the package, the channel and the installed version",
+		Then: "PackageDeprecated is True without a reason, and has exactly OLM's message",
+	},
+	{
+		ID: "F-Subscription-ChannelDeprecated", Given: "the catalog deprecates the package, the channel and the installed version",
+		Then: "ChannelDeprecated is True without a reason, and has exactly OLM's message",
+	},
+	{
+		ID: "F-Subscription-BundleDeprecated", Given: "the catalog deprecates the package, the channel and the installed version",
+		Then: "BundleDeprecated is True without a reason, and has exactly OLM's message",
+	},
+	{
+		ID: "F6", Given: "the catalog deprecates the package, the channel and the installed version",
+		Then: "Deprecated is True without a reason, and has the three messages in OLM's order",
+	},
+	{
+		ID: "F7", Given: "the catalog deprecates a version that is not installed",
+		Then: "the Subscription has no condition about deprecations",
+	},
+	{
+		ID: "F-Namespace-ResolutionFailed", Given: "the dependencies of a Subscription cannot be resolved",
+		Then: "the namespace has a Warning with the reason ResolutionFailed and the message of the condition",
+	},
+	{
+		ID: "F-InstallPlan-Complete", Given: "a plan whose steps can be applied",
+		Then: "it is Complete, without a message and with an empty condition Installed",
+	},
+	{
+		ID: "F-InstallPlan-NoGroup", Given: "the namespace of an approved plan has no OperatorGroup",
+		Then: "Installed is False, and its message is exactly OLM's",
+	},
+	{
+		ID: "F-InstallPlan-SeveralGroups", Given: "the namespace of an approved plan has two OperatorGroups",
+		Then: "Installed is False, and its message is exactly OLM's",
+	},
+	{
+		ID: "F-InstallPlan-APINotServed", Given: "the cluster does not serve the kind of a step",
+		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
+	},
+	{
+		ID: "F-InstallPlan-Retrying", Given: "a step of a plan fails",
+		Then: "while the plan is Installing, its message begins as OLM's",
+	},
+	{
+		ID: "F-InstallPlan-StoredVersion", Given: "a step removes a stored version from a CustomResourceDefinition",
+		Then: "the message contains OLM's sentence",
+	},
+	{
+		ID: "F-InstallPlan-ObjectInvalid", Given: "a step changes a CustomResourceDefinition so that an existing object is invalid",
+		Then: "the message contains OLM's sentence",
+	},
+	{
+		ID: "F-CatalogSource-ConfigMapUnset", Given: "a CatalogSource of type configmap without spec.configMap",
+		Then: "status.message is exactly OLM's, with the reason SpecInvalidError",
+	},
+	{
+		ID: "F-CatalogSource-InternalUnset", Given: "a CatalogSource of type internal without spec.configMap",
+		Then: "status.message is exactly OLM's, with the reason SpecInvalidError",
+	},
+	{
+		ID: "F-CatalogSource-AddressUnset", Given: "a CatalogSource of type grpc without image and address",
+		Then: "status.message is exactly OLM's, with the reason SpecInvalidError",
+	},
+	{
+		ID: "F-CatalogSource-UnknownType", Given: "a CatalogSource of an unknown type",
+		Then: "status.message is exactly OLM's, with the reason SpecInvalidError",
+	},
+	{
+		ID: "F-CatalogSource-ConfigMapMissing", Given: "the ConfigMap of a CatalogSource does not exist",
+		Then: "status.message begins as OLM's, with the reason ConfigMapError",
+	},
+	{
+		ID: "F-CatalogSource-TemplateResolved", Given: "an image template with a known variable",
+		Then: "TemplatesHaveResolved is True with exactly OLM's message",
+	},
+	{
+		ID: "F-CatalogSource-TemplateSyntax", Given: "an image template with an unknown variable",
+		Then: "TemplatesHaveResolved is False with exactly OLM's message",
+	},
+	{
+		ID: "F-OperatorGroup-Multiple", Given: "a namespace has two OperatorGroups",
+		Then: "MultipleOperatorGroup is True on each of them with exactly OLM's message",
+	},
+	{
+		ID: "F-OperatorGroup-AccountMissing", Given: "the ServiceAccount of an OperatorGroup does not exist",
+		Then: "OperatorGroupServiceAccount is True with exactly OLM's message",
+	},
+	{
+		ID: "F-Event-RequirementsUnknown", Given: "a ClusterServiceVersion is created",
+		Then: "an Event has the reason RequirementsUnknown and exactly the message of the phase",
+	},
+	{
+		ID: "F-Event-RequirementsNotMet", Given: "a version requires a CustomResourceDefinition that does not exist",
+		Then: "an Event has the reason RequirementsNotMet and exactly the message of the phase",
+	},
+	{
+		ID: "F9", Given: "a version is installed",
+		Then: "an Event has the reason InstallSucceeded and exactly the message of the phase",
+	},
+	{
+		ID: "F10", Given: "a webhook has a rule for all API groups",
+		Then: "a Warning has the reason InvalidWebhookDescription and exactly the message of the phase",
+	},
+	{
+		ID: "F4", Given: "a version lacks two CustomResourceDefinitions, one of which is created",
+		Then:       "the message stays, status.requirementStatus changes, and there is one Event",
+		Difference: "OLM looks at the requirements again minutes later",
+		Reason:     "the supervisor watches definitions",
+	},
+	{
+		ID: "F8", Given: "a Subscription with manual approval",
+		Then:       "the message of InstallPlanPending is empty, and an Event states how to approve",
+		Difference: "OLM has no such Event",
+		Reason:     "the message cannot state the remedy",
+	},
+	{
+		ID: "F-Subscription-BundleUnpackFailed", Given: "nothing is installed, and the image of the bundle cannot be pulled",
+		Then:       "BundleUnpackFailed begins as OLM's, and the state is UpgradeFailed",
+		Difference: "the state is empty, and the Job fails minutes later",
+		Reason:     "decision 6: health checks take UpgradeFailed for a failure",
+	},
+	{
+		ID: "F-Subscription-UpdateUnpackFailed", Given: "a version works, and the image of its update cannot be pulled",
+		Then:       "BundleUnpackFailed begins as OLM's, and the state stays AtLatestKnown",
+		Difference: "the Job fails minutes later",
+		Reason:     "decision 20: the error of the registry is known at once",
+	},
+	{
+		ID: "F-Subscription-VersionFailed", Given: "nothing was installed before, and the version fails",
+		Then:       "currentCSV names it, installedCSV does not, and the state is UpgradeFailed",
+		Difference: "the state is AtLatestKnown, and installedCSV names the version",
+		Reason:     "decision 6: an installed version has succeeded",
+	},
+	{
+		ID: "F3", Given: "a requirement is missing",
+		Then: "the version is not written again",
+	},
+}}
