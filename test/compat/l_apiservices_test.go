@@ -276,7 +276,9 @@ func testOrphans(t *testing.T) {
 		stay(t, c, orphanTime/2, services...)
 	})
 	compattest.Check(t, "L13", func(t *testing.T, c *compattest.Cluster) {
-		c.Make(c.CSV("hat.v1"))
+		csv := c.CSV("hat.v1")
+		c.Make(csv)
+		reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
 		service := localAPIService("l13.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
 		c.Make(service)
 		stay(t, c, orphanTime/2, service)

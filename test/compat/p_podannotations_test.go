@@ -228,6 +228,13 @@ func TestPodAnnotations(t *testing.T) {
 	})
 	compattest.Check(t, "P2", func(t *testing.T, c *compattest.Cluster) {
 		p, _ := subscribedLamp(t, c, &operatorsv1alpha1.SubscriptionConfig{Annotations: map[string]string{"team": "c", "z": "w"}})
+		// The first Deployment may lack the settings of the Subscription.
+		p.Eventually(compattest.Patience, func() string {
+			if left := p.Read(p.deployment); left != "" || p.deployment.Annotations["z"] == "w" {
+				return left
+			}
+			return "the Deployment lacks the settings"
+		})
 		p.podsHave(map[string]string{"team": "a", "x": "y", "z": "w"})
 		if have := p.deployment.Annotations; have["team"] != "c" || have["z"] != "w" {
 			t.Errorf("annotations of the Deployment: %v", have)

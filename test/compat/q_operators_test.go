@@ -28,7 +28,7 @@ func components(c *compattest.Cluster, n int) (*operatorsv1.Operator, []client.O
 	var roles []client.Object
 	for i := range n {
 		roles = append(roles, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
-			Namespace: c.Namespace, Name: fmt.Sprintf("lamp-%d", i), Labels: map[string]string{"operators.coreos.com/" + name: ""},
+			Namespace: c.Namespace, Name: fmt.Sprintf("lamp-%d", i), Labels: map[string]string{"operators.coreos.com/" + name: "", "olm.managed": "true"},
 		}})
 	}
 	return &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: name}}, roles
