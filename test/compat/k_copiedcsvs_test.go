@@ -88,6 +88,8 @@ const (
 // firstIsFailed checks that a version was never in another phase than Failed.
 func firstIsFailed(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, log *versionLog) {
 	t.Helper()
+	// The watch may lag behind a read.
+	pause.For(t.Context(), time.Second)
 	if phases := log.phases(csv.Name); phases != "Failed" {
 		t.Errorf("phases %q, want Failed only", phases)
 	}
