@@ -238,7 +238,7 @@ func TestBundleCSVs(t *testing.T) {
 	})
 }
 
-func manual(s *operatorsv1alpha1.Subscription) {
+func approvedByHand(s *operatorsv1alpha1.Subscription) {
 	s.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
 }
 
@@ -296,7 +296,7 @@ func TestDeletedPlans(t *testing.T) {
 	const waits = operatorsv1alpha1.InstallPlanPhaseRequiresApproval
 	simple := func(m *mill) fakecatalog.Entry { return m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1")) }
 	checkMill(t, "G10", func(_ *testing.T, m *mill) {
-		sub := m.subscribe(simple(m), manual)
+		sub := m.subscribe(simple(m), approvedByHand)
 		p := m.planOf(sub)
 		m.inPhase(p, waits)
 		m.remove(p)
@@ -305,7 +305,7 @@ func TestDeletedPlans(t *testing.T) {
 		m.onlyPlan(next)
 	})
 	checkMill(t, "G11", func(_ *testing.T, m *mill) {
-		sub := m.subscribe(simple(m), manual)
+		sub := m.subscribe(simple(m), approvedByHand)
 		p := m.planOf(sub)
 		m.inPhase(p, waits)
 		m.remove(p)
@@ -317,7 +317,7 @@ func TestDeletedPlans(t *testing.T) {
 		m.onlyPlan(next)
 	})
 	checkMill(t, "G12", func(_ *testing.T, m *mill) {
-		sub := m.subscribe(simple(m), manual)
+		sub := m.subscribe(simple(m), approvedByHand)
 		former := []*operatorsv1alpha1.InstallPlan{m.planOf(sub)}
 		for range 3 {
 			last := former[len(former)-1]
@@ -382,7 +382,7 @@ func TestDeletedPlans(t *testing.T) {
 	}
 	checkMill(t, "G16", func(_ *testing.T, m *mill) {
 		m.Catalog("shelf", channels(m))
-		sub := m.Subscribe("shelf", "mill", manual, inChannel("stable"))
+		sub := m.Subscribe("shelf", "mill", approvedByHand, inChannel("stable"))
 		p := m.planOf(sub)
 		m.inPhase(p, waits)
 		m.update(sub, inChannel("fast"))
@@ -392,7 +392,7 @@ func TestDeletedPlans(t *testing.T) {
 	})
 	checkMill(t, "G17", func(t *testing.T, m *mill) {
 		m.Catalog("shelf", channels(m))
-		sub := m.Subscribe("shelf", "mill", manual, inChannel("stable"))
+		sub := m.Subscribe("shelf", "mill", approvedByHand, inChannel("stable"))
 		first := m.planOf(sub)
 		m.inPhase(first, waits)
 		m.update(sub, inChannel("fast"))
