@@ -490,9 +490,12 @@ func TestStepsWithDefinitions(t *testing.T) {
 	compattest.Check(t, "B26", func(t *testing.T, c *compattest.Cluster) {
 		y := newYard(t, c)
 		y.complete(y.plan("by-hand", y.step(k, y.hook(k), odd)))
-		y.Make(y.CSV("crane.v2", func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Spec.Replaces = "crane.v1" }))
+		y.Make(y.CSV("crane.v2", func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+			csv.Spec.Replaces = "crane.v1"
+			// A version that waits does not replace the other one.
+			csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "absent.yard.example", Version: "v1", Kind: "Absent"}}
+		}))
 		y.complete(y.plan("second", y.step(k, y.hook(k), odd, func(s *operatorsv1alpha1.Step) { s.Resolving = "crane.v2" })))
-		// The replaced version may be deleted at any time, but its record stays until the next plan.
 		if got := installedAlongside(y.read(k)); !slices.Equal(got, []string{y.Namespace + "/crane.v1", y.Namespace + "/crane.v2"}) {
 			t.Errorf("the definition names the versions %q", got)
 		}

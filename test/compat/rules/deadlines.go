@@ -3,7 +3,8 @@ package rules
 var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rules: []Rule{
 	{
 		ID: "I1", Given: "a step fails with an error that a user must fix",
-		Then: "the plan fails when the retry timeout has passed since status.startTime, and at most a few seconds later",
+		Then:       "the plan fails when the retry timeout has passed since status.startTime, and at most a few seconds later",
+		Difference: lateDeadline, Reason: exactDeadline,
 	},
 	{
 		ID: "I3", Given: "I1",
@@ -25,7 +26,7 @@ var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rule
 		ID: "I10", Given: "a step whose manifest is of another kind", Then: "the plan fails at once",
 		Difference: "the plan fails after its deadline, or applies the manifest", Reason: "no retry can help",
 	},
-	{ID: "I11", Given: "I1 for fifty plans at once", Then: "each plan fails at its own deadline"},
+	{ID: "I11", Given: "I1 for fifty plans at once", Then: "each plan fails at its own deadline", Difference: lateDeadline, Reason: exactDeadline},
 	{
 		ID: "I12", Given: "a plan with a ClusterServiceVersion, and a CustomResourceDefinition that lacks a stored version",
 		Then:       "the plan fails with the risk of data loss, and the ClusterServiceVersion is not created",
@@ -33,3 +34,8 @@ var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rule
 		Reason:     "the version before continues (decision 21)",
 	},
 }}
+
+const (
+	lateDeadline  = "the plan fails at the next retry, up to half a minute later if many plans fail"
+	exactDeadline = "clients wait for a bounded time"
+)

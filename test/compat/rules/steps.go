@@ -149,6 +149,10 @@ func stepKinds() []Rule {
 			Rule{ID: fmt.Sprintf("B%d", i+1), Given: fmt.Sprintf("a step for a %s without group", kind), Then: then},
 			Rule{ID: fmt.Sprintf("B%d", i+12), Given: fmt.Sprintf("a step for a %s without group, whose manifest has no type", kind), Then: then},
 		)
+		if kind == "CustomResourceDefinition" {
+			last := &rules[len(rules)-1]
+			last.Difference, last.Reason = "the manifest cannot be decoded without its kind", "the kind of the step is unambiguous"
+		}
 		if kind != "ClusterRole" && kind != "ClusterRoleBinding" && kind != "CustomResourceDefinition" {
 			rules = append(rules, Rule{
 				ID: "B27-" + kind, Given: fmt.Sprintf("the manifest of a %s names another namespace", kind),

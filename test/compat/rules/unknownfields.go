@@ -28,8 +28,8 @@ var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(un
 		ID: "H18", Given: "a mapping in an inline manifest repeats a key", Then: "the last value counts, and an Event warns",
 		Difference: silentlyDropped, Reason: alwaysReported,
 	},
-	{ID: "H19-env", Given: "a container of the ClusterServiceVersion has an environment variable twice", Then: "it is installed"},
-	{ID: "H19-port", Given: "a container of the ClusterServiceVersion has a port twice", Then: "it is installed"},
+	{ID: "H19-env", Given: "a container of the ClusterServiceVersion has an environment variable twice", Then: "it is installed", Difference: refusesDuplicates, Reason: laterCounts},
+	{ID: "H19-port", Given: "a container of the ClusterServiceVersion has a port twice", Then: "it is installed", Difference: refusesDuplicates, Reason: laterCounts},
 	dropped("H20", "a container of the ClusterServiceVersion has an unknown field", "it is installed, and an Event names the path"),
 	{
 		ID: "H22", Given: "manifests that were exported from a cluster, with their metadata and status",
@@ -52,8 +52,10 @@ var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(un
 }...)}
 
 const (
-	silentlyDropped = "no warning about a kind that it decodes"
-	alwaysReported  = "the author learns of it (decision 21)"
+	refusesDuplicates = "the API server refuses the ClusterServiceVersion"
+	laterCounts       = "a Deployment with the same content is valid"
+	silentlyDropped   = "no warning about a kind that it decodes"
+	alwaysReported    = "the author learns of it (decision 21)"
 )
 
 // dropped returns a rule about a kind whose unknown fields OLM drops without a warning.
