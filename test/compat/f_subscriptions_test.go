@@ -329,7 +329,7 @@ func approveWithTwoGroups(c *compattest.Cluster, _ *fakecatalog.Server, sub *ope
 		return ""
 	})
 	secondGroup(c, nil)
-	mergePatch(c, planOfSubscription(sub), map[string]any{"spec": map[string]any{"approved": true}})
+	patchEventually(c, planOfSubscription(sub), map[string]any{"spec": map[string]any{"approved": true}})
 }
 
 // eventAbout returns an empty text if an Event with a note exists.
@@ -541,7 +541,7 @@ func TestCatalogSentences(t *testing.T) {
 	}{
 		{"F-OperatorGroup-Multiple", "MultipleOperatorGroup", "MultipleOperatorGroupsFound", func(c *compattest.Cluster) { secondGroup(c, nil) }, exactly("Multiple OperatorGroup found in the same namespace")},
 		{"F-OperatorGroup-AccountMissing", "OperatorGroupServiceAccount", "ServiceAccountNotFound", func(c *compattest.Cluster) {
-			mergePatch(c, ownGroup(c), map[string]any{"spec": map[string]any{"serviceAccountName": "gone"}})
+			patchEventually(c, ownGroup(c), map[string]any{"spec": map[string]any{"serviceAccountName": "gone"}})
 		}, exactly("ServiceAccount gone not found")},
 	} {
 		compattest.Check(t, tc.id, func(_ *testing.T, c *compattest.Cluster) {
