@@ -139,7 +139,11 @@ func (o *configMapOwners) ensure(ctx context.Context, source *operatorsv1alpha1.
 		return found, 0, fmt.Errorf("unable to write owner onto catalog source configmap - %w; allow the supervisor to patch ConfigMaps in namespace %s, or set the annotation %s=%s of the CatalogSource and the label %s=%s of the ConfigMap",
 			err, source.Namespace, api.AnnotationKeepConfigMap, annotationTrue, api.LabelManaged, managedByUser)
 	}
-	o.wrote(source, after)
+	if hasOwner(after, source.UID) {
+		o.wrote(source, after)
+	} else {
+		o.writes.forget(client.ObjectKeyFromObject(source))
+	}
 	return after, 0, nil
 }
 
@@ -213,6 +217,10 @@ func (o *configMapOwners) release(ctx context.Context, source *operatorsv1alpha1
 		err := apply.Patch(ctx, o.client, withoutOwner(one, source.UID), apply.MergeFromLocked(one))
 		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			return fmt.Errorf("removing the owner reference of ConfigMap %s/%s: %w", one.Namespace, one.Name, err)
+		}
+		// The supervisor itself removed it, so the next write is no restoration.
+		if last, _ := o.writes.get(client.ObjectKeyFromObject(source)); last.configMap == one.UID {
+			o.writes.forget(client.ObjectKeyFromObject(source))
 		}
 	}
 	return nil
