@@ -20,10 +20,12 @@ var ErrNoInlineManifests = errors.New("the catalog does not hold the bundle's ma
 
 // IncompleteCSVError means that the ClusterServiceVersion of a bundle lacks a field of its type. Clients compare the
 // text.
-type IncompleteCSVError struct{ text string }
+type IncompleteCSVError struct{ Name, Field string }
 
 // Error returns the sentence of OLM.
-func (e *IncompleteCSVError) Error() string { return e.text }
+func (e *IncompleteCSVError) Error() string {
+	return olmtext.IncompleteCSV(e.Name, e.Field)
+}
 
 // Property is one property of a bundle, as in the catalog: Value is JSON text.
 type Property struct {
@@ -94,12 +96,12 @@ func completeType(u *unstructured.Unstructured, kinds Kinds) error {
 	group, version := splitVersion(u.GetAPIVersion())
 	switch {
 	case u.GetKind() == kindCSV && version == "":
-		return &IncompleteCSVError{olmtext.MissingAPIVersion(u.GetName())}
+		return &IncompleteCSVError{Name: u.GetName(), Field: "APIVersion"}
 	case u.GetKind() == kindCSV:
 		u.SetAPIVersion(operatorsv1alpha1.ClusterServiceVersionAPIVersion)
 		return nil
 	case u.GetKind() == "" && group == groupOperators:
-		return &IncompleteCSVError{olmtext.MissingKind(u.GetName())}
+		return &IncompleteCSVError{Name: u.GetName(), Field: "Kind"}
 	case u.GetKind() == "":
 		return errNoType
 	case group != "":

@@ -7,9 +7,8 @@ import (
 	"strings"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/resolution/content"
-
 	"github.com/chandlery/chandlery/supervisor/api/olmtext"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // ErrPending is the error of a Subscription whose result may depend on a catalog that is being read for the first

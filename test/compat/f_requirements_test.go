@@ -154,7 +154,7 @@ func ownedAccount(c *compattest.Cluster, _ *operatorsv1alpha1.ClusterServiceVers
 	other := c.CSV("other.v1")
 	c.Make(other)
 	makeAccount(c, nil)
-	patchEventually(c, accountNamed(c, "crank"), map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{
+	changeObject(c, accountNamed(c, "crank"), map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{
 		{APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: operatorsv1alpha1.ClusterServiceVersionKind, Name: other.Name, UID: other.UID},
 	}}})
 }

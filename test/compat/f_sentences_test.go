@@ -377,12 +377,12 @@ func replaceGroup(spec operatorsv1.OperatorGroupSpec) func(*compattest.Cluster, 
 // regroup makes the OperatorGroup select its own namespace once the version has failed.
 func regroup(c *compattest.Cluster, csv *operatorsv1alpha1.ClusterServiceVersion) {
 	c.Eventually(compattest.Patience, phaseOf(c, csv, operatorsv1alpha1.CSVPhaseFailed))
-	patchEventually(c, &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "other"}},
+	changeObject(c, &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "other"}},
 		map[string]any{"spec": map[string]any{"targetNamespaces": []string{c.Namespace}}})
 }
 
 func failForward(c *compattest.Cluster, _ *operatorsv1alpha1.ClusterServiceVersion) {
-	patchEventually(c, ownGroup(c), map[string]any{"spec": map[string]any{"upgradeStrategy": operatorsv1.UpgradeStrategyUnsafeFailForward}})
+	changeObject(c, ownGroup(c), map[string]any{"spec": map[string]any{"upgradeStrategy": operatorsv1.UpgradeStrategyUnsafeFailForward}})
 }
 
 func staticGroup(c *compattest.Cluster, csv *operatorsv1alpha1.ClusterServiceVersion) {
@@ -433,14 +433,14 @@ func deleteDeployment(c *compattest.Cluster, csv *operatorsv1alpha1.ClusterServi
 
 func removeHash(c *compattest.Cluster, csv *operatorsv1alpha1.ClusterServiceVersion) {
 	c.Eventually(compattest.Patience, phaseOf(c, csv, operatorsv1alpha1.CSVPhaseSucceeded))
-	patchEventually(c, deploymentOf(csv), map[string]any{"metadata": map[string]any{"labels": map[string]any{"olm.deployment-spec-hash": nil}}})
+	changeObject(c, deploymentOf(csv), map[string]any{"metadata": map[string]any{"labels": map[string]any{"olm.deployment-spec-hash": nil}}})
 }
 
 func changeDeploymentSpec(c *compattest.Cluster, csv *operatorsv1alpha1.ClusterServiceVersion) {
 	c.Eventually(compattest.Patience, phaseOf(c, csv, operatorsv1alpha1.CSVPhaseSucceeded))
 	changed := csv.DeepCopy()
 	changed.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = "registry.example/operator:2"
-	patchEventually(c, csv, map[string]any{"spec": map[string]any{"install": changed.Spec.InstallStrategy}})
+	changeObject(c, csv, map[string]any{"spec": map[string]any{"install": changed.Spec.InstallStrategy}})
 }
 
 // replaceBy creates a version that replaces the one of the case, once that one runs or has failed.
@@ -484,7 +484,7 @@ func deleteObject(c *compattest.Cluster, o client.Object) {
 	})
 }
 
-func patchEventually(c *compattest.Cluster, o client.Object, change map[string]any) {
+func changeObject(c *compattest.Cluster, o client.Object, change map[string]any) {
 	content, err := json.Marshal(change)
 	c.Eventually(compattest.Patience, func() string {
 		if err != nil {

@@ -179,7 +179,7 @@ func TestHealth(t *testing.T) {
 	})
 	compattest.Check(t, "T2", func(t *testing.T, c *compattest.Cluster) {
 		c.Catalog("shelf", lamp(c, 1))
-		awaitHealth(t, c, c.Subscribe("shelf", "lamp", manual, starting("lamp.v1.0.0")), "Progressing", condition(operatorsv1alpha1.SubscriptionInstallPlanPending))
+		awaitHealth(t, c, c.Subscribe("shelf", "lamp", withManualApproval, starting("lamp.v1.0.0")), "Progressing", condition(operatorsv1alpha1.SubscriptionInstallPlanPending))
 	})
 	compattest.Check(t, "T3", func(t *testing.T, c *compattest.Cluster) {
 		c.Catalog("shelf", lamp(c, 1))
@@ -288,7 +288,7 @@ func TestKubectlOperator(t *testing.T) {
 	})
 	compattest.Check(t, "T21", func(t *testing.T, c *compattest.Cluster) {
 		c.Catalog("shelf", lamp(c, 2))
-		sub := c.Subscribe("shelf", "lamp", manual, starting("lamp.v1.0.0"))
+		sub := c.Subscribe("shelf", "lamp", withManualApproval, starting("lamp.v1.0.0"))
 		first := approveNext(t, c, sub, "")
 		c.Eventually(compattest.Patience, func() string {
 			if left := c.Read(sub); left != "" {
@@ -395,7 +395,7 @@ func runBundle(t *testing.T, c *compattest.Cluster, address string) *operatorsv1
 	}
 	c.Make(source)
 	serveFrom(t, c, address)
-	sub := c.Subscribe("lamp-catalog", "lamp", manual, starting("lamp.v1.0.0"))
+	sub := c.Subscribe("lamp-catalog", "lamp", withManualApproval, starting("lamp.v1.0.0"))
 	approveNext(t, c, sub, "")
 	return sub
 }

@@ -45,11 +45,8 @@ func NoRegistryClient(catalog string) string {
 // ListBundlesFailed is the cause of CatalogError for an answer of the catalog that is an error.
 func ListBundlesFailed(err error) string { return "failed to list bundles: " + err.Error() }
 
-// MissingAPIVersion is contained in BundleUnpackFailed for a bundle with a manifest without apiVersion.
-func MissingAPIVersion(csv string) string { return "bundle CSV " + csv + " missing APIVersion" }
-
-// MissingKind is the same for a manifest without kind.
-func MissingKind(csv string) string { return "bundle CSV " + csv + " missing Kind" }
+// IncompleteCSV is contained in BundleUnpackFailed for a manifest without a field, APIVersion or Kind.
+func IncompleteCSV(name, field string) string { return "bundle CSV " + name + " missing " + field }
 
 // UnpackFailed is the beginning of BundleUnpackFailed, with the reason of the failure.
 func UnpackFailed(reason, message string) string {

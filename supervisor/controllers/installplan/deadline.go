@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -47,7 +46,7 @@ func (r *reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 		rec.backoff.recordFailedStep(step)
 		p.Status.Phase = operatorsv1alpha1.InstallPlanPhaseFailed
 		p.Status.Message = err.Error()
-		setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, strings.TrimSuffix(err.Error(), ".")+remedyFor(err), now)
+		setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, err.Error()+remedyFor(err), now)
 		return ctrl.Result{}
 	}
 	after := nextTry(&rec.backoff, err, p.Status.StartTime.Time, now.Time, r.retryTimeout)

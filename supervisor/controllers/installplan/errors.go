@@ -35,11 +35,11 @@ func (e *stepError) Error() string {
 	if apimeta.IsNoMatchError(e.err) {
 		return olmtext.APINotServed(r.Group, r.Version, r.Kind, r.Name)
 	}
-	text := fmt.Sprintf("error applying %s %s", r.Kind, r.Name)
+	subject := fmt.Sprintf("error applying %s %s", r.Kind, r.Name)
 	if e.step.Resolving != "" {
-		text += " of " + e.step.Resolving
+		subject += " of " + e.step.Resolving
 	}
-	return strings.TrimSuffix(fmt.Sprintf("%s: %v", text, e.err), ".")
+	return strings.TrimSuffix(fmt.Sprintf("%s: %v", subject, e.err), ".")
 }
 
 // Unwrap returns the cause.

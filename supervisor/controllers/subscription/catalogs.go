@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"errors"
 	"fmt"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -119,6 +120,10 @@ func resolverCatalog(c Catalog) resolution.Catalog {
 		from.Err = fmt.Errorf("%w: %s", catalogs.ErrNotConnected, problem)
 	case c.State.Err != nil:
 		from.Err = c.State.Err
+		if errors.Is(c.State.Err, catalogs.ErrNotConnected) {
+			// OLM has a client of each valid catalog, whose calls fail.
+			from.Err = grpcstatus.Error(codes.Unavailable, c.State.Err.Error())
+		}
 	case c.Followed && c.State.Connectivity == connectivity.TransientFailure.String():
 		from.Err = grpcstatus.Errorf(codes.Unavailable, "nothing answers at %s", c.State.Address)
 	default:

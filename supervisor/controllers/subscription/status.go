@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/supervisor/transitionlog"
@@ -125,9 +126,14 @@ func versionFailed(d *decision) bool {
 	return d.present.current != nil && d.present.current.Status.Phase == operatorsv1alpha1.CSVPhaseFailed
 }
 
-// unpackFailed reports whether the bundle of the chosen version cannot be used.
+// unpackFailed reports whether the bundle of the chosen version cannot be used. A catalog that does not answer is
+// another cause.
 func unpackFailed(d *decision) bool {
-	return d.err != nil && !errors.Is(d.err, resolution.ErrPending) && failure(d.err).Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed
+	if d.err == nil || errors.Is(d.err, resolution.ErrPending) {
+		return false
+	}
+	c := failure(d.err)
+	return c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed && c.Reason != api.ReasonEnsureInstallPlanFailed
 }
 
 // referenceTo returns the reference of a status to a plan. Its version is that of the plan when it

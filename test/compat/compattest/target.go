@@ -5,6 +5,7 @@ package compattest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -63,6 +64,11 @@ var target struct {
 // code for TestMain. $COMPAT_MANAGER is olm to test OLM. $COMPAT_KUBECONFIG names a cluster in which
 // the program already runs.
 func Main(m *testing.M) int {
+	// Cases wait most of the time, so many of them run at once. The flag on the command line has precedence.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		fmt.Fprintln(os.Stderr, "setting the number of parallel cases:", err)
+		return 1
+	}
 	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	target.olm = os.Getenv("COMPAT_MANAGER") == "olm"
 	if path := os.Getenv("COMPAT_KUBECONFIG"); path != "" {

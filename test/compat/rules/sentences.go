@@ -214,10 +214,6 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		Then: "CatalogSourcesUnhealthy is True, and has the reason UnhealthyCatalogSourceFound and exactly OLM's message",
 	},
 	{
-		ID: "F-Subscription-CatalogUnhealthy", Given: "the catalog of an installed Subscription stops",
-		Then: "CatalogSourcesUnhealthy is True, and has the reason UnhealthyCatalogSourceFound and exactly OLM's message",
-	},
-	{
 		ID: "F-Subscription-RequiresApproval", Given: "a Subscription with manual approval",
 		Then: "InstallPlanPending has the reason RequiresApproval and no message",
 	},
@@ -228,10 +224,6 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	{
 		ID: "F-Subscription-InstallPlanFailed", Given: "the cluster does not serve the kind of an object in the bundle",
 		Then: "InstallPlanFailed has the reason InstallComponentFailed and a message that contains OLM's",
-	},
-	{
-		ID: "F-Subscription-Installing", Given: "an approved plan cannot begin because of a second OperatorGroup",
-		Then: "InstallPlanPending has the reason Installing and the message of the condition Installed of the plan",
 	},
 	{
 		ID: "F-Subscription-NoCatalog", Given: "a Subscription names a CatalogSource that does not exist",
@@ -259,7 +251,9 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	},
 	{
 		ID: "F-Subscription-NoChannelHeads", Given: "the entries of a channel replace each other",
-		Then: "ResolutionFailed has the reason ErrorPreventedResolution and a message that contains OLM's",
+		Then:       "ResolutionFailed has the reason ConstraintsNotSatisfiable and a message that contains OLM's",
+		Difference: "the reason is ErrorPreventedResolution",
+		Reason:     "decision 15: the error concerns this Subscription alone",
 	},
 	{
 		ID: "F-Subscription-PackageDeprecated", Given: "the catalog deprecates the package, the channel and the installed version",

@@ -67,7 +67,8 @@ func TestDeploymentsAreAsTheSubscriptionAsks(t *testing.T) {
 	// An unreadable annotation is reported, and changes nothing that runs.
 	before := w.deployment()
 	w.change(sub, func() { sub.Annotations["chandlery.dev/config"] = `{"replicas":"many"}` })
-	w.Eventually(func() string { return w.csv("kettle.v1").Annotations[api.AnnotationCause] }).Should(gomega.ContainSubstring("the Deployments are not updated: annotation chandlery.dev/config of Subscription"))
+	w.Eventually(func() string { return w.csv("kettle.v1").Annotations[api.AnnotationCause] }).
+		Should(gomega.ContainSubstring("the Deployments are not updated: annotation chandlery.dev/config of Subscription"))
 	w.Expect(w.csv("kettle.v1").Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseSucceeded))
 	w.Expect(w.deployment().Generation).To(gomega.Equal(before.Generation))
 

@@ -129,7 +129,7 @@ func (c *groupConflict) fails(reason operatorsv1alpha1.ConditionReason) {
 	events := &eventsv1.EventList{}
 	c.Expect(c.List(c.T.Context(), events, client.InNamespace(c.r))).To(gomega.Succeed())
 	for _, e := range events.Items {
-		if e.Regarding.Name == loser && e.Regarding.Kind == operatorsv1alpha1.ClusterServiceVersionKind && e.Reason != string(reason) {
+		if e.Regarding.Name == loser && e.Regarding.Kind == operatorsv1alpha1.ClusterServiceVersionKind && e.Reason != string(reason) && e.Reason != api.ReasonBlocked {
 			c.T.Errorf("Event %s: %s", e.Reason, e.Note)
 		}
 	}

@@ -161,7 +161,8 @@ func TestRefusesWebhooksOfOneName(t *testing.T) {
 		csv.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{webhook, webhook}
 	}))
 	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonInvalidWebhookDescription)
-	w.Expect(csv.Status.Message).To(gomega.ContainSubstring("check.example.com"))
+	w.Expect(csv.Status.Message).To(gomega.Equal("CSV contains repeated WebhookDescription name"))
+	w.says(csv, "check.example.com")
 	w.EventuallyGone(&appsv1.Deployment{ObjectMeta: w.kettle("x").ObjectMeta})
 }
 

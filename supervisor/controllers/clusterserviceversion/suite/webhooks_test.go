@@ -309,7 +309,8 @@ func TestLeavesTheAPIServiceOfAnotherAlone(t *testing.T) {
 		}
 	}))
 	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonOwnerConflict)
-	w.Expect(csv.Status.Message).To(gomega.ContainSubstring(theirs.GetName()))
+	w.Expect(csv.Status.Message).To(gomega.Equal("unable to adopt APIService"))
+	w.says(csv, theirs.GetName())
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs)).To(gomega.Succeed())
 	spec, _, err := unstructured.NestedInt64(theirs.Object, "spec", "versionPriority")
 	w.Expect(err).NotTo(gomega.HaveOccurred())

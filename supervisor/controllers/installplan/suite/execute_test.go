@@ -66,7 +66,7 @@ func TestApprovedPlanIsExecuted(t *testing.T) {
 	w.supervise(time.Minute)
 	w.plan(w.bundle(settings, w.crd(), strings.Replace(settings, "settings", "more", 1)), false, plansteps.MaxInline)
 	p := w.reaches(asking)
-	if !strings.Contains(p.Status.Message, "approve it by setting spec.approved to true") {
+	if p.Status.Message != "" {
 		t.Errorf("a plan that waits for its approval says %q", p.Status.Message)
 	}
 	if got := w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "lamp.v1"}, &operatorsv1alpha1.ClusterServiceVersion{}); client.IgnoreNotFound(got) != nil || got == nil {

@@ -73,7 +73,7 @@ func TestUnreadableStepEndsThePlan(t *testing.T) {
 	}
 	steps[len(steps)-1].Resource.Manifest = "kind: [ConfigMap"
 	w.planOf(steps...)
-	if c := installed(w.reaches(failed)); !strings.Contains(c.Message, "the manifest of step ConfigMap settings is not a JSON or YAML object") {
+	if c := installed(w.reaches(failed)); !strings.Contains(c.Message, "error parsing step manifest: settings: ") {
 		t.Errorf("condition %+v", c)
 	}
 	w.expectNothingCreated()

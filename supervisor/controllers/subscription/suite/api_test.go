@@ -3,9 +3,11 @@ package suite_test
 import (
 	"testing"
 
+	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
@@ -20,7 +22,14 @@ func TestSubscriptionNamesTheAPIThatIsMissing(t *testing.T) {
 	w.supervise()
 	w.Create(w.subscription("my-scale", "scale"))
 	w.says("my-scale", operatorsv1alpha1.SubscriptionInstallPlanPending, string(operatorsv1alpha1.InstallPlanPhaseInstalling),
-		"api-server resource not found installing VerticalPodAutoscaler scale: GroupVersionKind autoscaling.k8s.io/v1, Kind=VerticalPodAutoscaler not found on the cluster")
+		"")
+	w.Eventually(func(g gomega.Gomega) {
+		plans := &operatorsv1alpha1.InstallPlanList{}
+		g.Expect(w.List(t.Context(), plans, client.InNamespace(w.Namespace))).To(gomega.Succeed())
+		g.Expect(plans.Items).To(gomega.HaveLen(1))
+		g.Expect(plans.Items[0].Status.Message).To(gomega.ContainSubstring(
+			"api-server resource not found installing VerticalPodAutoscaler scale: GroupVersionKind autoscaling.k8s.io/v1, Kind=VerticalPodAutoscaler not found on the cluster"))
+	}).Should(gomega.Succeed())
 	w.Create(&apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        "verticalpodautoscalers.autoscaling.k8s.io",

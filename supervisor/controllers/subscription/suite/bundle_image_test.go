@@ -118,7 +118,7 @@ func TestCurrentCSVWaitsForItsBundle(t *testing.T) {
 		r := w.recording()
 		w.supervise()
 		s := w.says("my-lamp", unpacked, "BundleUnpackFailed", "Bundle unpacking failed - NotFound: bundle lamp.v1: ").Status
-		w.Expect(s.State).To(gomega.BeEmpty())
+		w.Expect(s.State).To(gomega.BeEquivalentTo(operatorsv1alpha1.SubscriptionStateFailed))
 		// Versions that are resolved together wait together.
 		w.says("my-torch", unpacked, "BundleUnpackFailed", "bundle lamp.v1: ")
 		for _, name := range []string{"my-lamp", "my-torch"} {
@@ -178,7 +178,7 @@ func TestUpdateWhoseImageIsLate(t *testing.T) {
 		comes         bool
 	}{
 		"N3": {late: true, kind: unpacked, reason: "BundleUnpackFailed", text: "Bundle unpacking failed - NotFound: bundle lamp.v2: ", comes: true},
-		"N5": {holds: "/blobs/", kind: unpacking, reason: "UnpackingInProgress", text: "pulling ", comes: true},
+		"N5": {holds: "/blobs/", kind: unpacking, reason: "UnpackingInProgress", comes: true},
 		"N6": {holds: "/manifests/", timeout: "1s", kind: unpacked, reason: "BundleUnpackFailed", text: "Bundle unpacking failed - DeadlineExceeded: bundle lamp.v2: "},
 		"N8": {foreign: true, kind: unpacked, reason: "ErrorPreventedUnpacking", text: "bundle lamp.v2: "},
 	} {

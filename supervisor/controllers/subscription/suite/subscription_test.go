@@ -144,7 +144,7 @@ func TestCatalogThatGoesAwayGoesOnServing(t *testing.T) {
 	if late.Status.State != operatorsv1alpha1.SubscriptionStateNone || late.Status.CurrentCSV != "" || late.Status.InstalledCSV != "" {
 		t.Errorf("status %+v", late.Status)
 	}
-	w.says("late", waits, "Planning", "reading bundle radio.v1")
+	w.says("late", waits, "Planning", "")
 	w.server.Restart()
 	w.becomes("early", func(sub *operatorsv1alpha1.Subscription) bool {
 		return sub.Status.GetCondition(unhealthy).Status == "False"
