@@ -196,7 +196,7 @@ func TestConfiguredDeployment(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"own": "kept", "team": "tea"}, got.Spec.Template.Annotations); diff != "" {
 		t.Errorf("annotations of the pods (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"own": "lost", "team": "tea", "chandlery.dev/pod-annotations": "all"}, got.Annotations); diff != "" {
+	if diff := cmp.Diff(map[string]string{"own": "lost", "team": "tea"}, got.Annotations); diff != "" {
 		t.Errorf("annotations of the Deployment (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]corev1.EnvVar{{Name: conditionEnv, Value: "kettle.v1"}}, got.Spec.Template.Spec.Containers[0].Env); diff != "" {
