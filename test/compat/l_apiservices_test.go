@@ -179,6 +179,8 @@ func TestAPIServices(t *testing.T) {
 		csv := c.CSV("hat.v1", ownsAPIs("l8.hats.example"))
 		c.Make(csv)
 		serving(c, csv)
+		// The last pass of the installation may follow the phase.
+		pause.For(t.Context(), restTime)
 		old := oldestObjects(c.Namespace, "l8.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
 		// The Service would be a change of the version's Services.
 		c.Make(old[1:]...)

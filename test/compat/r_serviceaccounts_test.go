@@ -245,6 +245,8 @@ func TestGroupAccounts(t *testing.T) {
 		}
 		c.Make(a.csv)
 		reaches(c, a.csv, operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup)
+		// The cause is written after the phase.
+		pause.For(t.Context(), restTime)
 		a.names("")
 		c.AtRest(restTime, a.csv)
 	})
