@@ -115,7 +115,8 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 			Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}, Role: role,
 		}),
 		subscription.Setup(mgr, subscription.Options{
-			Catalogs: store, Images: images, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency, Grants: grants, BundleKinds: o.InstallPlans.BundleKinds,
+			Catalogs: store, Images: images, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency, Grants: grants,
+			BundleKinds: o.InstallPlans.BundleKinds,
 		}),
 		installplan.Setup(mgr, installplan.Options{ //nolint:contextcheck // its indexes are only noted down
 			Settings: o.InstallPlans, CRDs: crds, Bundles: store, Images: images, Concurrency: o.Concurrency, Grants: grants,

@@ -231,17 +231,10 @@ func (r *reader) document(name string, line int, text []byte) {
 	if !isObject {
 		return
 	}
+	if r.incomplete(place, &found) {
+		return
+	}
 	switch {
-	case found.kind == "" && strings.HasPrefix(found.apiVersion, csvGroup+"/"):
-		r.problemf(place, "add the kind "+csvKind, "bundle CSV %s missing Kind", found.name)
-	case found.kind == csvKind && found.apiVersion == "":
-		r.problemf(place, "add the apiVersion "+csvVersion, "bundle CSV %s missing APIVersion", found.name)
-	case found.kind == "":
-		r.problemf(place, "add the kind of the object", "an object of %s lacks kind", bundles.Quote(found.apiVersion))
-	case found.apiVersion == "":
-		r.problemf(place, "add the apiVersion", "%s lacks apiVersion", &found)
-	case found.name == "":
-		r.problemf(place, "add metadata.name", "an object of kind %s lacks metadata.name", bundles.Quote(found.kind))
 	case len(text) > r.limits.MaxObjectBytes:
 		r.problemf(place, "shorten or split it: etcd does not store objects that are larger",
 			"%s has %d bytes as JSON, at most %d can be stored", &found, len(text), r.limits.MaxObjectBytes)
@@ -253,6 +246,25 @@ func (r *reader) document(name string, line int, text []byte) {
 		r.size += len(text)
 		r.objects = append(r.objects, manifest{head: found, text: string(text), place: place})
 	}
+}
+
+// incomplete reports whether an object lacks a field that every object has, and adds the problem.
+func (r *reader) incomplete(place string, found *head) bool {
+	switch {
+	case found.kind == "" && strings.HasPrefix(found.apiVersion, csvGroup+"/"):
+		r.problemf(place, "add the kind "+csvKind, "bundle CSV %s missing Kind", found.name)
+	case found.kind == csvKind && found.apiVersion == "":
+		r.problemf(place, "add the apiVersion "+csvVersion, "bundle CSV %s missing APIVersion", found.name)
+	case found.kind == "":
+		r.problemf(place, "add the kind of the object", "an object of %s lacks kind", bundles.Quote(found.apiVersion))
+	case found.apiVersion == "":
+		r.problemf(place, "add the apiVersion", "%s lacks apiVersion", found)
+	case found.name == "":
+		r.problemf(place, "add metadata.name", "an object of kind %s lacks metadata.name", bundles.Quote(found.kind))
+	default:
+		return false
+	}
+	return true
 }
 
 // identify decodes the fields that every object has. A value with neither kind nor apiVersion is

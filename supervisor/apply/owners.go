@@ -64,7 +64,8 @@ func left(kind string) *fieldpath.Set {
 		fieldpath.MakePathOrDie("metadata", "finalizers"),
 	}
 	if kind == "ServiceAccount" {
-		paths = append(paths, fieldpath.MakePathOrDie("secrets"), fieldpath.MakePathOrDie("imagePullSecrets"), fieldpath.MakePathOrDie("metadata", "annotations"))
+		paths = append(paths, fieldpath.MakePathOrDie("secrets"), fieldpath.MakePathOrDie("imagePullSecrets"),
+			fieldpath.MakePathOrDie("metadata", "annotations"))
 	}
 	return fieldpath.NewSet(paths...)
 }

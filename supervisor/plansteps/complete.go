@@ -1,6 +1,7 @@
 package plansteps
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -61,33 +62,26 @@ func isUnpacked(u *unstructured.Unstructured) bool {
 // typeOf returns the type of the object of a step, from the step, the manifest and the known kinds.
 func typeOf(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, kind string, kinds Kinds) (schema.GroupVersionKind, error) {
 	group, version := splitVersion(step.Resource.Version)
-	if step.Resource.Group != "" {
-		group = step.Resource.Group
-	}
+	group = cmp.Or(step.Resource.Group, group)
 	inGroup, inVersion := splitVersion(u.GetAPIVersion())
-	switch {
-	case group != "" && inGroup != "" && group != inGroup:
+	if group != "" && inGroup != "" && group != inGroup {
 		return schema.GroupVersionKind{}, contradiction(step, "group", group, inGroup)
-	case inGroup != "":
-		group = inGroup
 	}
-	if inVersion != "" {
-		version = inVersion
-	}
+	group, version = cmp.Or(inGroup, group), cmp.Or(inVersion, version)
 	if typed, is := typedKinds[kind]; is && (group == "" || group == typed.Group) {
 		if kind == kindCRD && version != "" && version != typed.Version {
 			return schema.GroupVersionKind{}, manifestError(step, "is of %s/%s, and can only be of %s", typed.Group, version, typed)
 		}
 		return typed.WithKind(kind), nil
 	}
-	if group == "" {
-		groups := kinds.groups(kind)
-		if len(groups) > 1 || len(groups) == 1 && version == "" {
-			return schema.GroupVersionKind{}, manifestError(step, "does not determine its type; add apiVersion and kind to its manifest")
-		}
-		group = strings.Join(groups, "")
+	if group != "" {
+		return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, nil
 	}
-	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, nil
+	groups := kinds.groups(kind)
+	if len(groups) > 1 || len(groups) == 1 && version == "" {
+		return schema.GroupVersionKind{}, manifestError(step, "does not determine its type; add apiVersion and kind to its manifest")
+	}
+	return schema.GroupVersionKind{Group: strings.Join(groups, ""), Version: version, Kind: kind}, nil
 }
 
 // splitVersion splits an apiVersion, which may be a version alone.

@@ -65,7 +65,7 @@ var supported = Kinds{
 
 // Kinds are the kinds that bundles may contain in addition to those that OLM supports, with their scope. Nil
 // adds none.
-type Kinds map[schema.GroupKind]Scope
+type Kinds map[schema.GroupKind]Scope //nolint:recvcheck // Set is the method of a flag, the others read
 
 // FlagKind is the flag of the supervisor that adds a kind.
 const FlagKind = "bundle-kind"
@@ -88,7 +88,7 @@ var kindPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 // Set adds a kind, of the form GROUP/KIND or GROUP/KIND:cluster, or several that commas separate. A step may name
 // a kind without its group, so the kind must not have the name of a kind with rules of its own.
 func (k *Kinds) Set(text string) error {
-	for _, value := range strings.Split(text, ",") {
+	for value := range strings.SplitSeq(text, ",") {
 		name, cluster := strings.CutSuffix(value, scopeCluster)
 		group, kind, found := strings.Cut(name, "/")
 		_, typed := typedKinds[kind]

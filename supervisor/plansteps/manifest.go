@@ -97,7 +97,7 @@ func Manifest(step *operatorsv1alpha1.Step) (u *unstructured.Unstructured, ref *
 }
 
 // unmarshal reads an object from JSON or YAML. YAML is read second: its decoder does not preserve large numbers.
-func unmarshal(text []byte, object *map[string]any) error {
+func unmarshal(text []byte, object *map[string]any) error { //nolint:gocritic // decoders set the map
 	err := utiljson.Unmarshal(text, object)
 	if err == nil {
 		return nil

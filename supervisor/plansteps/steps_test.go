@@ -375,14 +375,14 @@ func TestStepsCompleteTypes(t *testing.T) {
 	} {
 		csv := strings.Replace(csvManifest, "operators.coreos.com/v1alpha1", tt.version, 1)
 		b := lamp(csv, `{"kind":"Role","metadata":{"name":"a"}}`, `{"apiVersion":"v1","kind":"PodDisruptionBudget","metadata":{"name":"a"}}`)
-		types := map[string]bool{}
+		kinds := map[string]bool{}
 		steps := mustSteps(t, b)
 		for _, s := range steps {
-			types[s.Resource.Group+"/"+s.Resource.Version+" "+s.Resource.Kind] = true
+			kinds[s.Resource.Group+"/"+s.Resource.Version+" "+s.Resource.Kind] = true
 		}
 		for _, want := range []string{"operators.coreos.com/v1alpha1 ClusterServiceVersion", "rbac.authorization.k8s.io/v1 Role", "policy/v1 PodDisruptionBudget"} {
-			if !types[want] {
-				t.Errorf("%s: the steps are of %v, and none is of %s", tt.version, types, want)
+			if !kinds[want] {
+				t.Errorf("%s: the steps are of %v, and none is of %s", tt.version, kinds, want)
 			}
 		}
 		warnings, err := ManifestWarnings(steps, []Bundle{b}, nil)

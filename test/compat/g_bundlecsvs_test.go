@@ -58,9 +58,10 @@ func (m *mill) entry(name, version string, objects ...any) fakecatalog.Entry {
 	return e
 }
 
-// imageEntry returns a bundle of package mill with an image.
-func (m *mill) imageEntry(name, version string, objects ...any) fakecatalog.Entry {
+// imageEntry returns version 1.0.0 of package mill with an image.
+func (m *mill) imageEntry(objects ...any) fakecatalog.Entry {
 	m.t.Helper()
+	const name, version = "mill.v1", "1.0.0"
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	m.t.Cleanup(server.Close)
 	files := fstest.MapFS{"metadata/annotations.yaml": {Data: []byte("annotations:\n  operators.operatorframework.io.bundle.mediatype.v1: registry+v1\n" +
@@ -184,7 +185,7 @@ func TestBundleCSVs(t *testing.T) {
 		}
 	})
 	checkMill(t, "G2", func(_ *testing.T, m *mill) {
-		m.installed(m.subscribe(m.imageEntry("mill.v1", "1.0.0", with(m.bundleCSV("mill.v1"), "apiVersion", "v1alpha1"))), "mill.v1")
+		m.installed(m.subscribe(m.imageEntry(with(m.bundleCSV("mill.v1"), "apiVersion", "v1alpha1"))), "mill.v1")
 	})
 	checkMill(t, "G3", func(t *testing.T, m *mill) {
 		p := m.installed(m.subscribe(m.entry("mill.v1", "1.0.0", with(m.bundleCSV("mill.v1"), "apiVersion", "operators.coreos.com/v1alpha2"))), "mill.v1")
@@ -198,11 +199,11 @@ func TestBundleCSVs(t *testing.T) {
 		})
 	})
 	checkMill(t, "G4", func(_ *testing.T, m *mill) {
-		sub := m.subscribe(m.imageEntry("mill.v1", "1.0.0", with(m.bundleCSV("mill.v1"), "apiVersion", nil)))
+		sub := m.subscribe(m.imageEntry(with(m.bundleCSV("mill.v1"), "apiVersion", nil)))
 		m.condition(sub, operatorsv1alpha1.SubscriptionBundleUnpackFailed, "ErrorPreventedUnpacking", "missing APIVersion", "mill.v1")
 	})
 	checkMill(t, "G5", func(_ *testing.T, m *mill) {
-		sub := m.subscribe(m.imageEntry("mill.v1", "1.0.0", with(m.bundleCSV("mill.v1"), "kind", nil)))
+		sub := m.subscribe(m.imageEntry(with(m.bundleCSV("mill.v1"), "kind", nil)))
 		m.condition(sub, operatorsv1alpha1.SubscriptionBundleUnpackFailed, "ErrorPreventedUnpacking", "missing Kind", "mill.v1")
 	})
 	checkMill(t, "G6", func(_ *testing.T, m *mill) {

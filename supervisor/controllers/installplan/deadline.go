@@ -107,7 +107,8 @@ func terminal(err error, elapsed, retryTimeout time.Duration) bool {
 
 // isLasting reports whether a user has to fix something before a try can succeed.
 func isLasting(err error) bool {
-	return errors.Is(err, errOwnerMissing) || errors.Is(err, errNamesRefused) || errors.Is(err, errOtherOwner) || errors.Is(err, errUnsafe) || errors.Is(err, errSecretMissing) ||
+	return errors.Is(err, errOwnerMissing) || errors.Is(err, errNamesRefused) || errors.Is(err, errOtherOwner) ||
+		errors.Is(err, errUnsafe) || errors.Is(err, errSecretMissing) ||
 		isUnknownBundle(err) || apimeta.IsNoMatchError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
 }

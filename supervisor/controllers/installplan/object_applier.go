@@ -116,11 +116,19 @@ func (a *objectApplier) checkOwners(ctx context.Context, u, live *unstructured.U
 				errOtherOwner, describe(live), c.NamespacedName, owner.otherName())
 		}
 	}
-	if ref := metav1.GetControllerOf(live); ref != nil && ref.Kind != operatorsv1alpha1.ClusterServiceVersionKind && !shared {
-		return false, fmt.Errorf("%w: %s is controlled by %s %s; delete that object, or %s",
+	if shared {
+		return ours, nil
+	}
+	return ours, checkController(live, owner)
+}
+
+// checkController returns an error if a controller other than a version owns an object.
+func checkController(live *unstructured.Unstructured, owner *owner) error {
+	if ref := metav1.GetControllerOf(live); ref != nil && ref.Kind != operatorsv1alpha1.ClusterServiceVersionKind {
+		return fmt.Errorf("%w: %s is controlled by %s %s; delete that object, or %s",
 			errOtherOwner, describe(live), ref.Kind, ref.Name, owner.otherName())
 	}
-	return ours, nil
+	return nil
 }
 
 // recreate deletes an object that cannot be changed as wanted, and creates it again. It returns an

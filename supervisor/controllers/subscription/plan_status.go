@@ -50,7 +50,9 @@ func (r *contentReader) initialStatus(
 
 // stepsOf returns the steps of a plan for some bundles. It also returns the warnings about their
 // manifests, as the value of the plan's annotation.
-func (r *contentReader) stepsOf(namespace, name string, desired *desiredPlan, bundles []plansteps.Bundle) (steps []*operatorsv1alpha1.Step, warnings string, err error) {
+func (r *contentReader) stepsOf(
+	namespace, name string, desired *desiredPlan, bundles []plansteps.Bundle,
+) (steps []*operatorsv1alpha1.Step, warnings string, err error) {
 	lists := make([][]*operatorsv1alpha1.Step, 0, len(bundles))
 	for _, bundle := range bundles {
 		steps, err := plansteps.Steps(namespace, bundle, r.kinds)

@@ -84,7 +84,7 @@ func (c *Cluster) Make(objects ...client.Object) {
 			c.t.Fatalf("creating %T %s: %v", o, client.ObjectKeyFromObject(o), err)
 		}
 		c.t.Cleanup(func() {
-			if err := c.Delete(context.WithoutCancel(c.t.Context()), o); client.IgnoreNotFound(err) != nil {
+			if err := client.IgnoreNotFound(c.Delete(context.WithoutCancel(c.t.Context()), o)); err != nil {
 				c.t.Errorf("deleting %T %s: %v", o, client.ObjectKeyFromObject(o), err)
 			}
 		})
@@ -220,7 +220,7 @@ func (c *Cluster) Eventually(limit time.Duration, left func() string) {
 }
 
 // AtRest fails if one of the objects is written within a time.
-func (c *Cluster) AtRest(time time.Duration, objects ...client.Object) {
+func (c *Cluster) AtRest(period time.Duration, objects ...client.Object) {
 	c.t.Helper()
 	before := make([]string, len(objects))
 	for i, o := range objects {
@@ -229,7 +229,7 @@ func (c *Cluster) AtRest(time time.Duration, objects ...client.Object) {
 		}
 		before[i] = o.GetResourceVersion()
 	}
-	pause.For(c.t.Context(), time)
+	pause.For(c.t.Context(), period)
 	for i, o := range objects {
 		if left := c.Read(o); left != "" {
 			c.t.Fatal(left)

@@ -97,6 +97,11 @@ func (o *options) run(cmd *cobra.Command) error {
 	if o.watch {
 		return o.follow(cmd, reader, cluster, what)
 	}
+	return o.once(cmd, reader, cluster, what)
+}
+
+// once prints the status and returns its verdict.
+func (o *options) once(cmd *cobra.Command, reader client.Client, cluster console.Cluster, what snapshot.Options) error {
 	if !o.output.ForMachines() {
 		_, _ = io.WriteString(cmd.ErrOrStderr(), cluster.Header())
 	}
@@ -166,6 +171,18 @@ func (o *options) print(out io.Writer, before string, s *Status) error {
 	return nil
 }
 
+// before returns what precedes a status of follow: the separator, or the clearing of a terminal, and the header.
+func (o *options) before(out io.Writer, separator string, cluster console.Cluster) string {
+	switch {
+	case o.output.ForMachines():
+		return separator
+	case terminal.IsTerminal(out):
+		return console.ClearScreen() + cluster.Header()
+	default:
+		return separator + cluster.Header()
+	}
+}
+
 // follow prints the status at each interval. A terminal is cleared before each status.
 func (o *options) follow(cmd *cobra.Command, reader client.Client, cluster console.Cluster, what snapshot.Options) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
@@ -180,14 +197,8 @@ func (o *options) follow(cmd *cobra.Command, reader client.Client, cluster conso
 		if err != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%v; retrying\n", err)
 		} else {
-			if terminal.IsTerminal(out) && !o.output.ForMachines() {
-				before = console.ClearScreen()
-			}
 			s.Cluster = cluster
-			if !o.output.ForMachines() {
-				before += cluster.Header()
-			}
-			if err := o.print(out, before, s); err != nil {
+			if err := o.print(out, o.before(out, before, cluster), s); err != nil {
 				return err
 			}
 			before = map[string]string{console.YAML: "---\n", console.Human: "\n", console.Wide: "\n"}[o.output.Form]

@@ -84,7 +84,8 @@ type Options struct {
 func New(o Options) *Cleaner {
 	const resources, objects = 20, 100 // per second
 	return &Cleaner{
-		client: o.Client, live: o.Live, crds: o.CRDs, clock: o.Clock, hasGroup: o.HasGroup, contentKinds: contentKinds(o.BundleKinds), limit: rate.NewLimiter(objects, objects),
+		client: o.Client, live: o.Live, crds: o.CRDs, clock: o.Clock, hasGroup: o.HasGroup,
+		contentKinds: contentKinds(o.BundleKinds), limit: rate.NewLimiter(objects, objects),
 		owners: ownerTransfer{client: o.Client, live: o.Live},
 		resources: resourceCleaner{
 			client: o.Client, live: o.Live, crds: o.CRDs, accounts: o.Accounts, grants: o.Grants, limit: rate.NewLimiter(resources, resources),

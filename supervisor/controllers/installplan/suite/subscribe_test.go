@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
@@ -77,13 +78,19 @@ func TestSubscriptionIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestForeignSubscriptionIsRefused has a step for a Subscription that the plan did not generate.
+// TestForeignSubscriptionIsRefused has a step for a Subscription that the plan did not generate. The supervisor
+// has created the plan.
 func TestForeignSubscriptionIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.group("group"))
 	w.subscribing("install-other")
+	p := w.read()
+	p.Annotations = map[string]string{api.AnnotationApproval: string(operatorsv1alpha1.ApprovalManual)}
+	if err := w.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
 	w.supervise(time.Minute)
-	p := w.reaches(failed)
+	p = w.reaches(failed)
 	if got := p.Status.Plan[len(p.Status.Plan)-1].Status; got != operatorsv1alpha1.StepStatusUnsupportedResource {
 		t.Errorf("step %s", got)
 	}
