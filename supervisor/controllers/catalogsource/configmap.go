@@ -118,7 +118,7 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field strin
 	}
 	if err := c.live.Get(ctx, key, found); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, missingConfigMap(err, key, field)
+			return nil, fmt.Errorf("ConfigMap %s of %s does not exist; create it", key, field)
 		}
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
@@ -130,12 +130,6 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field strin
 		return nil, fmt.Errorf("labelling ConfigMap %s, so that its changes are seen: %w", key, err)
 	}
 	return found, nil
-}
-
-// missingConfigMap returns the error for a ConfigMap that a field names and that does not exist, with the error of
-// the API server first.
-func missingConfigMap(err error, key client.ObjectKey, field string) error {
-	return fmt.Errorf("%w; create ConfigMap %s, which %s names", err, key, field)
 }
 
 // validate validates the content of a ConfigMap and creates a copy of valid content. The error is the

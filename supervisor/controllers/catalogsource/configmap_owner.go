@@ -117,7 +117,7 @@ func (o *configMapOwners) ensure(ctx context.Context, source *operatorsv1alpha1.
 	found = configMapMetadata()
 	if err := o.live.Get(ctx, key, found); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, 0, missingConfigMap(err, key, "spec.configMap")
+			return nil, 0, fmt.Errorf("%w; create ConfigMap %s, which spec.configMap names", err, key)
 		}
 		return nil, 0, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}

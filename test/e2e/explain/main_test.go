@@ -50,13 +50,16 @@ func startSupervisor(t *testing.T) *process.Process {
 	)
 }
 
-// explain runs the command as a user would and returns its standard output.
+// explain runs the command as a user would and returns its output, without the line that names the cluster.
 func explain(t *testing.T, kubeconfig string, args ...string) (output string, code int) {
 	t.Helper()
-	var out bytes.Buffer
+	var out, messages bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), program(), append([]string{"explain", "--kubeconfig", kubeconfig}, args...)...)
-	cmd.Stdout, cmd.Stderr = &out, t.Output()
+	cmd.Stdout, cmd.Stderr = &out, &messages
 	err := cmd.Run()
+	// The first line of standard error names the cluster.
+	_, rest, _ := strings.Cut(messages.String(), "\n")
+	out.WriteString(rest)
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

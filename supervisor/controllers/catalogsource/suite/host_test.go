@@ -525,7 +525,7 @@ func TestConfigMap(t *testing.T) {
 	}
 	w.becomes("gone", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(string(s.Status.Reason)).To(gomega.Equal("ConfigMapError"))
-		g.Expect(s.Status.Message).To(gomega.ContainSubstring("ConfigMap " + w.Namespace + "/gone of spec.configMap does not exist"))
+		g.Expect(s.Status.Message).To(gomega.ContainSubstring(`failed to get catalog config map gone: configmaps "gone" not found; create ConfigMap ` + w.Namespace + "/gone"))
 	})
 	w.changeConfigMap(held, first)
 }
