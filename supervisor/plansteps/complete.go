@@ -74,9 +74,14 @@ func typeOf(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, kind str
 		}
 		return typed.WithKind(kind), nil
 	}
-	if group != "" {
-		return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, nil
+	if group == "" {
+		return typeByKind(step, kind, version, kinds)
 	}
+	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, nil
+}
+
+// typeByKind returns the type of a step that names no group.
+func typeByKind(step *operatorsv1alpha1.Step, kind, version string, kinds Kinds) (schema.GroupVersionKind, error) {
 	groups := kinds.groups(kind)
 	if len(groups) > 1 || len(groups) == 1 && version == "" {
 		return schema.GroupVersionKind{}, manifestError(step, "does not determine its type; add apiVersion and kind to its manifest")
