@@ -40,7 +40,7 @@ func TestInherited(t *testing.T) {
 		stays  bool
 	}{
 		{"made by OLM, and as it was made", func(*appsv1.Deployment) {}, "", true},
-		{"made by OLM, and scaled by somebody since: OLM leaves that, too", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) }, "", true},
+		{"made by OLM, and scaled by a user since: OLM leaves that, too", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) }, "", true},
 		{"made in a way that is not known, and as it is wanted", func(*appsv1.Deployment) {}, "unknown", true},
 		{"the same, with annotations that others put on the pods", func(d *appsv1.Deployment) { d.Spec.Template.Annotations["restarted"] = "now" }, "unknown", true},
 		{"it lacks an annotation that pods read", func(d *appsv1.Deployment) { delete(d.Spec.Template.Annotations, "olm.targetNamespaces") }, "unknown", false},

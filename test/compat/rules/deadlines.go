@@ -19,7 +19,7 @@ var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rule
 	{ID: "I5", Given: "the cause of I1 is fixed just before the deadline", Then: "the plan becomes Complete and is never Failed"},
 	{
 		ID: "I6", Given: "the cause of I1 is fixed after the plan failed", Then: "the plan continues and becomes Complete",
-		Difference: "the plan stays Failed", Reason: "nobody has to delete the plan (decision 21)",
+		Difference: "the plan stays Failed", Reason: "an administrator need not delete the plan (decision 21)",
 	},
 	{ID: "I7", Given: "a step is forbidden for longer than the retry timeout", Then: "the plan stays in phase Installing"},
 	{
