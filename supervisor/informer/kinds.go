@@ -101,6 +101,7 @@ func ofAdministrators() []Watched {
 		{"", "nodes", "Node", Whole, "", ByAdministrators, 0, "metadata, conditions, taints, versions"},
 		{"apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", Whole, "", ByAdministrators, 0, "the object without schemas"},
 		{"apiregistration.k8s.io", "apiservices", "APIService", Whole, "olm.managed=true", ByAdministrators, 0, object},
+		{"apiregistration.k8s.io", "apiservices", "APIService", Metadata, "", ByAdministrators, 0, "metadata"},
 		{"apiregistration.k8s.io", "apiservices", "APIService", Metadata, "olm.managed=true", ByAdministrators, 0, "metadata"},
 		{admission, "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", Whole, "olm.managed=true", ByAdministrators, 0, object},
 		{admission, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", Whole, "olm.managed=true", ByAdministrators, 0, object},

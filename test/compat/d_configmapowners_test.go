@@ -265,7 +265,7 @@ func TestConfigMapOwners(t *testing.T) {
 	compattest.Check(t, "D17", func(t *testing.T, c *compattest.Cluster) {
 		held, source := begin(c)
 		remove(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}})
-		c.Gone(time.Minute, held, source)
+		c.Gone(compattest.Patience, held, source)
 	})
 }
 

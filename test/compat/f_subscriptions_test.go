@@ -75,7 +75,7 @@ func TestSubscriptionSentences(t *testing.T) {
 			wording: anyway(exactly("")),
 		},
 		{
-			id: "F-Subscription-InstallPlanFailed", pkg: forbiddenKind, kind: operatorsv1alpha1.SubscriptionInstallPlanFailed, status: "True", reason: "InstallComponentFailed",
+			id: "F-Subscription-InstallPlanFailed", pkg: unservedKind, kind: operatorsv1alpha1.SubscriptionInstallPlanFailed, status: "True", reason: "InstallComponentFailed",
 			wording: anyway(containing("not found on the cluster. This API may have been deprecated and removed")),
 		},
 		{
@@ -289,11 +289,11 @@ func deprecated(c *compattest.Cluster) fakecatalog.Package {
 	return p
 }
 
-// forbiddenKind returns a package whose bundle has an object of a kind that the cluster does not serve.
-func forbiddenKind(c *compattest.Cluster) fakecatalog.Package {
+// unservedKind returns a package whose bundle has an object of a kind that the cluster does not serve.
+func unservedKind(c *compattest.Cluster) fakecatalog.Package {
 	p := crank()(c)
 	p.Channels[0].Entries[0].Objects = append(p.Channels[0].Entries[0].Objects,
-		`{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"crank"},"spec":{"selector":{}}}`)
+		`{"apiVersion":"console.openshift.io/v1","kind":"ConsoleCLIDownload","metadata":{"name":"crank"},"spec":{}}`)
 	return p
 }
 
@@ -334,7 +334,7 @@ func TestInstallPlanSentences(t *testing.T) {
 	gone := func(what string) wording {
 		return containing("api-server resource not found installing " + what + " not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.")
 	}
-	missing := gone("ServiceMonitor crank: GroupVersionKind monitoring.coreos.com/v1, Kind=ServiceMonitor")
+	missing := gone("ConsoleCLIDownload crank: GroupVersionKind console.openshift.io/v1, Kind=ConsoleCLIDownload")
 	for _, tc := range []planCase{
 		{id: "F-InstallPlan-Complete", steps: configMapStep, phase: complete, message: exactly(""), status: "True", condition: exactly("")},
 		{
@@ -345,9 +345,9 @@ func TestInstallPlanSentences(t *testing.T) {
 			id: "F-InstallPlan-SeveralGroups", before: secondGroup, steps: configMapStep, phase: installing, message: exactly(""),
 			status: "False", reason: "InstallCheckFailed", condition: exactly("more than one operator group(s) are managing this namespace count=2"),
 		},
-		{id: "F-InstallPlan-APINotServed", steps: monitorStep, phase: failed, message: missing, status: "False", reason: "InstallComponentFailed", condition: missing},
+		{id: "F-InstallPlan-APINotServed", steps: downloadStep, phase: failed, message: missing, status: "False", reason: "InstallComponentFailed", condition: missing},
 		{
-			id: "F-InstallPlan-Retrying", steps: monitorStep, phase: installing, message: begins("retrying execution due to error: "),
+			id: "F-InstallPlan-Retrying", steps: downloadStep, phase: installing, message: begins("retrying execution due to error: "),
 		},
 		{
 			id: "F-InstallPlan-StoredVersion", before: storedVersion, steps: crdStep("gears.stored.example", "v2"), phase: installing,
@@ -408,9 +408,9 @@ func configMapStep(c *compattest.Cluster) []*operatorsv1alpha1.Step {
 	return []*operatorsv1alpha1.Step{csvStep(c), planStep("ConfigMap", "", "v1", "crank", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"crank"}}`)}
 }
 
-func monitorStep(c *compattest.Cluster) []*operatorsv1alpha1.Step {
-	return []*operatorsv1alpha1.Step{csvStep(c), planStep("ServiceMonitor", "monitoring.coreos.com", "v1", "crank",
-		`{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"crank"},"spec":{"selector":{}}}`)}
+func downloadStep(c *compattest.Cluster) []*operatorsv1alpha1.Step {
+	return []*operatorsv1alpha1.Step{csvStep(c), planStep("ConsoleCLIDownload", "console.openshift.io", "v1", "crank",
+		`{"apiVersion":"console.openshift.io/v1","kind":"ConsoleCLIDownload","metadata":{"name":"crank"},"spec":{}}`)}
 }
 
 func crdStep(name string, versions ...string) func(c *compattest.Cluster) []*operatorsv1alpha1.Step {

@@ -9,7 +9,9 @@ import (
 	"time"
 	"weak"
 
+	"github.com/blang/semver/v4"
 	"github.com/onsi/gomega"
+	opversion "github.com/operator-framework/api/pkg/lib/version"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/utils/clock"
 
@@ -41,9 +43,10 @@ func TestPropertiesOfFaultyRecords(t *testing.T) {
 		{"two versions, of which the first counts", []string{pkg("1.0.0"), gvk, pkg("1.0.1"), pkg("1.0.2"), needs}, "1.0.0"},
 		{"one that cannot be read", []string{`{"type":"olm.gvk","value":1}`, gvk, needs, pkg("1.0.0")}, "1.0.0"},
 		{"more rules than one may have", slices.Concat(rules, []string{pkg("1.0.0"), needs, gvk}), "1.0.0"},
-		{"all of that", slices.Concat(rules, []string{pkg("one"), pkg("1.0.0"), needs, pkg("2.0.0"), gvk}), "1.0.0"},
+		{"all of that, and the version of the spec counts", slices.Concat(rules, []string{pkg("one"), pkg("1.0.0"), needs, pkg("2.0.0"), gvk}), "3.0.0"},
 	} {
 		csv := version("lamp.v1", "", operatorsv1alpha1.CSVPhaseSucceeded)
+		csv.Spec.Version = opversion.OperatorVersion{Version: semver.MustParse("3.0.0")}
 		csv.Annotations = map[string]string{api.AnnotationProperties: `{"properties":[` + strings.Join(tt.properties, ",") + `]}`}
 		f := readProperties(csv)
 		if len(f.subject.GVKs) != 1 || f.subject.Package != "lamp" || f.subject.Version.String() != tt.version || len(f.requires) == 0 {

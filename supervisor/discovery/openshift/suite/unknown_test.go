@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
@@ -60,16 +61,17 @@ func (w *world) lacks(csv client.Object) {
 		says   = "the proxy settings in OpenShift's Proxy cluster are unknown"
 		remedy = "allow the supervisor to get and list proxies of config.openshift.io, or run the supervisor with --openshift=disabled"
 	)
-	status := func(ctx context.Context) operatorsv1alpha1.ClusterServiceVersionStatus {
+	read := func(ctx context.Context) (*operatorsv1alpha1.ClusterServiceVersion, string) {
 		found := &operatorsv1alpha1.ClusterServiceVersion{}
 		if err := w.Get(ctx, client.ObjectKeyFromObject(csv), found); err != nil {
-			return operatorsv1alpha1.ClusterServiceVersionStatus{Message: err.Error()}
+			return found, err.Error()
 		}
-		return found.Status
+		cause, _ := api.CauseOf(found)
+		return found, cause.Detail
 	}
 	w.eventually("the version says what is missing", func(ctx context.Context) bool {
-		s := status(ctx)
-		return s.Phase == operatorsv1alpha1.CSVPhasePending && strings.Contains(s.Message, says) && strings.Contains(s.Message, remedy)
+		found, detail := read(ctx)
+		return found.Status.Phase == operatorsv1alpha1.CSVPhasePending && strings.Contains(detail, says) && strings.Contains(detail, remedy)
 	})
 	w.eventually("an Event says so, too", func(ctx context.Context) bool {
 		list := &eventsv1.EventList{}
@@ -91,7 +93,7 @@ func (w *world) lacks(csv client.Object) {
 	w.grant("proxies", user, rbacv1.PolicyRule{APIGroups: []string{"config.openshift.io"}, Resources: []string{"proxies"}, Verbs: []string{"get", "list"}})
 	w.becomes("the operator runs, without proxies", discovery.Installed)
 	w.eventually("the version speaks of something else", func(ctx context.Context) bool {
-		s := status(ctx)
-		return s.Phase != operatorsv1alpha1.CSVPhasePending && !strings.Contains(s.Message, says)
+		found, detail := read(ctx)
+		return found.Status.Phase != operatorsv1alpha1.CSVPhasePending && !strings.Contains(detail, says)
 	})
 }
