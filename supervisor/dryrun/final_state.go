@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	grpcstatus "google.golang.org/grpc/status"
+
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
@@ -64,12 +66,17 @@ const unsatisfiable = "constraints not satisfiable: "
 func (s *simulation) refuse(sub resolution.Subscription, err error) {
 	r := s.refusal(sub, err)
 	if c, ok := errors.AsType[*resolution.CatalogError](err); ok && s.state.input.Catalogs[c.Catalog].Content == nil {
-		r.Reason = fmt.Sprintf("not known: catalog %s cannot be read: %v", c.Catalog, c.Err)
+		r.Reason = fmt.Sprintf("not known: catalog %s cannot be read: %s", c.Catalog, catalogProblem(c.Err))
 		r.Remedy = fmt.Sprintf("fix the catalog, or give its content with --catalog %s=SOURCE", c.Catalog)
 		s.result.Unknown = append(s.result.Unknown, r)
 		return
 	}
 	s.result.Refusals = append(s.result.Refusals, r)
+}
+
+// catalogProblem returns why a catalog cannot be read, without the code of a gRPC status.
+func catalogProblem(err error) string {
+	return grpcstatus.Convert(err).Message()
 }
 
 // refusal converts an error.

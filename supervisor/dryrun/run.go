@@ -52,7 +52,7 @@ func sources(r Request) []Source {
 			s.Packages = len(c.Content.Packages())
 		}
 		if c.Err != nil {
-			s.Error = c.Err.Error()
+			s.Error = catalogProblem(c.Err)
 		}
 		out = append(out, s)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	grpcstatus "google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/bundles/fbc"
@@ -81,7 +82,7 @@ func seen(r dryrun.Request) []string {
 			text += "wares"
 		}
 		if c.Err != nil {
-			text += c.Err.Error()
+			text += grpcstatus.Convert(c.Err).Message()
 		}
 		out = append(out, text)
 	}
