@@ -77,10 +77,10 @@ func (e *PinnedError) Error() string {
 }
 
 // unsatisfiable returns the error for a Subscription. Its reasons include that the Subscription exists.
-func unsatisfiable(sub *Subscription, reason, remedy, format string, args ...any) *UnsatisfiableError {
+func unsatisfiable(sub *Subscription, reason, remedy, fact string) *UnsatisfiableError {
 	return &UnsatisfiableError{
 		Reason:  reason,
-		Reasons: []string{fmt.Sprintf(format, args...), exists(sub)},
+		Reasons: []string{fact, exists(sub)},
 		Remedy:  remedy,
 	}
 }
@@ -90,7 +90,7 @@ func exists(sub *Subscription) string { return fmt.Sprintf("subscription %s exis
 // catalogNotFound returns the error for a Subscription whose catalog does not exist.
 func catalogNotFound(sub *Subscription, catalogs map[CatalogKey]Catalog) error {
 	return unsatisfiable(sub, api.ReasonCatalogNotFound, catalogRemedy(catalogs),
-		"no operators found from catalog %s in namespace %s referenced by subscription %s", sub.Catalog.Name, sub.Catalog.Namespace, sub.Name)
+		olmtext.CatalogNotFound(sub.Catalog.Name, sub.Catalog.Namespace, sub.Name))
 }
 
 // catalogRemedy returns a remedy with the catalogs that a Subscription could name.
@@ -110,7 +110,7 @@ func catalogRemedy(catalogs map[CatalogKey]Catalog) string {
 func packageNotFound(sub *Subscription, packages []*content.Package) error {
 	return unsatisfiable(sub, api.ReasonPackageNotFound,
 		fmt.Sprintf("the catalog has %d packages; check spec.name%s", len(packages), similarNames(sub.Package, packages)),
-		"no operators found in package %s in the catalog referenced by subscription %s", sub.Package, sub.Name)
+		olmtext.PackageNotFound(sub.Package, sub.Name))
 }
 
 // channelNotFound returns the error for a Subscription whose channel the package does not have.
@@ -120,7 +120,7 @@ func channelNotFound(sub *Subscription, pkg *content.Package) error {
 		names = append(names, channel.Name)
 	}
 	return unsatisfiable(sub, api.ReasonChannelNotFound, "set spec.channel to one of "+joinNames(names),
-		"no operators found in channel %s of package %s in the catalog referenced by subscription %s", sub.Channel, sub.Package, sub.Name)
+		olmtext.ChannelNotFound(sub.Channel, sub.Package, sub.Name))
 }
 
 // orderProblem returns an error if the channel of a Subscription, or else the default channel, has no order.
@@ -128,7 +128,7 @@ func orderProblem(sub *Subscription, channels []*content.Channel) error {
 	if len(channels) == 0 || channels[0].Err == nil {
 		return nil
 	}
-	return unsatisfiable(sub, api.ReasonConstraintsNotSatisfiable, "ask the publisher of the catalog to fix it, or set spec.channel to another channel", "%v", channels[0].Err)
+	return unsatisfiable(sub, api.ReasonConstraintsNotSatisfiable, "ask the publisher of the catalog to fix it, or set spec.channel to another channel", channels[0].Err.Error())
 }
 
 // versionNotFound returns the error for a Subscription for which the channels have no version.
@@ -142,11 +142,10 @@ func versionNotFound(sub *Subscription, pkg *content.Package, channels []*conten
 	}
 	if sub.StartingCSV != "" && entries > 0 {
 		return unsatisfiable(sub, api.ReasonStartingVersionNotFound, fmt.Sprintf("set spec.startingCSV to an entry of the channel or remove it; the channel has %d entries", entries),
-			"no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s",
-			sub.StartingCSV, channelName(sub, pkg), sub.Package, sub.Name)
+			olmtext.VersionNotFound(sub.StartingCSV, channelName(sub, pkg), sub.Package, sub.Name))
 	}
 	return unsatisfiable(sub, api.ReasonChannelNotFound, "the catalog lists no version there; ask its publisher, or set spec.channel to another channel",
-		"no operators found in channel %s of package %s in the catalog referenced by subscription %s", channelName(sub, pkg), sub.Package, sub.Name)
+		olmtext.ChannelNotFound(channelName(sub, pkg), sub.Package, sub.Name))
 }
 
 // pinNotFound returns the error for a pin to a version that the Subscription's channels do not have.
@@ -164,15 +163,14 @@ func pinNotFound(sub *Subscription, pkg *content.Package) error {
 	if len(elsewhere) > 0 {
 		remedy = fmt.Sprintf("set spec.channel to a channel that has it (%s), or name another version in annotation %s", joinNames(elsewhere), api.AnnotationPin)
 	}
-	return unsatisfiable(sub, api.ReasonPinNotFound, remedy, "no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s, which is pinned to it",
-		sub.Pin, channelName(sub, pkg), sub.Package, sub.Name)
+	return unsatisfiable(sub, api.ReasonPinNotFound, remedy, olmtext.VersionNotFound(sub.Pin, channelName(sub, pkg), sub.Package, sub.Name)+", which is pinned to it")
 }
 
 // noUpgradePath returns the error for a pin to a version that is not older, and to which no updates lead.
 func noUpgradePath(sub *Subscription, target *content.Entry) error {
 	return unsatisfiable(sub, api.ReasonPinNotFound, fmt.Sprintf("set spec.channel to a channel with an upgrade path from %s to %s, or name another version in annotation %s", sub.Installed, sub.Pin, api.AnnotationPin),
-		"channel %s of package %s has no upgrade path from %s to %s, which is not older and to which subscription %s is pinned",
-		target.Channel.Name, sub.Package, sub.Installed, sub.Pin, sub.Name)
+		fmt.Sprintf("channel %s of package %s has no upgrade path from %s to %s, which is not older and to which subscription %s is pinned",
+			target.Channel.Name, sub.Package, sub.Installed, sub.Pin, sub.Name))
 }
 
 // packageClaimed returns the error for a Subscription whose package a senior one keeps.

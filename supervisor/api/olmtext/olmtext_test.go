@@ -46,6 +46,19 @@ func table() []row {
 		{planning, "Planning", "=", olmtext.PendingLookups([]string{"a", "b"}), "a. b."},
 		{planning, "Installing", "=", olmtext.PendingLookups(nil), ""},
 		{unresolved, "ConstraintsNotSatisfiable", "^", olmtext.Unsatisfiable([]string{"a", "b"}), "constraints not satisfiable: a, b"},
+		{
+			unresolved, "ConstraintsNotSatisfiable", "~", olmtext.CatalogNotFound("shop", "olm", "my-lamp"),
+			"no operators found from catalog shop in namespace olm referenced by subscription my-lamp",
+		},
+		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.PackageNotFound("lamp", "my-lamp"), "no operators found in package lamp in the catalog referenced by subscription my-lamp"},
+		{
+			unresolved, "ConstraintsNotSatisfiable", "~", olmtext.ChannelNotFound("stable", "lamp", "my-lamp"),
+			"no operators found in channel stable of package lamp in the catalog referenced by subscription my-lamp",
+		},
+		{
+			unresolved, "ConstraintsNotSatisfiable", "~", olmtext.VersionNotFound("lamp.v1", "stable", "lamp", "my-lamp"),
+			"no operators found with name lamp.v1 in channel stable of package lamp in the catalog referenced by subscription my-lamp",
+		},
 		{unresolved, "ErrorPreventedResolution", "=", olmtext.ExpectedOneGroup(2), "expected 1 OperatorGroup in the namespace, found 2"},
 		{unresolved, "ErrorPreventedResolution", "^", olmtext.CatalogError("olm/shop", olmtext.ListBundlesFailed(errNo())), "error using catalogsource olm/shop: failed to list bundles: no"},
 		{
