@@ -7,7 +7,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 func TestStateKeys(t *testing.T) {
@@ -83,5 +85,26 @@ func TestDefinitionChanges(t *testing.T) {
 				t.Errorf("%s: passes %t, want %t", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestRecordedVersions records versions on a shared definition. Only a version that the definition did not name before
+// is reconciled.
+func TestRecordedVersions(t *testing.T) {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	before := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		"operatorframework.io/installed-alongside-1": "a/pot.v1", "operatorframework.io/installed-alongside-2": "b/pot.v1",
+	}}}
+	after := before.DeepCopy()
+	delete(after.Annotations, "operatorframework.io/installed-alongside-1")
+	after.Annotations["operatorframework.io/installed-alongside-3"] = "c/pot.v1"
+	after.Annotations["example.com/other"] = "d/pot.v1"
+	recordedVersions().Update(t.Context(), event.TypedUpdateEvent[*apiextensionsv1.CustomResourceDefinition]{ObjectOld: before, ObjectNew: after}, queue)
+	if queue.Len() != 1 {
+		t.Fatalf("%d requests, want 1", queue.Len())
+	}
+	if got, _ := queue.Get(); got.String() != "c/pot.v1" {
+		t.Errorf("reconciles %s, want c/pot.v1", got)
 	}
 }

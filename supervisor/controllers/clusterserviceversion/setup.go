@@ -108,6 +108,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.forRBAC)).
 		WatchesRawSource(source.Kind(o.CRDs, &apiextensionsv1.CustomResourceDefinition{},
 			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](m.forCRD), definitionChanges())).
+		WatchesRawSource(source.Kind(o.CRDs, &apiextensionsv1.CustomResourceDefinition{}, recordedVersions())).
 		WatchesRawSource(webhooks.Source(m.forOwnedObject)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Workers,

@@ -8,8 +8,11 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -136,6 +139,26 @@ func definitionChanges() predicate.TypedPredicate[*apiextensionsv1.CustomResourc
 			return before.UID != after.UID || before.Generation != after.Generation ||
 				before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 				!maps.Equal(deferralAnnotations(before), deferralAnnotations(after)) || !equality.Semantic.DeepEqual(before.Status, after.Status)
+		},
+	}
+}
+
+// recordedVersions maps a change of a CustomResourceDefinition to the versions that its records name now and did not
+// name before. They belong to the definition from then on.
+func recordedVersions() handler.TypedEventHandler[*apiextensionsv1.CustomResourceDefinition, reconcile.Request] {
+	return handler.TypedFuncs[*apiextensionsv1.CustomResourceDefinition, reconcile.Request]{
+		UpdateFunc: func(
+			_ context.Context, e event.TypedUpdateEvent[*apiextensionsv1.CustomResourceDefinition], queue workqueue.TypedRateLimitingInterface[reconcile.Request],
+		) {
+			added := map[string]string{}
+			for key, value := range e.ObjectNew.Annotations {
+				if e.ObjectOld.Annotations[key] != value {
+					added[key] = value
+				}
+			}
+			for _, name := range plansteps.InstalledAlongside(&metav1.ObjectMeta{Annotations: added}) {
+				queue.Add(reconcile.Request{NamespacedName: name})
+			}
 		},
 	}
 }
