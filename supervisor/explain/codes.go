@@ -101,34 +101,34 @@ func Codes() []CodeInfo {
 
 func clusterCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodeNotInstalled, "The API of Subscriptions is not installed in the cluster.", "Run \"supervisor install-crds\" to install the CustomResourceDefinitions."},
-		{CodeSupervisorNotRunning, "No supervisor holds the Lease chandlery-supervisor. Statuses may be out of date.", "Find out why the pods of the supervisor do not run or do not lead."},
-		{CodeUninstallHeld, "Something blocks the uninstallation of an operator whose Subscription was deleted.", "Remove the obstacle in the cause. To keep the operator, remove the annotation chandlery.dev/on-delete."},
-		{CodeCleanupHeld, "Something blocks the deletion of a ClusterServiceVersion.", "Remove the obstacle in the cause. To skip the clean-up of custom resources, set the annotation chandlery.dev/skip-cleanup=true on the ClusterServiceVersion."},
-		{CodeConfigInvalid, "A Subscription has invalid settings for the Deployments of the operator.", "Correct spec.config or the annotation chandlery.dev/config."},
-		{CodeNamespaceTerminating, "The namespace is being deleted. Nothing is installed in it.", "Wait until the namespace is deleted. Recreate it if you want the operator. If the deletion does not finish, see the status of the namespace for the remaining objects."},
-		{CodeOperatorGroupMissing, "The namespace has no OperatorGroup. Nothing is installed in it.", "Create an OperatorGroup. It selects the namespaces that the operators serve."},
+		{CodeNotInstalled, "The Subscription API is not installed in the cluster.", "Run \"supervisor install-crds\" to install the CustomResourceDefinitions."},
+		{CodeSupervisorNotRunning, "No supervisor holds the Lease chandlery-supervisor. Statuses may be out of date.", "Find out why no supervisor pod runs or becomes the leader."},
+		{CodeUninstallHeld, "Something blocks the uninstallation of an operator whose Subscription was deleted.", "Remove the obstacle that the cause names. To keep the operator, remove the annotation chandlery.dev/on-delete."},
+		{CodeCleanupHeld, "Something blocks the deletion of a ClusterServiceVersion.", "Remove the obstacle that the cause names. To skip the clean-up of custom resources, set the annotation chandlery.dev/skip-cleanup=true on the ClusterServiceVersion."},
+		{CodeConfigInvalid, "A Subscription contains invalid settings for the Deployments of the operator.", "Correct spec.config or the annotation chandlery.dev/config."},
+		{CodeNamespaceTerminating, "The namespace is being deleted. Nothing is installed in it.", "Wait until the namespace is deleted. If you want the operator, recreate the namespace. If the deletion does not finish, the status of the namespace lists the remaining objects."},
+		{CodeOperatorGroupMissing, "The namespace has no OperatorGroup. Nothing is installed in it.", "Create an OperatorGroup. It selects the namespaces that the operators watch."},
 		{CodeOperatorGroupAmbiguous, "The namespace has several OperatorGroups. Nothing is installed in it.", "Delete all but one."},
 		{CodeOperatorGroupServiceAccountMissing, "The OperatorGroup names a ServiceAccount that does not exist.", "Create the ServiceAccount with the permissions that the operator needs, or remove spec.serviceAccountName."},
 		{CodeOperatorGroupTargetsInvalid, "The supervisor cannot determine the namespaces of the OperatorGroup.", "Correct spec.targetNamespaces or spec.selector."},
-		{CodeInstallModeUnsupported, "The operator cannot watch the namespaces that the OperatorGroup selects.", "Change the namespaces that the OperatorGroup selects, or install the operator in a namespace of its own."},
+		{CodeInstallModeUnsupported, "The operator cannot watch the namespaces that the OperatorGroup selects.", "Change the namespaces that the OperatorGroup selects, or install the operator in its own namespace."},
 	}
 }
 
 func catalogCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeCatalogNotFound, "A Subscription names a CatalogSource that does not exist.", "Correct spec.source and spec.sourceNamespace, or create the CatalogSource."},
-		{CodeCatalogExcluded, "The OperatorGroup excludes the catalogs of the global namespace.", "Remove its annotation olm.operatorframework.io/exclude-global-namespace-resolution, or name a catalog of the Subscription's own namespace."},
-		{CodeCatalogOutOfScope, "A Subscription names a CatalogSource outside the namespace of the Subscription and the global namespace.", "Set spec.source and spec.sourceNamespace to a CatalogSource of the Subscription's own namespace or of the global namespace. Or create the CatalogSource in one of these namespaces."},
+		{CodeCatalogExcluded, "The OperatorGroup excludes the catalogs of the global namespace.", "Remove the annotation olm.operatorframework.io/exclude-global-namespace-resolution from the OperatorGroup, or use a catalog in the namespace of the Subscription."},
+		{CodeCatalogOutOfScope, "The CatalogSource is neither in the namespace of the Subscription nor in the global namespace.", "Set spec.source and spec.sourceNamespace to a CatalogSource in one of these namespaces, or create the CatalogSource there."},
 		{CodeCatalogSpecInvalid, "The spec of a CatalogSource is invalid.", "Correct the field in the message."},
 		{CodeCatalogConfigMapUnusable, "The ConfigMap of a catalog is missing or contains no catalog.", "Create or correct the ConfigMap."},
 		{CodeCatalogNodeLost, "The node of a catalog's pod is lost.", "Repair the node, or delete the Node object. Replicas start on other nodes that have capacity."},
 		{CodeCatalogImagePullFailed, "The image of a catalog cannot be pulled.", "Correct spec.image and spec.secrets of the CatalogSource, and check that the nodes can reach the registry."},
-		{CodeCatalogCrashing, "The container of a catalog exits with an error.", "Read the log of the pod, and check that spec.image is a catalog."},
+		{CodeCatalogCrashing, "The container of a catalog exits with an error.", "Read the log of the pod, and check that spec.image is a catalog image."},
 		{CodeCatalogUnschedulable, "No node accepts a pod of a catalog.", "Add node capacity, or change spec.grpcPodConfig of the CatalogSource."},
 		{CodeCatalogPodsRefused, "The API server refuses the pods of a catalog.", "Change the quota, PodSecurity level or webhook that refuses the pods."},
 		{CodeCatalogUnreachable, "Nothing answers at the address of a catalog.", "Correct spec.address. Check that the catalog serves at this address and that the supervisor's pods can reach it."},
-		{CodeCatalogFailing, "A catalog fails for a reason without a code of its own.", "Fix the cause in the status."},
+		{CodeCatalogFailing, "A catalog fails for a reason that has no other code.", "Fix the cause that the status shows."},
 		{CodeCatalogStarting, "A catalog is new, or its content is being read.", "Wait a moment."},
 	}
 }
@@ -138,31 +138,31 @@ func resolutionCodes() []CodeInfo {
 		{CodePackageNotFound, "The catalog has no package with this name.", "Correct spec.name or spec.source of the Subscription."},
 		{CodeChannelNotFound, "The package has no channel with this name.", "Correct spec.channel of the Subscription."},
 		{CodeStartingVersionNotFound, "The channel does not have the version that spec.startingCSV names.", "Correct spec.startingCSV, or remove it."},
-		{CodeDependencyNotFound, "The operator needs another operator that no catalog has.", "Add a catalog that has it, or choose another channel or version."},
+		{CodeDependencyNotFound, "The operator depends on another operator, but no catalog contains it.", "Add a catalog that contains it, or choose another channel or version."},
 		{CodeConstraintsNotSatisfiable, "No version satisfies all constraints.", "See the constraints in the output. Usually, another operator conflicts with the requested version."},
 		{CodeResolutionFailed, "The supervisor could not decide what to install.", "Fix the cause in the message."},
 		{CodeBundleImagePullFailed, "The image of a bundle cannot be pulled.", "Correct the credentials or the reference, and check that the supervisor's pods can reach the registry."},
-		{CodeBundleUnusable, "The catalog names a bundle that cannot be installed.", "Ask the publisher of the catalog to fix it, or choose another version."},
+		{CodeBundleUnusable, "The catalog contains a bundle that cannot be installed.", "Ask the publisher of the catalog to fix it, or choose another version."},
 	}
 }
 
 func planCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodePlanNeedsApproval, "An InstallPlan waits for approval.", "Approve it if you want the versions that it installs."},
-		{CodePlanStepAPIMissing, "The cluster does not serve the kind of a step.", "Install the operator or API server that serves the kind. If Kubernetes has removed the kind, use a newer version of the operator."},
-		{CodePlanDefinitionUnsafe, "A change of a CustomResourceDefinition would lose stored objects or make them invalid.", "Migrate the stored objects to another API version, or make them valid in the new schema."},
-		{CodePlanObjectOwnedByOther, "An object of a step belongs to another operator.", "Uninstall one of the two operators."},
-		{CodePlanObjectUnsupported, "A bundle contains a kind that is not allowed in bundles.", "Ask the author of the bundle to remove it, or allow the kind with --bundle-kind of the supervisor."},
+		{CodePlanStepAPIMissing, "The cluster does not serve the kind of an object in the InstallPlan.", "Install the operator or API server that serves the kind. If Kubernetes has removed the kind, use a newer version of the operator."},
+		{CodePlanDefinitionUnsafe, "A change to a CustomResourceDefinition would lose stored objects or make them invalid.", "Migrate the stored objects to another API version, or make them valid in the new schema."},
+		{CodePlanObjectOwnedByOther, "An object in the InstallPlan belongs to another operator.", "Uninstall one of the two operators."},
+		{CodePlanObjectUnsupported, "A bundle contains an object of a kind that bundles cannot contain.", "Ask the author of the bundle to remove it, or allow the kind with the supervisor flag --bundle-kind."},
 		{CodePlanStepFailed, "A step of an InstallPlan cannot be applied.", "Fix the cause in the message. The plan then continues automatically."},
 		{CodePlanDeclaredFailed, "Another client set the phase of an InstallPlan to Failed.", "Delete the InstallPlan. The supervisor then recreates it."},
 		{CodeRightsMissing, "The account that applies the objects lacks a permission.", "Grant the permission in the message."},
 		{CodeQuotaExceeded, "A quota of the namespace is exhausted.", "Raise the quota, or delete objects that count against it."},
-		{CodeResourcesRequired, "A quota of the namespace requires requests or limits of pods.", "Set spec.config.resources of the Subscription, or add a LimitRange with defaults to the namespace."},
-		{CodeLimitRangeViolated, "A LimitRange of the namespace does not allow the resources of an object.", "In spec.config.resources of the Subscription, set values that the LimitRange allows. Or change the LimitRange."},
+		{CodeResourcesRequired, "A quota of the namespace requires pods to set requests or limits.", "Set spec.config.resources of the Subscription, or add a LimitRange with defaults to the namespace."},
+		{CodeLimitRangeViolated, "A LimitRange of the namespace does not allow the resources of an object.", "Set spec.config.resources of the Subscription to values that the LimitRange allows, or change the LimitRange."},
 		{CodePodSecurityRefused, "The PodSecurity level of the namespace does not allow the pods.", "Set the label pod-security.kubernetes.io/enforce of the namespace to a less strict level, or change the pods."},
 		{CodeAdmissionRefused, "An admission webhook or policy refuses an object.", "Change the policy, or ask for an exception."},
-		{CodeWebhookUnavailable, "The server of an admission webhook does not answer, so requests are refused.", "Restore the webhook server. If the webhook is no longer in use, delete its configuration."},
-		{CodeObjectInvalid, "The API server refuses an object as invalid.", "Correct the field in the message. If the object comes from the bundle, ask the author of the bundle."},
+		{CodeWebhookUnavailable, "The server of an admission webhook does not answer, so the API server refuses requests.", "Restore the webhook server. If the webhook is no longer in use, delete its configuration."},
+		{CodeObjectInvalid, "The API server refuses an object as invalid.", "Correct the field in the message. If the object comes from a bundle, ask the author of the bundle to correct it."},
 	}
 }
 
@@ -170,15 +170,15 @@ func versionCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeKubernetesTooOld, "The operator needs a newer version of Kubernetes.", "Upgrade the cluster, or choose an older version of the operator."},
 		{CodeDefinitionMissing, "A CustomResourceDefinition that the operator needs is missing, or does not have the required version.", "Install the operator that provides it."},
-		{CodeAPIMissing, "An API that the operator needs is not served.", "Install or repair the server of the API."},
-		{CodePermissionsMissing, "The operator's ServiceAccount is missing or lacks permissions.", "Grant the permissions, or delete the InstallPlan. The supervisor then applies its objects again."},
+		{CodeAPIMissing, "The cluster does not serve an API that the operator needs.", "Install or repair the server that provides the API."},
+		{CodePermissionsMissing, "The operator's ServiceAccount is missing or lacks permissions.", "Grant the permissions, or delete the InstallPlan. The supervisor then applies the objects of the plan again."},
 		{CodeOwnerConflict, "Another operator provides the same kind or API.", "Uninstall one of the two operators."},
 		{CodeOperatorNotUpgradeable, "The installed operator reports that it must not be upgraded now.", "Fix the cause in the operator's message, or override its OperatorCondition."},
 		{CodePredecessorNotReady, "A version waits for the older version that it replaces.", "Fix the older version, or delete it."},
-		{CodeVersionDeleted, "The ClusterServiceVersion that an InstallPlan created does not exist.", "Delete the InstallPlan. The supervisor then recreates the InstallPlan and the ClusterServiceVersion."},
+		{CodeVersionDeleted, "The ClusterServiceVersion that an InstallPlan created no longer exists.", "Delete the InstallPlan. The supervisor then recreates the InstallPlan and the ClusterServiceVersion."},
 		{CodeVersionInvalid, "The ClusterServiceVersion is invalid.", "Ask its author to correct it, or choose another version."},
 		{CodeServingResourcesBroken, "Certificates, Services or APIServices of an operator are missing or wrong.", "See the message. The supervisor repairs them automatically, unless another client changes them."},
-		{CodeVersionFailing, "A ClusterServiceVersion fails for a reason without a code of its own.", "Fix the cause in the status."},
+		{CodeVersionFailing, "A ClusterServiceVersion fails for a reason that has no other code.", "Fix the cause that the status shows."},
 	}
 }
 
@@ -189,23 +189,23 @@ func podCodes() []CodeInfo {
 		{CodeOutOfMemory, "A container exceeded its memory limit.", "Raise its memory limit in spec.config.resources of the Subscription."},
 		{CodeContainerCrashing, "A container repeatedly exits with an error.", "Read its log."},
 		{CodeSecretOrConfigMapMissing, "A container needs a missing Secret or ConfigMap, or a missing key.", "Create the object or the key."},
-		{CodeVolumeMountFailed, "A volume of a pod cannot be mounted.", "Read the Event of the pod."},
+		{CodeVolumeMountFailed, "A volume of a pod cannot be mounted.", "Read the Events of the pod."},
 		{CodePodUnschedulable, "No node accepts the pod.", "Add node capacity, or change the resources and node selector in spec.config of the Subscription."},
 		{CodeProbeFailing, "A container runs, but its probe fails.", "Read its log, and check the settings of the probe."},
-		{CodeServiceAccountMissing, "The ServiceAccount of the pods does not exist.", "Create it, or delete the InstallPlan. The supervisor then applies its objects again."},
+		{CodeServiceAccountMissing, "The ServiceAccount of the pods does not exist.", "Create it, or delete the InstallPlan. The supervisor then applies the objects of the plan again."},
 		{CodePodsRefused, "The API server refuses the pods of a Deployment.", "Fix the quota, policy or webhook in the message."},
 		{CodeScaledDown, "The Deployment of an installed operator is scaled to 0 replicas.", "Scale it up again. If you do not want the operator, delete the Subscription and the ClusterServiceVersion."},
-		{CodeDeploymentNotAvailable, "A Deployment is unavailable for a reason without a code of its own.", "See its pods and their Events."},
+		{CodeDeploymentNotAvailable, "A Deployment is unavailable for a reason that has no other code.", "See its pods and their Events."},
 	}
 }
 
 func noteCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeNewerVersionHeld, "The catalog has a newer version that cannot be installed now.", "See the constraints in the output. The installed version is not affected."},
-		{CodePinned, "The annotation chandlery.dev/pin holds the operator at a version.", "Remove the annotation, or name a newer version in it."},
+		{CodePinned, "The annotation chandlery.dev/pin holds the operator at a version.", "Remove the annotation, or set it to a newer version."},
 		{CodePlanDeleted, "The InstallPlan of the installed version was deleted.", "No action is necessary. The installed objects are not affected."},
-		{CodeFieldsDropped, "The API server did not store unknown fields of a bundle's object.", "Tell the author of the bundle. If the field is valid, upgrade the CustomResourceDefinition or the cluster."},
-		{CodeCatalogContentWarnings, "The ConfigMap of a catalog has problems that do not prevent serving it.", "Correct the ConfigMap. The command \"registry validate\" lists all problems."},
+		{CodeFieldsDropped, "The API server did not store unknown fields of an object in a bundle.", "Tell the author of the bundle. If the field is valid, upgrade the CustomResourceDefinition or the cluster."},
+		{CodeCatalogContentWarnings, "The ConfigMap of a catalog has problems, but the catalog is served.", "Correct the ConfigMap. The command \"registry validate\" lists all problems."},
 		{CodeDeprecated, "The catalog deprecates the package, the channel or the version.", "Follow the deprecation message of the catalog."},
 		{CodeUnderWay, "Work is in progress, and nothing blocks it.", "Wait a moment."},
 		{CodeNotLookedAt, "The supervisor did not reconcile an object in time.", "Read the log of the supervisor."},

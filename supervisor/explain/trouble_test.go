@@ -61,7 +61,7 @@ func TestExplainLeaderless(t *testing.T) {
 		{
 			reason: "a pod that is gone", change: all(held("supervisor-a_0a1b2c3d"), deployment(1), pod("supervisor-b", crashes)),
 			summary: []string{"supervisor-a_0a1b2c3d (a deleted pod)", "Pod chandlery-system/supervisor-b: container supervisor ended"},
-			remedy:  "pods of the supervisor", command: get,
+			remedy:  "no supervisor pod runs", command: get,
 		},
 		{
 			reason: "nobody since the Deployment was scaled down", change: all(held(""), deployment(0)),
@@ -133,7 +133,7 @@ func TestExplainLimitRange(t *testing.T) {
 		},
 		{
 			reason: "one that was changed since", change: says("maximum memory usage per Container is 32Mi, but limit is 64Mi"),
-			summary: []string{"is 32Mi, but limit is 64Mi"}, remedy: "Or change the LimitRange", command: "kubectl -n shop describe limitranges",
+			summary: []string{"is 32Mi, but limit is 64Mi"}, remedy: "or change the LimitRange", command: "kubectl -n shop describe limitranges",
 		},
 		{
 			reason: "one that may not be seen", change: all(says("maximum memory usage per Container is 64Mi, but limit is 128Mi"), hides("limitranges", "shop"), func(o *clusterState) { o.LimitRanges = nil }),

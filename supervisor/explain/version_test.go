@@ -181,7 +181,7 @@ func TestExplainVersion(t *testing.T) {
 			change: all(unreadable, tells("ClusterServiceVersionUnhealthy", "RequirementsNotMet",
 				"clusterserviceversion lamp.v1 is in phase Pending: one or more requirements couldn't be found; lamp.v2 is available and will be installed once lamp.v1 is healthy; see status.requirementStatus for the missing requirements; to apply the objects of the plan again, delete InstallPlan install-a")),
 			summary: []string{"lamp.v1 is in phase Pending: one or more requirements couldn't be found", "to apply the objects of the plan again, delete InstallPlan install-a"},
-			remedy:  "Fix the cause in the status.",
+			remedy:  "Fix the cause that the status shows.",
 		},
 		{
 			reason: "a version that may not be seen has a reason", state: explain.Broken, code: explain.CodeDeploymentNotAvailable, object: object,
@@ -193,7 +193,7 @@ func TestExplainVersion(t *testing.T) {
 			reason: "what the next version waits for is no remedy", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
 			change: all(unreadable, tells("ClusterServiceVersionUnhealthy", "ComponentUnhealthy",
 				"clusterserviceversion lamp.v1 is in phase Failed: the wick is wet; lamp.v2 is available and will be installed once lamp.v1 is healthy, or at once if spec.upgradeStrategy of OperatorGroup group is TechPreviewUnsafeFailForward")),
-			summary: []string{"lamp.v1 is in phase Failed: the wick is wet"}, remedy: "Fix the cause in the status.",
+			summary: []string{"lamp.v1 is in phase Failed: the wick is wet"}, remedy: "Fix the cause that the status shows.",
 		},
 		{
 			reason: "its namespace is being deleted", state: explain.Broken, code: explain.CodeNamespaceTerminating, object: "Namespace shop",
