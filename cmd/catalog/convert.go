@@ -54,7 +54,8 @@ func newMergeCommand() *cobra.Command {
 		Use:   "merge CATALOG...",
 		Short: "Merge several catalogs into one",
 		Long: "Merge several catalogs into one. Each CATALOG is a directory or an image. The command writes identical objects\n" +
-			"once, and merges channel entries and deprecations. If another object differs between catalogs, it writes nothing.",
+			"once, and merges channel entries and deprecations. If any other object differs between catalogs, the command\n" +
+			"writes nothing.",
 		Example: "  catalog merge ./ours registry.example.com/team/catalog:v1 --to ./catalog",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -32,7 +32,7 @@ func newDeprecateCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.channel, "channel", "c", "", "deprecate the channel with this name")
 	flags.StringVarP(&o.bundle, "bundle", "b", "", "deprecate the bundle with this name")
-	flags.StringVarP(&o.message, "message", "m", "", "reason, and the replacement")
+	flags.StringVarP(&o.message, "message", "m", "", "reason for the deprecation, and what to use instead")
 	flagenv.Describe(flags, envPrefix)
 	return cmd
 }

@@ -33,11 +33,13 @@ func newImagesCommand() *cobra.Command {
 		Use:   "images CATALOG",
 		Short: "List the images that a catalog needs",
 		Long: "List the images of a catalog, or of the part that flags select. These are the catalog image, the bundle images and\n" +
-			"their related images. Use the format skopeo with 'skopeo sync', oc-mirror with oc-mirror, and mapping with\n" +
-			"'oc image mirror'.\n\n" +
+			"their related images. Output formats for mirror tools are skopeo (for 'skopeo sync'), oc-mirror, and mapping (for\n" +
+			"'oc image mirror').\n\n" +
 			"With --check, the command prints the images that a mirror lacks. The mirror must use the same repository paths.\n\n" +
-			"Exit codes: 0 when the mirror has all images, or --check is not set, 1 when the mirror lacks images, 2 when the\n" +
-			"command failed.",
+			"Exit codes:\n" +
+			"  0  the mirror has all images, or --check is not set\n" +
+			"  1  the mirror lacks images\n" +
+			"  2  the command failed",
 		Example: "  catalog images ./catalog --package lantern -o skopeo > sync.yaml\n" +
 			"  catalog images registry.example.com/team/catalog:v1 --check mirror.example.com/team",
 		Args: func(cmd *cobra.Command, args []string) error { return exitcode.Troubled(cobra.ExactArgs(1)(cmd, args)) },

@@ -25,8 +25,8 @@ func newPruneCommand() *cobra.Command {
 		Use:   "prune CATALOG",
 		Short: "Create a catalog from a part of another catalog",
 		Long: "Create a catalog from the part of another catalog that the flags select. CATALOG is a directory or an image. Installed\n" +
-			"versions that are not selected can still upgrade to the selected versions. The command prints to standard error the\n" +
-			"bundles that it adds as dependencies, and the requirements that the selected part does not meet.",
+			"versions that are not selected can still upgrade to the selected versions. Standard error lists the bundles that the\n" +
+			"command adds as dependencies, and the requirements that the selected part does not meet.",
 		Example: "  catalog prune ./catalog --package lantern --dependencies --to ./pruned\n" +
 			"  catalog prune registry.example.com/team/catalog:v1 --selection imageset.yaml -o yaml > catalog.yaml",
 		Args: cobra.ExactArgs(1),

@@ -35,7 +35,7 @@ func newListCommand() *cobra.Command {
 	cmd.AddCommand(
 		newListOf("packages", "List packages, with the heads of their default channels", packagesTable),
 		newListOf("channels", "List channels, with their heads", channelsTable),
-		newListOf("bundles", "List bundles, the highest version of a package first", bundlesTable),
+		newListOf("bundles", "List bundles; for each package, the highest version comes first", bundlesTable),
 	)
 	return cmd
 }

@@ -60,7 +60,9 @@ func newQueryCommand() *cobra.Command {
 		Long: "Query a catalog server. ADDRESS is host:port; the default port is 50051. The server can be Chandlery's\n" +
 			"registry or any other implementation of api.Registry. WHAT is one of the following. Queries marked\n" +
 			"chandlery.registry.v1 need Chandlery's registry:\n\n" + describeVerbs() + "\n\n" +
-			"Exit codes: 0 when the server answered, 1 when the query failed, or the query health found that the server is not ready.",
+			"Exit codes:\n" +
+			"  0  the server answered\n" +
+			"  1  the query failed, or the health query found that the server is not ready",
 		Example: "  registry query localhost:50051 packages\n" +
 			"  registry query localhost:50051 bundle lantern stable -o yaml\n" +
 			"  registry query catalog.example.org:443 --tls providers ship.example.com/v1alpha1/Lantern",

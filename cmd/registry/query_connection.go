@@ -31,7 +31,7 @@ type connectionFlags struct {
 
 func (c *connectionFlags) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.tls, "tls", false, "use TLS; --ca, --cert, --server-name and --insecure-skip-tls-verify imply it")
-	flags.StringVar(&c.ca, "ca", "", "file with CA certificates (PEM) to trust instead of those of the system")
+	flags.StringVar(&c.ca, "ca", "", "file with CA certificates (PEM) to trust instead of the CAs of the system")
 	flags.StringVar(&c.cert, "cert", "", "file with the client certificate (PEM); needs --key")
 	flags.StringVar(&c.key, "key", "", "file with the key (PEM) of the client certificate; needs --cert")
 	flags.StringVar(&c.serverName, "server-name", "", "name to verify in the server certificate; default: the host in ADDRESS")

@@ -82,7 +82,7 @@ func (o *serveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.port, "port", "p", "50051", "port for gRPC; 0: any free port")
 	flags.StringVar(&o.metricsAddress, flagMetricsAddress, ":9090",
 		"host:port for /metrics, /healthz and /readyz; \"\" or 0: none; "+
-			"if the default port is taken, the server starts without them")
+			"if the default port is taken, the server starts without these pages")
 	flags.StringVarP(&o.terminationLog, "termination-log", "t", defaultTerminationLog,
 		"file for the error message if the server fails; \"\": none")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", server.DefaultShutdownTimeout,

@@ -41,7 +41,7 @@ type sourceFlags struct {
 // AddFlags adds the flags to a set.
 func (o *sourceFlags) AddFlags(flags *pflag.FlagSet) {
 	o.addCacheFlags(flags)
-	flags.BoolVar(&o.allowEmpty, "allow-empty", false, "accept a catalog without any package, as always for a ConfigMap")
+	flags.BoolVar(&o.allowEmpty, "allow-empty", false, "accept a catalog without packages; a ConfigMap may always be empty")
 	flags.DurationVar(&o.poll, "poll", 5*time.Minute,
 		"time between two checks of the digest behind an image tag; 0: never")
 	o.pulling.AddFlags(flags)

@@ -91,11 +91,11 @@ func newRBACCommand() *cobra.Command {
 	account := types.NamespacedName{}
 	cmd := &cobra.Command{
 		Use:   "rbac --bundle-kind=GROUP/KIND ...",
-		Short: "Print the permissions that the supervisor needs for further kinds in bundles",
+		Short: "Print the permissions that the supervisor needs for additional kinds in bundles",
 		Long: `Print a ClusterRole and a ClusterRoleBinding with the permissions that the
-supervisor needs for the kinds that --bundle-kind of the command run adds. Apply
-the output with kubectl. The command assumes that the name of a resource is the
-plural of its kind in lower case: correct the output if it is not.`,
+supervisor needs for additional kinds in bundles. Set --bundle-kind as for
+'supervisor run', and apply the output with kubectl. The command assumes that each
+resource name is the lower-case plural of its kind. If it is not, correct the output.`,
 		Example: `  supervisor rbac --bundle-kind=shop.example/Widget | kubectl apply -f -`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -114,7 +114,7 @@ plural of its kind in lower case: correct the output if it is not.`,
 			return nil
 		},
 	}
-	cmd.Flags().Var(&kinds, plansteps.FlagKind, "kind, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; can be repeated")
+	cmd.Flags().Var(&kinds, plansteps.FlagKind, "kind, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; may be repeated")
 	cmd.Flags().StringVar(&account.Namespace, "namespace", "chandlery-system", "namespace of the supervisor")
 	cmd.Flags().StringVar(&account.Name, "service-account", "chandlery-supervisor", "service account of the supervisor")
 	flagenv.Describe(cmd.Flags(), envPrefix)
@@ -134,7 +134,7 @@ func newInstallCRDsCommand() *cobra.Command {
 		Long: `Install or update the CustomResourceDefinitions of operators.coreos.com, and wait
 until the API server serves them. The command changes nothing else. You can repeat
 it. If another field manager, such as OLM, owns conflicting fields, the command
-does not change the definition and fails.`,
+fails and does not change the definition.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			handler := slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})

@@ -53,7 +53,7 @@ func (c *Connection) AddNamespaceFlag(cmd *cobra.Command, usage string) {
 // AddCatalogNamespaceFlag adds the flag for the namespace of global catalogs.
 func (c *Connection) AddCatalogNamespaceFlag(cmd *cobra.Command, namespace *string) {
 	const name = "global-catalog-namespace"
-	cmd.Flags().StringVar(namespace, name, "olm", "namespace whose CatalogSources serve all namespaces; must match this flag of the supervisor")
+	cmd.Flags().StringVar(namespace, name, "olm", "namespace whose CatalogSources serve all namespaces; must match the supervisor's flag")
 	Complete(cmd, name, c.CompleteNamespaces)
 }
 

@@ -40,8 +40,10 @@ func Diff(p Program) *cobra.Command {
 			"breaks installed versions: a removed package or channel, or a bundle that loses its upgrade path. A ! also marks a\n" +
 			"head with a lower version, and a head that no longer provides an API.\n\n" +
 			"OLD and NEW are sources. " + p.Sources + "\n\n" +
-			"Exit codes: 0 when the catalogs could be compared, 1 when the catalogs differ, and --exit-code selects this\n" +
-			"kind of difference, 2 when the catalogs could not be compared.",
+			"Exit codes:\n" +
+			"  0  the catalogs were compared\n" +
+			"  1  --exit-code is set, and the catalogs differ in the way that it selects\n" +
+			"  2  the catalogs could not be compared",
 		Example: "  " + p.Name + " diff ./catalog-before ./catalog\n" +
 			"  " + p.Name + " diff " + p.Image + " ./catalog -o markdown --exit-code=breaking",
 		Args: func(cmd *cobra.Command, args []string) error { return exitcode.Troubled(Arguments(cmd, args, 2, 2)) },

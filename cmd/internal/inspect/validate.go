@@ -32,9 +32,11 @@ func Validate(p Program) *cobra.Command {
 		Short: "Check catalogs and list all problems",
 		Long: "Check catalogs and list all problems. Each problem is on one line, with file and line, cause and remedy.\n\n" +
 			p.Sources + "\n\n" +
-			"The problems of a ConfigMap include warnings, which do not prevent serving it.\n\n" +
-			"Exit codes: 0 when no catalog has a problem other than warnings, 1 when a catalog has a problem, 2 when\n" +
-			"a catalog cannot be read; the other catalogs are still checked.",
+			"For a ConfigMap, the list includes warnings. A ConfigMap with warnings can still be served.\n\n" +
+			"Exit codes:\n" +
+			"  0  no catalog has a problem other than warnings\n" +
+			"  1  a catalog has a problem\n" +
+			"  2  a catalog cannot be read; the command still checks the others",
 		Example: "  " + p.Name + " validate ./catalog\n" +
 			"  " + p.Name + " validate ./catalogs/* -o json",
 		Args: func(cmd *cobra.Command, args []string) error {

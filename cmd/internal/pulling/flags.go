@@ -45,7 +45,7 @@ func (f *Flags) AddRegistryFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.useHTTP, "use-http", false, "allow plain HTTP to the image registry")
 	flags.BoolVar(&f.skipTLSVerify, "skip-tls-verify", false, "accept any certificate of the image registry")
 	flags.StringVar(&f.registryCA, "registry-ca", "",
-		"file with CA certificates (PEM) to trust in addition to those of the system")
+		"file with CA certificates (PEM) to trust in addition to the CAs of the system")
 }
 
 var errNotPositive = errors.New("must be above zero")

@@ -42,7 +42,7 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.terms.Dependencies, "dependencies", false,
 		"also select the bundles that the selected bundles require")
 	flags.StringVar(&f.selection, flagSelection, "",
-		"selection as JSON, or file with a selection or an ImageSetConfiguration; excludes the other selection flags")
+		"selection as JSON, or file with a selection or an ImageSetConfiguration; cannot be combined with the other selection flags")
 }
 
 var errBoth = errors.New("--" + flagSelection + " replaces --" + Package + ", --" + Channel + ", --" + From + ", --heads and --dependencies; give one or the other")

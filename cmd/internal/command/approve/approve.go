@@ -32,10 +32,12 @@ Subscriptions and to see replaced versions, you also need permission to list
 subscriptions and clusterserviceversions. With --dry-run, the output also shows fields
 that the API server would drop. This check needs permission to create the objects.
 
-Exit codes: 0 when every requested plan is approved, or was approved before; 1 when the
-command failed, or you did not confirm; 2 when a plan or version failed, or did not
-finish in time (--wait); 3 when a permission is missing; 4 when the API server cannot be
-reached.`
+Exit codes:
+  0  every requested plan is approved, or was approved before
+  1  the command failed, or you did not confirm
+  2  with --wait: a plan or version failed, or did not finish in time
+  3  a permission is missing
+  4  the API server cannot be reached`
 
 // options are the flags of the command.
 type options struct {

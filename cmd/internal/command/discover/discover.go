@@ -19,13 +19,13 @@ import (
 const help = `Report whether APIs are in the cluster, whether you can read them, and whether an
 operator reconciles them. Name an API as in kubectl: servicemonitors, ServiceMonitor,
 servicemonitors.monitoring.coreos.com or ServiceMonitor.v1.monitoring.coreos.com. The
-command resolves a name without dots in its default list first, then in the core group.
+command looks up a name without dots first in its default list, then in the core group.
 
 Without arguments, the command checks its default list: the kinds of
 operators.coreos.com, and the optional APIs of the supervisor.
 
 --deployment, --selector, --lease and --owned identify the operator of the given APIs.
-Each Deployment, Lease or ClusterServiceVersion that they select must be healthy.
+Each Deployment, Lease or ClusterServiceVersion that these flags select must be healthy.
 
 Exit codes:
   0  Installed: the API can be used

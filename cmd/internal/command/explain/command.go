@@ -16,15 +16,16 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain/snapshot"
 )
 
-const help = `Explain why a Subscription does not progress: first the cause, then the path from the
-Subscription to it, and last the remedy. Without a SUBSCRIPTION, the command explains
-each unhealthy Subscription of the namespace. You can also name catalogsource/NAME,
-installplan/NAME or csv/NAME.
+const help = `Explain why a Subscription does not progress. The output shows the cause, the objects
+between the Subscription and the cause, and the remedy. Without a SUBSCRIPTION, the
+command explains each unhealthy Subscription of the namespace. You can also name
+catalogsource/NAME, installplan/NAME or csv/NAME.
 
 Read access is enough, for example through a RoleBinding to the ClusterRole view. If you
 cannot read an object that may contain the cause, the output names the object and the
 missing RBAC rule. Without permission to read the supervisor's Lease, the command cannot
-check the supervisor. It then trusts the status of objects without work in progress.
+check whether a supervisor runs. It then assumes that the status of each idle object is
+up to date.
 
 Exit codes:
   0  everything is healthy, in progress or waiting

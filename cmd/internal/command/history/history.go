@@ -29,22 +29,25 @@ type options struct {
 	program    string
 }
 
-const help = `Print the phases of the InstallPlans of Subscriptions, with time, duration and kind of
-observation. Then print the current state and the possible next actions. Without a
-SUBSCRIPTION, the command does this for all Subscriptions of the namespace.
+const help = `Print the history of a Subscription: each phase of its InstallPlans, with time and
+duration. Then print the current state and the possible next actions. Without a
+SUBSCRIPTION, the command prints the history of each Subscription of the namespace.
 
 The annotation chandlery.dev/transitions stores the newest 64 transitions. The column
-SEEN is live if the supervisor recorded the phase while the plan was in it. Otherwise,
-SEEN is afterwards.
+SEEN shows "live" if the supervisor recorded a phase before the next phase began, and
+"afterwards" if it recorded the phase later.
 
-With --watch, the command also prints each new transition, and each change of the state
-or of a condition. With -o json or yaml it prints one document for each transition.
+With --watch, the command also prints new transitions, and changes of the state and of
+conditions. With -o json or yaml, it prints one document for each transition.
 
 You need permission to get, list and watch subscriptions in the namespace. With
 permission to list installplans, the output also shows the versions of each plan.
 
-Exit codes: 0 when the history was printed; 1 when the command failed, or an annotation
-cannot be read; 3 when a permission is missing; 4 when the API server cannot be reached.`
+Exit codes:
+  0  the history was printed
+  1  the command failed, or an annotation cannot be parsed
+  3  a permission is missing
+  4  the API server cannot be reached`
 
 // New returns the command "history" of a program. name is how users call the program, and agent is
 // its user agent for API servers.

@@ -39,23 +39,26 @@ Subscriptions from files, as if their namespace contained nothing else. With bot
 result is as if the files had been applied to the namespace. In a directory, -f reads all
 *.yaml, *.yml and *.json files. The files can also contain InstallPlans, OperatorGroups,
 CatalogSources and ClusterServiceVersions. The ClusterServiceVersions count as installed.
-The output of 'kubectl get -o yaml' works. The command uses the status of a Subscription
-in a file only if the files contain the ClusterServiceVersion or InstallPlan in that
-status.
+The files can be the output of 'kubectl get -o yaml'. The command ignores the status of a
+Subscription in a file, unless the files also contain the ClusterServiceVersion or
+InstallPlan that the status names.
 
 --catalog [[NAMESPACE/]NAME=]SOURCE sets the content of a catalog. SOURCE is a
 directory, an index file, or host:port of a server. Without a name, the command uses the
-source for every catalog that the Subscriptions name. The command contacts no cluster if
-you set -f, and --catalog for all catalogs. Otherwise it reads a catalog of the cluster
-at its spec.address or through a port-forward. A port-forward needs permission to create
-pods/portforward.
+source for every catalog that the Subscriptions name. If you set -f, and --catalog for
+every catalog, the command does not contact a cluster. Otherwise it reads the catalogs
+without --catalog from the cluster, at their spec.address or through a port-forward. A
+port-forward needs permission to create pods/portforward.
 
 The output marks steps that wait for approval, and also shows the steps after them. It
 assumes that the catalogs do not change and that every installation succeeds.
 
-Exit codes: 0 when every Subscription can be installed or is up to date, 1 when the
-command failed, 2 when a Subscription cannot be installed, or its catalog cannot be read,
-3 when a permission is missing, 4 when the API server cannot be reached.`
+Exit codes:
+  0  every Subscription can be installed or is up to date
+  1  the command failed
+  2  a Subscription cannot be installed, or its catalog cannot be read
+  3  a permission is missing
+  4  the API server cannot be reached`
 
 // New returns the command "plan" of a program. name is how users call the program, and agent is its
 // user agent for API servers.

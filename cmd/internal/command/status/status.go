@@ -26,13 +26,16 @@ const leastInterval = time.Second
 const help = `Show the state of a cluster on one screen: the leading supervisor, catalogs,
 Subscriptions, pending approvals, and problems with their remedies.
 
-Without -n, the command shows all namespaces. If you cannot read all, it shows the
-namespace of the kubeconfig's context. Read access is enough. The section NOT SEEN lists
-the objects that the command could not read, with the missing RBAC rules.
+Without -n, the command shows all namespaces. If you cannot read all namespaces, it shows
+the namespace of the kubeconfig's context. Read access is enough. The section NOT SEEN
+lists the objects that the command could not read, with the missing RBAC rules.
 
-Exit codes: 0 when there is no problem, even if InstallPlans wait for approval; 1 when
-the command failed; 2 when there is a problem; 3 when no problem was found, but a
-relevant object could not be read; 4 when the API server cannot be reached.`
+Exit codes:
+  0  there is no problem, even if InstallPlans wait for approval
+  1  the command failed
+  2  there is a problem
+  3  no problem was found, but a relevant object could not be read
+  4  the API server cannot be reached`
 
 // options are the flags of the command.
 type options struct {

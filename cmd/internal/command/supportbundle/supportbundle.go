@@ -50,9 +50,11 @@ password, a token, a private key or the credentials of a URL, and the values of 
 environment variables. The bundle contains certificates, and the names of objects, images
 and hosts. Check the bundle before you share it.
 
-Exit codes: 0 when the bundle is complete; 1 when no bundle was written; 3 when the
-bundle was written but is incomplete (see its missing.txt); 4 when the API server cannot
-be reached.`
+Exit codes:
+  0  the bundle is complete
+  1  no bundle was written
+  3  the bundle was written but is incomplete; missing.txt in the bundle lists the gaps
+  4  the API server cannot be reached`
 
 // options are the flags of the command.
 type options struct {

@@ -29,23 +29,27 @@ You need the permissions of a cluster administrator. The command lists OLM's obj
 all namespaces, patches deployments in OLM's namespace, and creates subjectaccessreviews.
 It creates and updates configmaps in the namespace of the supervisors.
 
-Exit codes: 0 when the takeover is done, or possible (--dry-run); 1 when the command
-failed, or you did not confirm; 2 when there is nothing to take over, or an obstacle in
-the output prevents the takeover; 3 when a permission is missing; 4 when the API server
-cannot be reached.`
+Exit codes:
+  0  the takeover is complete; with --dry-run: it is possible
+  1  the command failed, or you did not confirm
+  2  there is nothing to take over, or the takeover is blocked; the output shows why
+  3  a permission is missing
+  4  the API server cannot be reached`
 
 const helpBack = `Hand this cluster back to the OLM that managed it before the takeover. The command
-scales the supervisors to 0. It deletes the supervisors' replacements of OLM's objects,
-and restores the objects that the supervisors changed or deleted. It removes the
-supervisors' labels and annotations from other objects. Then it restores the replica
-counts of OLM's Deployments. Operators keep their current versions.
+scales the supervisors to 0. It deletes the objects that the supervisors created to
+replace OLM's objects. It restores the objects that the supervisors changed or deleted,
+and removes the supervisors' labels and annotations from other objects. Then it restores
+the replica counts of OLM's Deployments. Operators keep their current versions.
 
 You can interrupt the command at any time and repeat it.
 
-Exit codes: 0 when the handback is done, or possible (--dry-run); 1 when the command
-failed, or you did not confirm; 2 when there is nothing to hand back, or an obstacle in
-the output prevents the handback; 3 when a permission is missing; 4 when the API server
-cannot be reached.`
+Exit codes:
+  0  the handback is complete; with --dry-run: it is possible
+  1  the command failed, or you did not confirm
+  2  there is nothing to hand back, or the handback is blocked; the output shows why
+  3  a permission is missing
+  4  the API server cannot be reached`
 
 // defaultNamespace is the namespace of supervisors in a documented installation.
 const defaultNamespace = "chandlery-system"
@@ -113,7 +117,7 @@ func newCommand(name, agent string, cmd *cobra.Command, d direction) *cobra.Comm
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors and of the takeover record")
-	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces in which any OLM-like Deployment counts as OLM; elsewhere, only one whose service account can write ClusterServiceVersions or InstallPlans cluster-wide")
+	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces in which every OLM-like Deployment counts as OLM; elsewhere, only if its service account can write ClusterServiceVersions or InstallPlans cluster-wide")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the steps; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
 	o.output.AddFlags(cmd)

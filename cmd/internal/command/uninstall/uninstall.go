@@ -17,8 +17,8 @@ import (
 
 const help = `Remove the Deployment and the RBAC of the supervisor. Also remove its namespace, unless
 the namespace contains other objects. The command keeps catalogs, Subscriptions,
-operators and the CustomResourceDefinitions of operators.coreos.com. A later installation
-manages them again.
+operators and the CustomResourceDefinitions of operators.coreos.com. A supervisor that
+you install later manages them again.
 
 With --everything, also remove all operators and catalogs. Then remove the
 CustomResourceDefinitions of operators.coreos.com, the namespace of the global catalogs
@@ -31,10 +31,12 @@ The command lists the objects that it removes and keeps, and asks for confirmati
 can interrupt the command and repeat it. You need the permissions of a cluster
 administrator.
 
-Exit codes: 0 when the removal is done, or possible (--dry-run); 1 when the command
-failed, or was not confirmed (without a terminal, set --yes); 2 when there is nothing to
-remove, or an obstacle in the output prevents the removal; 3 when a permission is
-missing; 4 when the API server cannot be reached.`
+Exit codes:
+  0  the removal is complete; with --dry-run: it is possible
+  1  the command failed, or you did not confirm; without a terminal, set --yes
+  2  there is nothing to remove, or the removal is blocked; the output shows why
+  3  a permission is missing
+  4  the API server cannot be reached`
 
 // defaultNamespace is the namespace of supervisors in a documented installation.
 const defaultNamespace = "chandlery-system"
