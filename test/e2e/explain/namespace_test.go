@@ -80,10 +80,10 @@ func going(t *testing.T, h *hospital) {
 		}
 	}
 	out, _ := exec.CommandContext(t.Context(), program(), "status", "-o", "wide", "--kubeconfig", kubeconfig, "-n", s.Namespace).CombinedOutput() // exit code 2 is expected
-	_, trouble, _ := strings.Cut(flowing(string(out)), "WRONG ")
+	_, trouble, _ := strings.Cut(flowing(string(out)), "PROBLEMS ")
 	for _, words := range held {
 		if !strings.Contains(trouble, words) {
-			t.Errorf("status lacks %q under WRONG:\n%s", words, out)
+			t.Errorf("status lacks %q under PROBLEMS:\n%s", words, out)
 		}
 	}
 }

@@ -27,7 +27,7 @@ const help = `Show the state of a cluster on one screen: the leading supervisor,
 Subscriptions, pending approvals, and problems with their remedies.
 
 Without -n, the command shows all namespaces. If you cannot read all namespaces, it shows
-the namespace of the kubeconfig's context. Read access is enough. The section NOT SEEN
+the namespace of the kubeconfig's context. Read access is enough. The section NOT READ
 lists the objects that the command could not read, with the missing RBAC rules.
 
 Exit codes:

@@ -95,7 +95,7 @@ func describeSupervisor(s *Supervisor, now time.Time, wide bool) string {
 	var text string
 	switch {
 	case s.Leads && s.Since != nil:
-		text = fmt.Sprintf("%s leads for %s", s.Leader, ago(now, *s.Since))
+		text = fmt.Sprintf("%s has led for %s", s.Leader, ago(now, *s.Since))
 	case s.Leads:
 		text = s.Leader + " leads"
 	case s.Leader != "" && s.Renewed != nil:

@@ -35,7 +35,7 @@ func (v View) Text(s *Status) string {
 		severity explain.Severity
 		style    func(string) string
 	}{
-		{"WRONG", explain.Wrong, v.Paint.Bad}, {"WAITING", explain.Waiting, v.Paint.Waiting}, {"TO KNOW", explain.Note, v.Paint.Bold},
+		{"PROBLEMS", explain.Wrong, v.Paint.Bad}, {"WAITING", explain.Waiting, v.Paint.Waiting}, {"NOTES", explain.Note, v.Paint.Bold},
 	} {
 		sections = append(sections, v.findings(s, part.title, part.severity, part.style))
 	}
@@ -51,7 +51,7 @@ func (v View) verdict(s *Status) string {
 		if slices.ContainsFunc(s.Unreadable, lacksKind) {
 			return v.Paint.Bad("The CustomResourceDefinitions of operators.coreos.com are not installed.") + "\n  > supervisor install-crds\n"
 		}
-		return v.Paint.Bad("Problems found: see WRONG above.") + "\n"
+		return v.Paint.Bad("Problems found: see PROBLEMS above.") + "\n"
 	case Unknown:
 		return v.Paint.Waiting("No problems found, but some objects could not be read.") + "\n"
 	}
@@ -195,7 +195,7 @@ func (v View) approvals(s *Status) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString(v.Paint.Waiting("WAITS FOR APPROVAL") + "\n")
+	b.WriteString(v.Paint.Waiting("AWAITING APPROVAL") + "\n")
 	for i := range s.Approvals {
 		a := &s.Approvals[i]
 		text := fmt.Sprintf("%s of InstallPlan %s/%s", strings.Join(a.Versions, ", "), a.Namespace, a.InstallPlan)
@@ -281,7 +281,7 @@ func (v View) unreadable(s *Status) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString(v.Paint.Bold("NOT SEEN") + "\n")
+	b.WriteString(v.Paint.Bold("NOT READ") + "\n")
 	if s.Fallback != "" {
 		b.WriteString(console.Wrap("  ", "    ", "namespaces other than "+s.Fallback+": you lack permission to list Subscriptions in all namespaces"))
 	}

@@ -152,7 +152,7 @@ func TestStatusWatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.waits()
-	r.await(t, "WAITS FOR APPROVAL")
+	r.await(t, "AWAITING APPROVAL")
 	r.interrupt(t)
 }
 
