@@ -42,7 +42,7 @@ func Diff(p Program) *cobra.Command {
 			"OLD and NEW are sources. " + p.Sources + "\n\n" +
 			"Exit codes:\n" +
 			"  0  the catalogs were compared\n" +
-			"  1  --exit-code is set, and the catalogs differ in the way that it selects\n" +
+			"  1  the catalogs differ in a way that --exit-code selects\n" +
 			"  2  the catalogs could not be compared",
 		Example: "  " + p.Name + " diff ./catalog-before ./catalog\n" +
 			"  " + p.Name + " diff " + p.Image + " ./catalog -o markdown --exit-code=breaking",
