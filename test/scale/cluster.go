@@ -49,13 +49,18 @@ type Cluster struct {
 	metrics  string
 }
 
+// newCluster returns the cluster of a control plane, with a registry that does not run yet.
+func newCluster(o Options, p *plane) *Cluster {
+	return &Cluster{options: o, plane: p, registry: &registry{options: o}}
+}
+
 // Start starts all processes.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	p, err := startPlane(ctx, o, "chandlery-supervisor")
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: o, plane: p, registry: &registry{options: o}}
+	c := newCluster(o, p)
 	for _, step := range []func(context.Context) error{c.connect, c.grant, c.serve, c.supervise} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, c.Stop()) //nolint:contextcheck // What was started is removed after ctx too.

@@ -39,7 +39,7 @@ func StartOLM(ctx context.Context, o Options) (*OLM, error) {
 		return nil, err
 	}
 	p.account = olmpeer.Account
-	m := &OLM{cluster: &Cluster{options: o, plane: p}}
+	m := &OLM{cluster: newCluster(o, p)}
 	if err := m.start(ctx, programs); err != nil {
 		return nil, errors.Join(err, m.Stop()) //nolint:contextcheck // What was started is removed after ctx too.
 	}
