@@ -490,16 +490,18 @@ func TestStepsWithDefinitions(t *testing.T) {
 	compattest.Check(t, "B26", func(t *testing.T, c *compattest.Cluster) {
 		y := newYard(t, c)
 		y.complete(y.plan("by-hand", y.step(k, y.hook(k), odd)))
-		y.Make(y.CSV("crane.v2", func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-			csv.Spec.Replaces = "crane.v1"
-			// A version that waits does not replace the other one.
-			csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "absent.yard.example", Version: "v1", Kind: "Absent"}}
-		}))
+		y.Make(y.CSV("crane.v2", waitingUpdate))
 		y.complete(y.plan("second", y.step(k, y.hook(k), odd, func(s *operatorsv1alpha1.Step) { s.Resolving = "crane.v2" })))
 		if got := installedAlongside(y.read(k)); !slices.Equal(got, []string{y.Namespace + "/crane.v1", y.Namespace + "/crane.v2"}) {
 			t.Errorf("the definition names the versions %q", got)
 		}
 	})
+}
+
+// waitingUpdate makes a version an update of crane.v1. It waits, so that crane.v1 is not deleted.
+func waitingUpdate(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	csv.Spec.Replaces = "crane.v1"
+	csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "absent.yard.example", Version: "v1", Kind: "Absent"}}
 }
 
 // installedAlongside returns the versions that a definition was installed with.
@@ -568,7 +570,7 @@ func TestStepsWithOwners(t *testing.T) {
 	})
 	compattest.Check(t, "B35", func(t *testing.T, c *compattest.Cluster) {
 		y, k := newYard(t, c), kindNamed("ServiceAccount")
-		other := y.CSV("crane.v2", func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Spec.Replaces = "crane.v1" })
+		other := y.CSV("crane.v2", waitingUpdate)
 		y.Make(other)
 		live := &unstructured.Unstructured{Object: y.hook(k)}
 		live.SetNamespace(y.Namespace)
@@ -592,7 +594,7 @@ func TestStepsWithOwners(t *testing.T) {
 		compattest.Check(t, "B36-"+name, func(t *testing.T, c *compattest.Cluster) {
 			y, k := newYard(t, c), kindNamed(name)
 			y.complete(y.plan("first", y.step(k, y.hook(k))))
-			other := y.CSV("crane.v2", func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Spec.Replaces = "crane.v1" })
+			other := y.CSV("crane.v2", waitingUpdate)
 			y.Make(other)
 			y.complete(y.plan("second", y.step(k, setMetadata(y.hook(k), "ownerReferences", []any{ownerReference("crane.v2", "")}), unresolved)))
 			y.ownedBy(y.read(k), y.crane, other)
