@@ -7,6 +7,7 @@
 //
 // Cases that need running pods are in package nodes.
 //
-// Without KUBECONFIG, the tests start a control plane and the program that they test. With
-// COMPAT_MANAGER=olm, they test OLM, so a case that fails there is wrong or its rule names the difference.
+// Without COMPAT_KUBECONFIG, the tests start a control plane and the program that they test. With
+// COMPAT_MANAGER=olm, they test OLM. A case that fails there is wrong, or its rule names the difference. Command
+// outcomes compares the results with the rules.
 package compat

@@ -6,9 +6,22 @@ import (
 
 	"github.com/chandlery/chandlery/test/compat/compattest"
 	"github.com/chandlery/chandlery/test/compat/rules"
+	"github.com/chandlery/chandlery/test/oracle/olmpeer"
 )
 
 func TestMain(m *testing.M) { os.Exit(compattest.Main(m)) }
+
+// TestOLMVersion checks that the rules name the version of OLM that the suite builds.
+func TestOLMVersion(t *testing.T) {
+	t.Parallel()
+	got, err := olmpeer.Version()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != rules.OLMVersion {
+		t.Errorf("the suite builds OLM %s, and the rules name %s: run make compat-olm and correct them", got, rules.OLMVersion)
+	}
+}
 
 // TestRules checks that the list of rules is complete and consistent.
 func TestRules(t *testing.T) {

@@ -23,20 +23,22 @@ import (
 	"github.com/chandlery/chandlery/test/pause"
 )
 
-// Check runs the case of a rule. Cases run in parallel. If OLM is tested, a case with a
-// difference is not run.
+// Check runs the case of a rule. Cases run in parallel.
+// If OLM is tested, a case with a difference is expected to fail.
 func Check(t *testing.T, id string, run func(t *testing.T, c *Cluster)) {
 	t.Helper()
 	rule, err := rules.Find(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if target.olm && rule.Difference != "" {
-		return
-	}
 	t.Run(id, func(t *testing.T) {
+		if target.olm && rule.Untried != "" {
+			t.Skip(rule.Untried)
+		}
 		t.Parallel()
-		run(t, newCluster(t))
+		c := newCluster(t)
+		c.impatient = target.olm && rule.Difference != ""
+		run(t, c)
 	})
 }
 
@@ -47,6 +49,8 @@ type Cluster struct {
 	t *testing.T
 	// Namespace has an OperatorGroup that selects only this namespace.
 	Namespace string
+	// impatient limits the waits of a case that is expected to fail.
+	impatient bool
 }
 
 func newCluster(t *testing.T) *Cluster {
@@ -212,6 +216,9 @@ func (c *Cluster) Gone(limit time.Duration, objects ...client.Object) {
 // Eventually calls left until it returns an empty text, at most until the limit.
 func (c *Cluster) Eventually(limit time.Duration, left func() string) {
 	c.t.Helper()
+	if c.impatient {
+		limit = min(limit, impatience)
+	}
 	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
 	defer cancel()
 	if err := pause.Until(ctx, polling, left); err != nil {

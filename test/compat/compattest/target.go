@@ -29,6 +29,8 @@ const (
 	// Patience bounds the waits of a case whose rule has no limit of its own.
 	Patience = controlplane.Timeout
 	polling  = 200 * time.Millisecond
+	// impatience bounds the waits of a case that is expected to fail. It is longer than RetryWindow.
+	impatience = 90 * time.Second
 	// GlobalNamespace is the namespace of the global catalogs.
 	GlobalNamespace = "olm"
 	// RetryTimeout is the flag --install-plan-retry-timeout of the supervisor, shorter than the default.

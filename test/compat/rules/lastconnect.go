@@ -1,9 +1,11 @@
 package rules
 
+import "slices"
+
 // ownTime is the reason for differences of lastConnect.
 const ownTime = "a client can wait for the time of one catalog; OLM has one time for all catalogs"
 
-var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSource", Rules: []Rule{
+var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSource", Rules: slices.Concat(untried(realNodes, []Rule{
 	{
 		ID: "A1", Given: "a READY catalog of a ConfigMap gets a new version",
 		Then: "within 5 s configMapReference names the ConfigMap's version; within 30 s it is READY with lastConnect after lastUpdateTime; a Subscription made then resolves to the new version",
@@ -35,6 +37,7 @@ var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSo
 	{ID: "A12-image", Given: "spec.image of a READY catalog changes", Then: "within 60 s lastConnect moves"},
 	{ID: "A12-settings", Given: "spec.grpcPodConfig of a READY catalog changes", Then: "within 60 s lastConnect moves"},
 	{ID: "A12-address", Given: "spec.address of a READY catalog changes", Then: "within 60 s it is READY at the new address with a later lastConnect"},
+}), []Rule{
 	{
 		ID: "A13", Given: "a catalog by address is READY; its server stops, and starts again",
 		Then: "the state leaves READY within 15 s; within 15 s after the start it is READY with a later lastConnect",
@@ -45,6 +48,7 @@ var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSo
 		Then: "lastConnect moves, and a Subscription resolves to the new content", Difference: "only a connection moves the time", Reason: ownTime,
 	},
 	{ID: "A16", Given: "a catalog by address whose server announces no content digest; nothing happens", Then: "the CatalogSource is not written"},
+}, untried(realNodes, []Rule{
 	{
 		ID: "A17", Given: "one of two replicas of a catalog is deleted", Then: "it stays READY, and lastConnect moves at most once",
 		Difference: "a catalog has one pod", Reason: "a lost node must not stop installations (decision 13)",
@@ -64,4 +68,4 @@ var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSo
 	},
 	{ID: "A22", Given: "a READY CatalogSource gets a display name and an annotation that its pods do not have", Then: "lastConnect and READY stay"},
 	{ID: "A23", Given: "lastConnect of a READY catalog is a minute in the future", Then: "within 10 s it is not in the future"},
-}}
+}))}

@@ -5,6 +5,7 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Group is a set of rules about one part of the API.
@@ -21,10 +22,34 @@ type Rule struct {
 	ID string
 	// Given is the situation, and Then is what a client reads afterwards.
 	Given, Then string
-	// Difference states what OLM does instead. It is empty if OLM does the same.
+	// Difference states what OLM does instead. It is set if and only if the case fails with OLM.
 	Difference string
 	// Reason states why the difference remains. It is set if and only if Difference is set.
 	Reason string
+	// Untried states why the case does not run with OLM. It is empty if the case runs. If it is set, Difference states
+	// what the sources and the documentation of OLM say.
+	Untried string
+}
+
+// Explanation returns the difference and the reason as sentences, or an empty text.
+func (r Rule) Explanation() string {
+	if r.Difference == "" {
+		return ""
+	}
+	return sentence(r.Difference) + " " + sentence(r.Reason)
+}
+
+// sentence begins a text with a capital letter and ends it with a full stop.
+func sentence(text string) string {
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+}
+
+// untried sets why the cases of rules do not run with OLM.
+func untried(why string, list []Rule) []Rule {
+	for i := range list {
+		list[i].Untried = why
+	}
+	return list
 }
 
 // All returns the groups, sorted by letter.
@@ -38,6 +63,9 @@ func All() []Group {
 	})
 	return groups
 }
+
+// realNodes is why the cases of package nodes do not run with OLM.
+const realNodes = "needs real nodes"
 
 // Find returns the rule with an ID.
 func Find(id string) (Rule, error) {

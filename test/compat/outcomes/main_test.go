@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/chandlery/chandlery/test/compat/rules"
+)
+
+func TestRead(t *testing.T) {
+	t.Parallel()
+	seen, err := read(strings.NewReader(`{"Action":"start","Package":"p"}
+{"Action":"run","Test":"TestSteps/B1"}
+{"Action":"output","Test":"TestSteps/B1","Output":"text"}
+{"Action":"pass","Test":"TestSteps/B1"}
+{"Action":"fail","Test":"TestSteps/B41/part"}
+{"Action":"fail","Test":"TestSteps/B41"}
+{"Action":"skip","Test":"TestSteps/D3"}
+{"Action":"fail","Test":"TestSteps"}
+{"Action":"fail","Test":"TestRules"}
+{"Action":"fail","Package":"p"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]rules.Outcome{"B1": rules.Passed, "B41": rules.Failed, "D3": rules.Skipped, "TestRules": rules.Failed}
+	if !maps.Equal(seen, want) {
+		t.Errorf("outcomes are %v, want %v", seen, want)
+	}
+	var out bytes.Buffer
+	report(&out, seen)
+	for _, text := range []string{"  B41: The plan fails after its deadline", "No retry can help", "1 cases pass, 1 fail"} {
+		if !strings.Contains(out.String(), text) {
+			t.Errorf("the report lacks %q: %s", text, out.String())
+		}
+	}
+}
+
+func TestReadRefusesOtherText(t *testing.T) {
+	t.Parallel()
+	if _, err := read(strings.NewReader("no JSON\n")); err == nil {
+		t.Error("read accepts a line that is no JSON")
+	}
+}

@@ -1,0 +1,70 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// OLMVersion is the version of OLM that the suite runs.
+const OLMVersion = "v0.46.0"
+
+// Outcome is the result of a case.
+type Outcome string
+
+// The outcomes of a case.
+const (
+	Passed  Outcome = "pass"
+	Failed  Outcome = "fail"
+	Skipped Outcome = "skip"
+)
+
+// Expected returns the outcome of the rule's case with OLM.
+func (r Rule) Expected() Outcome {
+	switch {
+	case r.Untried != "":
+		return Skipped
+	case r.Difference != "":
+		return Failed
+	default:
+		return Passed
+	}
+}
+
+// Unexpected compares the outcomes with OLM, by rule ID, with the rules. Each problem names a rule and what to do.
+func Unexpected(outcomes map[string]Outcome) []string {
+	var problems []string
+	known := map[string]bool{}
+	for _, g := range All() {
+		for _, r := range g.Rules {
+			known[r.ID] = true
+			if remedy := r.remedy(outcomes[r.ID]); remedy != "" {
+				problems = append(problems, r.ID+" "+remedy)
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(outcomes)) {
+		if !known[id] && outcomes[id] == Failed {
+			problems = append(problems, fmt.Sprintf("%s failed and is no rule: read its output.", id))
+		}
+	}
+	return problems
+}
+
+// remedy returns what to do about an outcome, or an empty text if it is expected.
+func (r Rule) remedy(seen Outcome) string {
+	switch want := r.Expected(); {
+	case seen == want, seen == "" && want == Skipped:
+		return ""
+	case seen == "":
+		return "has no result: run its case, or set Untried."
+	case want == Skipped:
+		return "ran, although its rule is Untried: remove Untried."
+	case seen == Passed:
+		return "passed, although its rule has a Difference: remove Difference and Reason, or let the case check the difference."
+	case seen == Failed:
+		return "failed: correct the case, or give its rule a Difference and a Reason."
+	default:
+		return "was skipped: run its case, or set Untried."
+	}
+}
