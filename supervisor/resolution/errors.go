@@ -163,7 +163,8 @@ func pinNotFound(sub *Subscription, pkg *content.Package) error {
 	if len(elsewhere) > 0 {
 		remedy = fmt.Sprintf("set spec.channel to a channel that has it (%s), or name another version in annotation %s", joinNames(elsewhere), api.AnnotationPin)
 	}
-	return unsatisfiable(sub, api.ReasonPinNotFound, remedy, olmtext.VersionNotFound(sub.Pin, channelName(sub, pkg), sub.Package, sub.Name)+", which is pinned to it")
+	fact := olmtext.VersionNotFound(sub.Pin, channelName(sub, pkg), sub.Package, sub.Name)
+	return unsatisfiable(sub, api.ReasonPinNotFound, remedy, fact+", which is pinned to it")
 }
 
 // noUpgradePath returns the error for a pin to a version that is not older, and to which no updates lead.

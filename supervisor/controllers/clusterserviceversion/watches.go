@@ -148,7 +148,8 @@ func definitionChanges() predicate.TypedPredicate[*apiextensionsv1.CustomResourc
 func recordedVersions() handler.TypedEventHandler[*apiextensionsv1.CustomResourceDefinition, reconcile.Request] {
 	return handler.TypedFuncs[*apiextensionsv1.CustomResourceDefinition, reconcile.Request]{
 		UpdateFunc: func(
-			_ context.Context, e event.TypedUpdateEvent[*apiextensionsv1.CustomResourceDefinition], queue workqueue.TypedRateLimitingInterface[reconcile.Request],
+			_ context.Context, e event.TypedUpdateEvent[*apiextensionsv1.CustomResourceDefinition],
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request],
 		) {
 			added := map[string]string{}
 			for key, value := range e.ObjectNew.Annotations {
