@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -283,10 +282,13 @@ func TestUnknownFields(t *testing.T) {
 	})
 }
 
-// container is the path of the container in a ClusterServiceVersion.
-func container(path ...any) []any {
-	return append([]any{"spec", "install", "spec", "deployments", 0, "spec", "template", "spec", "containers", 0}, path...)
+// podSpec is the path of the pod's specification in a ClusterServiceVersion.
+func podSpec(path ...any) []any {
+	return append([]any{"spec", "install", "spec", "deployments", 0, "spec", "template", "spec"}, path...)
 }
+
+// container is the path of the container in a ClusterServiceVersion.
+func container(path ...any) []any { return append(podSpec("containers", 0), path...) }
 
 // TestUnknownFieldsOfVersions checks ClusterServiceVersions, exported manifests and updates.
 func TestUnknownFieldsOfVersions(t *testing.T) {
@@ -301,6 +303,12 @@ func TestUnknownFieldsOfVersions(t *testing.T) {
 	checkMill(t, "H19-port", func(_ *testing.T, m *mill) {
 		ports := []any{map[string]any{"containerPort": int64(80)}, map[string]any{"containerPort": int64(80)}}
 		withCSV(m, field(m.bundleCSV("mill.v1"), ports, container("ports")...))
+	})
+	checkMill(t, "H19-mount", func(_ *testing.T, m *mill) {
+		mounts := []any{map[string]any{"name": "a", "mountPath": "/x"}, map[string]any{"name": "b", "mountPath": "/x"}}
+		volumes := []any{map[string]any{"name": "a", "emptyDir": map[string]any{}}, map[string]any{"name": "b", "emptyDir": map[string]any{}}}
+		csv := field(field(m.bundleCSV("mill.v1"), mounts, container("volumeMounts")...), volumes, podSpec("volumes")...)
+		m.yard().fails(compattest.Patience+compattest.RetryWindow(), m.planOf(m.subscribe(m.entry("mill.v1", "1.0.0", csv))), "volumeMounts[1]: Duplicate value", "/x")
 	})
 	checkMill(t, "H20", func(_ *testing.T, m *mill) {
 		p := withCSV(m, field(m.bundleCSV("mill.v1"), "x", container("bogus")...))
@@ -354,7 +362,7 @@ func TestUnknownFieldsOfVersions(t *testing.T) {
 	checkMill(t, "H26", func(t *testing.T, m *mill) {
 		p := m.install(field(m.object("ConfigMap"), "1", "bogus"))
 		m.warned(p, "ConfigMap", unknown("bogus"))
-		m.AtRest(20*time.Second, m.yard().object(kindNamed("ConfigMap")))
+		m.AtRest(m.Rest(), m.yard().object(kindNamed("ConfigMap")))
 		if list := m.warnings(p); len(list) != 1 {
 			t.Errorf("the plan has the warnings %q", list)
 		}
@@ -379,6 +387,16 @@ func TestUnknownFieldsOfVersions(t *testing.T) {
 		m.inPhase(p, operatorsv1alpha1.InstallPlanPhaseFailed)
 		m.warned(p, "ConfigMap", unknown("bogus"))
 		y.absent(y.object(kindNamed("ConfigMap")))
+	})
+	checkMill(t, "H29", func(t *testing.T, m *mill) {
+		p := m.planOf(m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), field(m.object("ConfigMap"), "1", "bogus")), approvedByHand))
+		m.inPhase(p, operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
+		out, code := compattest.Supervisor(t, "approve", p.Name, "-n", m.Namespace, "--dry-run")
+		if left := lacks(out, "ConfigMap", unknown("bogus")); code != 0 || left != "" {
+			t.Errorf("exit code %d; %s", code, left)
+		}
+		m.inPhase(p, operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
+		m.yard().absent(m.yard().object(kindNamed("ConfigMap")))
 	})
 	checkMill(t, "H30", func(_ *testing.T, m *mill) {
 		object := m.object("ConfigMap")

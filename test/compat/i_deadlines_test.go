@@ -50,6 +50,14 @@ func TestDeadlines(t *testing.T) {
 		y.fails(retryLimit(), p, "ghost")
 		y.inTime(p)
 	})
+	compattest.Check(t, "I2-10m", func(t *testing.T, c *compattest.Cluster) {
+		y := newYard(t, c)
+		p := y.awaiting("by-hand", "ghost")
+		pause.For(t.Context(), window-3*time.Second)
+		y.retrying(p, "ghost")
+		y.fails(retryLimit(), p, "ghost")
+		y.inTime(p)
+	})
 	compattest.Check(t, "I3", func(t *testing.T, c *compattest.Cluster) {
 		y := newYard(t, c)
 		p := y.awaiting("by-hand", "ghost")
@@ -103,7 +111,7 @@ func TestDeadlines(t *testing.T) {
 		y.useAgent()
 		p := y.plan("by-hand", y.step(k, y.hook(k)))
 		y.retrying(p, "forbidden")
-		pause.For(t.Context(), window+deadlineSlack)
+		pause.For(t.Context(), max(window+deadlineSlack, c.Rest()))
 		y.retrying(p, "forbidden")
 	})
 	compattest.Check(t, "I10", func(t *testing.T, c *compattest.Cluster) {

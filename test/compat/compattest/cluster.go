@@ -23,53 +23,70 @@ import (
 	"github.com/chandlery/chandlery/test/pause"
 )
 
-// Check runs the case of a rule. Cases run in parallel.
-// If OLM is tested, a case with a difference is expected to fail.
+// Check runs the case of a rule. Cases run in parallel. If OLM is tested, a case with a
+// difference is expected to fail. With full rest periods, only cases with a rest period are run.
 func Check(t *testing.T, id string, run func(t *testing.T, c *Cluster)) {
 	t.Helper()
 	rule, err := rules.Find(id)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !isChecked(rule) {
+		return
+	}
 	t.Run(id, func(t *testing.T) {
 		if target.olm && rule.Untried != "" {
 			t.Skip(rule.Untried)
 		}
 		t.Parallel()
-		c := newCluster(t)
+		c := newCluster(t, rule)
 		c.impatient = target.olm && rule.Difference != ""
 		run(t, c)
 	})
+}
+
+// isChecked reports whether the case of a rule is run.
+func isChecked(rule rules.Rule) bool {
+	return !target.fullRest || rule.Rest > 0
 }
 
 // Cluster is a client of the cluster, with a namespace for one case.
 type Cluster struct {
 	client.WithWatch
 
-	t *testing.T
+	t    *testing.T
+	rule rules.Rule
 	// Namespace has an OperatorGroup that selects only this namespace.
 	Namespace string
 	// impatient limits the waits of a case that is expected to fail.
 	impatient bool
 }
 
-func newCluster(t *testing.T) *Cluster {
+func newCluster(t *testing.T, rule rules.Rule) *Cluster {
 	t.Helper()
-	kinds, err := scheme.New()
+	c, err := newClient()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.NewWithWatch(target.config, client.Options{Scheme: kinds})
-	if err != nil {
-		t.Fatalf("making a client: %v", err)
-	}
-	w := &Cluster{WithWatch: c, t: t}
+	w := &Cluster{WithWatch: c, t: t, rule: rule}
 	w.Namespace = w.NewNamespace()
 	w.Make(&operatorsv1.OperatorGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "group"},
 		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{w.Namespace}},
 	})
 	return w
+}
+
+func newClient() (client.WithWatch, error) {
+	kinds, err := scheme.New()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // says what failed
+	}
+	c, err := client.NewWithWatch(target.config, client.Options{Scheme: kinds})
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return c, nil
 }
 
 // NewNamespace creates a namespace that is deleted at the end of the case.
@@ -224,6 +241,14 @@ func (c *Cluster) Eventually(limit time.Duration, left func() string) {
 	if err := pause.Until(ctx, polling, left); err != nil {
 		c.t.Fatalf("after %s: %v", limit, err)
 	}
+}
+
+// Rest returns the rest period of the rule, which is shorter without full rest periods.
+func (c *Cluster) Rest() time.Duration {
+	if target.fullRest {
+		return c.rule.Rest
+	}
+	return min(c.rule.Rest, shortRest)
 }
 
 // AtRest fails if one of the objects is written within a time.

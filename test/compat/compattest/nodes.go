@@ -32,6 +32,7 @@ const grace = 20 * time.Second
 // beside it, on this machine.
 func MainOnNodes(m *testing.M) int {
 	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
+	readEnvironment()
 	return programs.Main(func(dir string) int {
 		target.bin = dir
 		return nodes.Main(m, nodes.Options{Nodes: 1}, func(ctx context.Context, bed *nodes.Bed) error {
@@ -54,10 +55,25 @@ func MainOnNodes(m *testing.M) int {
 // CheckAlone is Check for a case that no other case may run beside.
 func CheckAlone(t *testing.T, id string, run func(t *testing.T, c *Cluster)) {
 	t.Helper()
-	if _, err := rules.Find(id); err != nil {
+	rule, err := rules.Find(id)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run(id, func(t *testing.T) { run(t, newCluster(t)) })
+	if !isChecked(rule) {
+		return
+	}
+	t.Run(id, func(t *testing.T) {
+		needsOwnCluster(t, id)
+		run(t, newCluster(t, rule))
+	})
+}
+
+// needsOwnCluster skips a case that changes the whole cluster or its manager, unless the tests started the cluster.
+func needsOwnCluster(t *testing.T, id string) {
+	t.Helper()
+	if target.bin == "" {
+		t.Skipf("rule %s changes the manager or the whole cluster, which the tests do not do in the cluster of $COMPAT_KUBECONFIG", id)
+	}
 }
 
 // StopSupervisor stops the supervisor and returns a function that starts it again.
@@ -76,9 +92,9 @@ func StopSupervisor(t *testing.T) (restart func()) {
 
 // Standby starts a second supervisor and waits until it follows the catalogs. kill ends the first
 // one, so that the second becomes the leader. The second one remains.
-func Standby(t *testing.T, bed *nodes.Bed) (kill func()) {
+func Standby(t *testing.T) (kill func()) {
 	t.Helper()
-	standby, err := runSupervisor(t.Context(), bed.ControlPlane(), "standby")
+	standby, err := runSupervisor(t.Context(), "standby", RetryWindow())
 	if err != nil {
 		t.Fatal(err)
 	}

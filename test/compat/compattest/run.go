@@ -14,6 +14,16 @@ func Kubectl(t *testing.T, args ...string) (output string, code int) {
 	return Run(t, target.kubectl, "", args...)
 }
 
+// Supervisor runs a command of the supervisor and returns its output and exit code. The log of the test
+// contains the transcript.
+func Supervisor(t *testing.T, args ...string) (output string, code int) {
+	t.Helper()
+	if target.bin == "" {
+		t.Skip("the rule needs a command of the supervisor, which $COMPAT_KUBECONFIG does not provide")
+	}
+	return Run(t, supervisor(), "", args...)
+}
+
 // Run runs a program with the kubeconfig of the cluster and an input. It returns the output of the program and its
 // exit code. The log of the test contains the transcript.
 func Run(t *testing.T, program, input string, args ...string) (output string, code int) {

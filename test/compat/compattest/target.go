@@ -4,7 +4,6 @@ package compattest
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -33,16 +33,26 @@ const (
 	impatience = 90 * time.Second
 	// GlobalNamespace is the namespace of the global catalogs.
 	GlobalNamespace = "olm"
-	// RetryTimeout is the flag --install-plan-retry-timeout of the supervisor, shorter than the default.
-	RetryTimeout = 10 * time.Second
+	// leaseNamespace is the namespace of the supervisor's Lease.
+	leaseNamespace = metav1.NamespaceDefault
+	// shortRetryTimeout is the flag --install-plan-retry-timeout of the supervisor, shorter than the default.
+	shortRetryTimeout = 10 * time.Second
+	// longRetryTimeout is the same with full rest periods.
+	longRetryTimeout = 10 * time.Minute
+	// shortRest is the rest period of a case without full rest periods.
+	shortRest = 20 * time.Second
 )
 
 // RetryWindow returns how long a step may fail before its plan fails.
 func RetryWindow() time.Duration {
-	if target.olm || target.bin == "" {
+	switch {
+	case target.olm || target.bin == "":
 		return time.Minute
+	case target.fullRest:
+		return longRetryTimeout
+	default:
+		return shortRetryTimeout
 	}
-	return RetryTimeout
 }
 
 // target is the cluster and the program that the cases test.
@@ -50,21 +60,29 @@ var target struct {
 	config *rest.Config
 	// olm is set if OLM is tested.
 	olm bool
+	// fullRest is set if only the rules with a rest period are checked, with full rest periods.
+	fullRest bool
+	// plane is the control plane of the tests; nil for an existing cluster.
+	plane *controlplane.ControlPlane
 	// bin is the folder with the program supervisor. It is empty if the tests did not start the cluster.
 	bin string
 	// kubeconfig and kubectl are files.
 	kubeconfig, kubectl string
-	// started is the supervisor that the tests started; nil for OLM.
-	started *process.Process
+	// started is the supervisor or OLM that the tests started.
+	started interface {
+		Stop(grace time.Duration) error
+		Kill() error
+	}
 	// registry is the image of Chandlery's registry, if there are real nodes.
 	registry v1.Image
-	// restart starts the supervisor again.
+	// restart starts the supervisor or OLM again.
 	restart func(context.Context) error
 }
 
 // Main starts the program that the cases test, runs the tests of a package, and returns the exit
 // code for TestMain. $COMPAT_MANAGER is olm to test OLM. $COMPAT_KUBECONFIG names a cluster in which
-// the program already runs.
+// the program already runs. $COMPAT_REST is full to check only the rules with a rest period, with full
+// rest periods.
 func Main(m *testing.M) int {
 	// Cases wait most of the time, so many of them run at once. The flag on the command line has precedence.
 	if err := flag.Set("test.parallel", "16"); err != nil {
@@ -72,7 +90,7 @@ func Main(m *testing.M) int {
 		return 1
 	}
 	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
-	target.olm = os.Getenv("COMPAT_MANAGER") == "olm"
+	readEnvironment()
 	if path := os.Getenv("COMPAT_KUBECONFIG"); path != "" {
 		return runExternal(m, path)
 	}
@@ -80,6 +98,11 @@ func Main(m *testing.M) int {
 		target.bin = dir
 		return controlplane.Main(m, controlplane.Options{Nodes: 1}, start)
 	}, "./cmd/supervisor")
+}
+
+func readEnvironment() {
+	target.olm = os.Getenv("COMPAT_MANAGER") == "olm"
+	target.fullRest = os.Getenv("COMPAT_REST") == "full"
 }
 
 // runExternal runs the tests in the cluster of a kubeconfig.
@@ -95,21 +118,22 @@ func runExternal(m *testing.M, path string) int {
 
 // start prepares the control plane and starts the program that the cases test.
 func start(ctx context.Context, cp *controlplane.ControlPlane) error {
-	target.config, target.kubeconfig, target.kubectl = cp.Config(), cp.Kubeconfig(), cp.Kubectl()
+	target.plane, target.config, target.kubeconfig, target.kubectl = cp, cp.Config(), cp.Kubeconfig(), cp.Kubectl()
 	if err := programs.InstallCRDs(ctx, supervisor(), cp.Kubeconfig()); err != nil {
 		return err //nolint:wrapcheck // says what failed
 	}
 	if target.olm {
 		return startOLM(ctx, cp)
 	}
-	return startSupervisor(ctx, cp)
+	return startSupervisor(ctx, RetryWindow())
 }
 
 func supervisor() string { return filepath.Join(target.bin, "supervisor") }
 
-func startSupervisor(ctx context.Context, cp *controlplane.ControlPlane) error {
+// startSupervisor starts a supervisor, and again by target.restart.
+func startSupervisor(ctx context.Context, retryTimeout time.Duration) error {
 	target.restart = func(ctx context.Context) error {
-		started, err := runSupervisor(ctx, cp, "supervisor")
+		started, err := runSupervisor(ctx, "supervisor", retryTimeout)
 		target.started = started
 		return err
 	}
@@ -117,16 +141,21 @@ func startSupervisor(ctx context.Context, cp *controlplane.ControlPlane) error {
 }
 
 // runSupervisor starts a supervisor with an identity.
-func runSupervisor(ctx context.Context, cp *controlplane.ControlPlane, identity string) (*process.Process, error) {
+func runSupervisor(ctx context.Context, identity string, retryTimeout time.Duration) (*process.Process, error) {
+	cp := target.plane
+	args := []string{
+		"run", "--kubeconfig", cp.Kubeconfig(), "--identity", identity, "--leader-election-namespace", leaseNamespace,
+		"--global-catalog-namespace", GlobalNamespace, "--install-plan-retry-timeout", retryTimeout.String(),
+		"--catalog-refresh-interval", "1s", "--image-plain-http", "--bundle-cache-dir", filepath.Join(target.bin, "bundles-"+identity),
+		"--metrics-address", "0", "--health-address", "0",
+		"--bundle-kind", "shop.example/Widget", "--bundle-kind", "shop.example/Lantern", "--bundle-kind", "shop.example/Signboard:cluster",
+	}
+	if target.registry == nil {
+		// Cases without real nodes kill no leader. A slow machine must not lose the Lease.
+		args = append(args, "--lease-duration", "60s", "--renew-deadline", "50s", "--retry-period", "500ms")
+	}
 	started, err := process.Start(context.WithoutCancel(ctx), process.Spec{
-		Name: identity, Path: supervisor(), Log: filepath.Join(cp.LogDir(), identity+".log"),
-		Args: []string{
-			"run", "--kubeconfig", cp.Kubeconfig(), "--identity", identity, "--leader-election-namespace", "default",
-			"--global-catalog-namespace", GlobalNamespace, "--install-plan-retry-timeout", RetryTimeout.String(),
-			"--catalog-refresh-interval", "1s", "--image-plain-http", "--bundle-cache-dir", filepath.Join(target.bin, "bundles-"+identity),
-			"--metrics-address", "0", "--health-address", "0",
-			"--bundle-kind", "shop.example/Widget", "--bundle-kind", "shop.example/Lantern", "--bundle-kind", "shop.example/Signboard:cluster",
-		},
+		Name: identity, Path: supervisor(), Log: filepath.Join(cp.LogDir(), identity+".log"), Args: args,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the supervisor: %w", err)
@@ -147,8 +176,15 @@ func startOLM(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err != nil {
 		return err //nolint:wrapcheck // says what failed
 	}
-	if peer == nil {
-		return errors.New("OLM did not start")
-	}
+	target.started, target.restart = olm{peer}, peer.Restart
 	return nil
 }
+
+// olm is a running OLM.
+type olm struct{ *olmpeer.Peer }
+
+// Stop ends both programs.
+func (o olm) Stop(time.Duration) error { return o.Peer.Stop() }
+
+// Kill ends both programs.
+func (o olm) Kill() error { return o.Peer.Stop() }

@@ -459,7 +459,7 @@ func TestSupervisors(t *testing.T) {
 	})
 	compattest.CheckAlone(t, "A20", func(t *testing.T, c *compattest.Cluster) {
 		all := several(t, c)
-		kill := compattest.Standby(t, bed(t))
+		kill := compattest.Standby(t)
 		pause.For(t.Context(), 15*time.Second)
 		before := read(c, all)
 		seen := map[string]map[time.Time]bool{}

@@ -43,6 +43,7 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 		ID: "G10", Given: "an InstallPlan that waits for approval is deleted",
 		Then: "the Subscription refers to one other plan, which has another name and waits for approval",
 	},
+	{ID: "G10-Stopped", Given: "G10, and no manager runs when the plan is deleted", Then: "as G10 when a manager runs again"},
 	{
 		ID: "G11", Given: "G10, and the approval of the Subscription becomes Automatic at the same time",
 		Then: "one other plan with another name is carried out",

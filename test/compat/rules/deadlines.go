@@ -1,10 +1,18 @@
 package rules
 
+import "time"
+
 var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rules: []Rule{
 	{
 		ID: "I1", Given: "a step fails with an error that a user must fix",
 		Then:       "the plan fails when the retry timeout has passed since status.startTime, and at most a few seconds later",
 		Difference: lateDeadline, Reason: exactDeadline,
+	},
+	{ID: "I2-1s", Given: "I1 with a retry timeout of 1 s", Then: "as I1", Difference: lateDeadline, Reason: exactDeadline},
+	{ID: "I2-5s", Given: "I1 with a retry timeout of 5 s", Then: "as I1", Difference: lateDeadline, Reason: exactDeadline},
+	{
+		ID: "I2-10m", Given: "I1 with a retry timeout of 10 min", Then: "as I1; before that, the plan stays in phase Installing",
+		Difference: lateDeadline, Reason: exactDeadline, Rest: 10 * time.Minute,
 	},
 	{
 		ID: "I3", Given: "I1",
@@ -21,7 +29,12 @@ var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rule
 		ID: "I6", Given: "the cause of I1 is fixed after the plan failed", Then: "the plan continues and becomes Complete",
 		Difference: "the plan stays Failed", Reason: "an administrator need not delete the plan (decision 21)",
 	},
-	{ID: "I7", Given: "a step is forbidden for longer than the retry timeout", Then: "the plan stays in phase Installing"},
+	{ID: "I7", Given: "a step is forbidden for longer than the retry timeout", Then: "the plan stays in phase Installing", Rest: 10 * time.Minute},
+	{ID: "I8", Given: "the manager is restarted while the retry timeout of I1 passes", Then: "status.startTime stays, and the plan fails as in I1"},
+	{
+		ID: "I9", Given: "the API server is down when the retry timeout of I1 passes",
+		Then: "the plan does not fail because of that; it fails soon afterwards with the error of its step",
+	},
 	{
 		ID: "I10", Given: "a step whose manifest is of another kind", Then: "the plan fails at once",
 		Difference: "the plan fails after its deadline, or applies the manifest", Reason: "no retry can help",

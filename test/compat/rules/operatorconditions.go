@@ -1,5 +1,7 @@
 package rules
 
+import "time"
+
 var operatorConditions = Group{Letter: "J", Title: "OperatorConditions", Rules: []Rule{
 	{ID: "J1", Given: "there is no report about upgrades", Then: "the upgrade continues"},
 	{ID: "J2", Given: "the status reports Upgradeable True for the current generation", Then: "the upgrade continues"},
@@ -20,9 +22,14 @@ var operatorConditions = Group{Letter: "J", Title: "OperatorConditions", Rules: 
 	{ID: "J13", Given: "a report blocks an upgrade, and spec.overrides gets another type", Then: "the new version stays Pending"},
 	{ID: "J14", Given: "an outdated report blocks an upgrade, and the OperatorCondition gets an annotation", Then: "nothing else is written"},
 	{ID: "J15", Given: "a report blocks an upgrade", Then: "the generation of the OperatorCondition stays"},
+	{ID: "J15-Restart", Given: "a report blocks an upgrade, and the manager is restarted", Then: "the generation of the OperatorCondition stays, and the upgrade stays blocked"},
+	{
+		ID: "J15-Accounts", Given: "the report is True; then the service account of the running version changes, and with it spec.serviceAccounts",
+		Then: "the report is outdated and blocks the upgrade until the operator reports again",
+	},
 	{
 		ID: "J16", Given: "an outdated report blocks the upgrade of a Subscription", Then: "nothing is written, and NewerVersionHeld has the message",
-		Difference: "OLM has no such condition", Reason: "The Subscription shows why its update waits.",
+		Difference: "OLM has no such condition", Reason: "The Subscription shows why its update waits.", Rest: 10 * time.Minute,
 	},
 	{
 		ID: "J17", Given: "spec.conditions had Upgradeable False, and the operator removes it", Then: "the status shows no such condition, and the upgrade continues",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Group is a set of rules about one part of the API.
@@ -29,6 +30,8 @@ type Rule struct {
 	// Untried states why the case does not run with OLM. It is empty if the case runs. If it is set, Difference states
 	// what the sources and the documentation of OLM say.
 	Untried string
+	// Rest is the time for which the case checks that nothing happens. The suite shortens it.
+	Rest time.Duration
 }
 
 // Explanation returns the difference and the reason as sentences, or an empty text.

@@ -1,6 +1,9 @@
 package rules
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(unknownFieldsByKind(), []Rule{
 	{ID: "H8", Given: "a CustomResourceDefinition with a known extension key in its schema", Then: "it is stored, without a warning"},
@@ -30,6 +33,7 @@ var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(un
 	},
 	{ID: "H19-env", Given: "a container of the ClusterServiceVersion has an environment variable twice", Then: "it is installed", Difference: refusesDuplicates, Reason: laterCounts},
 	{ID: "H19-port", Given: "a container of the ClusterServiceVersion has a port twice", Then: "it is installed", Difference: refusesDuplicates, Reason: laterCounts},
+	{ID: "H19-mount", Given: "a container of the ClusterServiceVersion has a mount path twice", Then: "the plan fails at its deadline with the words of the API server"},
 	dropped("H20", "a container of the ClusterServiceVersion has an unknown field", "it is installed, and an Event names the path"),
 	{
 		ID: "H22", Given: "manifests that were exported from a cluster, with their metadata and status",
@@ -42,12 +46,17 @@ var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(un
 	},
 	dropped("H25", "an object of kubectl exists with a field of its own; a bundle brings it with an unknown field",
 		"the object has the content of the bundle and keeps its own field; an Event names the unknown one"),
-	dropped("H26", "a bundle with an unknown field is installed, and nothing happens", "its object is not written, and there is one Event"),
+	resting(dropped("H26", "a bundle with an unknown field is installed, and nothing happens", "its object is not written, and there is one Event"), 15*time.Minute),
+	dropped("H26-Restart", "as H26; then the manager is restarted, and then another one takes the lead", "its object is not written, and there is one Event"),
 	{
 		ID: "H27", Given: "H9, and the OperatorGroup names an account that may get, create and update the kind",
 		Then: "the bundle is installed, and an Event names the path",
 	},
 	dropped("H28", "a plan is refused for another reason", "an Event names the unknown field, and nothing is applied"),
+	{
+		ID: "H29", Given: "a plan with an unknown field waits for approval", Then: "'supervisor approve --dry-run' names the field, and approves nothing",
+		Difference: "OLM has no such command", Reason: "a user sees it before the installation",
+	},
 	dropped("H30", "an object has 200 unknown fields", "the bundle is installed, and one Event counts them and names the first"),
 }...)}
 
@@ -61,6 +70,12 @@ const (
 // dropped returns a rule about a kind whose unknown fields OLM drops without a warning.
 func dropped(id, given, then string) Rule {
 	return Rule{ID: id, Given: given, Then: then, Difference: silentlyDropped, Reason: alwaysReported}
+}
+
+// resting returns a rule with a rest period.
+func resting(r Rule, rest time.Duration) Rule {
+	r.Rest = rest
+	return r
 }
 
 func unknownFieldsByKind() []Rule {

@@ -37,6 +37,7 @@ type Options struct {
 // certificates for their metrics. Both then serve metrics on port 8080 of every address. The
 // program that finds the port in use logs this and works without metrics.
 type Peer struct {
+	options  Options
 	client   client.Client
 	operator *process.Process
 	catalog  *process.Process
@@ -50,15 +51,15 @@ func Start(ctx context.Context, o Options) (*Peer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting OLM: %w", err)
 	}
-	p := &Peer{}
+	p := &Peer{options: o}
 	if p.client, err = client.New(o.Plane.Config(), client.Options{Scheme: kinds}); err != nil {
 		return nil, fmt.Errorf("starting OLM: making a client: %w", err)
 	}
 	if err := createObjects(ctx, p.client); err != nil {
 		return nil, fmt.Errorf("starting OLM: %w", err)
 	}
-	if err := p.startPrograms(ctx, o); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting OLM: %w", err), p.Stop())
+	if err := p.Restart(ctx); err != nil {
+		return nil, err
 	}
 	if err := p.await(ctx, "its operator to work", p.operatorWorks); err != nil {
 		return nil, errors.Join(err, p.Stop())
@@ -66,7 +67,16 @@ func Start(ctx context.Context, o Options) (*Peer, error) {
 	return p, nil
 }
 
-func (p *Peer) startPrograms(ctx context.Context, o Options) error {
+// Restart starts both programs again after Stop.
+func (p *Peer) Restart(ctx context.Context) error {
+	if err := p.startPrograms(ctx); err != nil {
+		return errors.Join(fmt.Errorf("starting OLM: %w", err), p.Stop())
+	}
+	return nil
+}
+
+func (p *Peer) startPrograms(ctx context.Context) error {
+	o := p.options
 	kubeconfig, err := writeKubeconfig(o)
 	if err != nil {
 		return err

@@ -1,0 +1,177 @@
+package compattest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/compat/rules"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/olmstyle"
+	"github.com/chandlery/chandlery/test/pause"
+)
+
+// Stages are actions on the whole cluster, such as a restart of the supervisor, that several cases
+// share. Each action runs once, when every case has ended or waits for it or for a later one. No
+// other test may run at the same time.
+type Stages struct {
+	actions []Action
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	// next is the index of the next action.
+	next int
+	// waiting is the index of the action that each case waits for, by the name of its test.
+	waiting map[string]int
+	err     error
+}
+
+// Action changes the whole cluster.
+type Action func(context.Context) error
+
+// NewStages returns the actions in the order in which they run.
+func NewStages(actions ...Action) *Stages {
+	s := &Stages{actions: actions, waiting: map[string]int{}}
+	s.changed = sync.NewCond(&s.mu)
+	return s
+}
+
+// Check is the function Check for a case with stages. The case calls reach with the index of an
+// action to wait until that action has run.
+func (s *Stages) Check(t *testing.T, id string, run func(t *testing.T, c *Cluster, reach func(stage int))) {
+	t.Helper()
+	rule, err := rules.Find(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !isChecked(rule) {
+		return
+	}
+	t.Run(id, func(t *testing.T) {
+		needsOwnCluster(t, id)
+		s.await(t.Name(), -1)
+		t.Cleanup(func() { s.await(t.Name(), len(s.actions)) })
+		t.Parallel()
+		run(t, newCluster(t, rule), func(stage int) {
+			t.Helper()
+			s.await(t.Name(), stage)
+			if err := s.reach(t.Context(), stage); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+}
+
+// await records the action that a case waits for: -1 at its begin, and the number of actions at its end.
+func (s *Stages) await(name string, stage int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting[name] = stage
+	s.changed.Broadcast()
+}
+
+// reach waits until an action has run. The last case that arrives runs it. An action that no case waits for is left out.
+func (s *Stages) reach(ctx context.Context, stage int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.next <= stage && s.err == nil {
+		ready, wanted := true, false
+		for _, at := range s.waiting {
+			ready = ready && at >= s.next
+			wanted = wanted || at == s.next
+		}
+		if !ready {
+			s.changed.Wait()
+			continue
+		}
+		if wanted {
+			s.err = s.actions[s.next](ctx)
+		}
+		s.next++
+		s.changed.Broadcast()
+	}
+	return s.err
+}
+
+// Prepared does nothing: it is the stage at which all cases are prepared.
+func Prepared(context.Context) error { return nil }
+
+// StopManager stops the supervisor or OLM.
+func StopManager(context.Context) error { return target.started.Stop(grace) }
+
+// StartManager starts the supervisor or OLM again.
+func StartManager(ctx context.Context) error { return target.restart(ctx) }
+
+// InterruptAPIServer kills the API server, and starts it again after a time.
+func InterruptAPIServer(outage time.Duration) Action {
+	return func(ctx context.Context) error {
+		if err := target.plane.KillComponent(controlplane.KubeAPIServer); err != nil {
+			return err
+		}
+		pause.For(ctx, outage)
+		return target.plane.StartComponent(ctx, controlplane.KubeAPIServer)
+	}
+}
+
+// ChangeLeader starts a second supervisor with another --install-plan-retry-timeout, and stops the first one.
+func ChangeLeader(retryTimeout time.Duration) Action {
+	return func(ctx context.Context) error {
+		standby, err := runSupervisor(ctx, "standby", retryTimeout)
+		if err != nil {
+			return err
+		}
+		if err := target.started.Stop(grace); err != nil {
+			return err
+		}
+		target.started = standby
+		return nil
+	}
+}
+
+// RestartSupervisor stops the supervisor and runs some commands of it. It then starts the supervisor with another
+// --install-plan-retry-timeout.
+func RestartSupervisor(retryTimeout time.Duration, between ...Action) Action {
+	return func(ctx context.Context) error {
+		failures := []error{target.started.Stop(grace)}
+		for _, act := range between {
+			failures = append(failures, act(ctx))
+		}
+		return errors.Join(append(failures, startSupervisor(ctx, retryTimeout))...)
+	}
+}
+
+// Command runs a command of the supervisor in the cluster.
+func Command(args ...string) Action {
+	return func(ctx context.Context) error {
+		args := append(args[:len(args):len(args)], "--kubeconfig", target.kubeconfig)
+		if out, err := exec.CommandContext(ctx, supervisor(), args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("supervisor %s: %w\n%s", args[0], err, out)
+		}
+		return nil
+	}
+}
+
+// InstallOLM creates the Deployments of OLM, which do not run, so that the supervisor can take over from it.
+func InstallOLM(ctx context.Context) error {
+	c, err := newClient()
+	if err != nil {
+		return err
+	}
+	return olmstyle.New(c).InstallOLM(ctx)
+}
+
+// RemoveOLM deletes the Deployments of InstallOLM.
+func RemoveOLM(ctx context.Context) error {
+	c, err := newClient()
+	if err != nil {
+		return err
+	}
+	return c.DeleteAllOf(ctx, &appsv1.Deployment{}, client.InNamespace(olmstyle.Namespace))
+}
