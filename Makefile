@@ -82,6 +82,7 @@ TEST_TIMEOUT ?= 25m
 OLM_TIMEOUT  ?= 60m
 FUZZTIME     ?= 10s
 SOAK         ?= 4m
+REST_TIMEOUT ?= 90m
 BENCH        ?= .
 BENCHTIME    ?= 1s
 
@@ -296,8 +297,9 @@ measurements-check: ## List the published figures that are older than what they 
 	@$(GO) run ./bench/document/check $(if $(RELEASE),--release)
 
 .PHONY: soak
-soak: ## Two replicas under load while content and processes change (SOAK=4m).
+soak: test-env ## Two replicas under load while content and processes change (SOAK=4m), and compatibility over an hour of rest, as root.
 	@SOAK=$(SOAK) $(RACE_GO) test $(RACE) $(AFRESH) -v -timeout $(TEST_TIMEOUT) -run TestSoak ./test/soak
+	@COMPAT_REST=full $(GO) test $(LEAN) $(AFRESH) -v -timeout $(REST_TIMEOUT) ./test/compat ./test/compat/nodes
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s each), from its committed corpus on.

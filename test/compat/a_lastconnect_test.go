@@ -98,6 +98,6 @@ func TestLastConnect(t *testing.T) {
 		server.Announce("")
 		source := read(t, c)
 		pause.For(t.Context(), 3*time.Second)
-		c.AtRest(20*time.Second, source)
+		c.AtRest(c.Rest(), source)
 	})
 }

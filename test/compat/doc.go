@@ -10,4 +10,5 @@
 // Without COMPAT_KUBECONFIG, the tests start a control plane and the program that they test. With
 // COMPAT_MANAGER=olm, they test OLM. A case that fails there is wrong, or its rule names the difference. Command
 // outcomes compares the results with the rules.
+// With COMPAT_REST=full, they check only the rules with a rest period, and wait for all of it.
 package compat

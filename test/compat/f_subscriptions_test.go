@@ -606,6 +606,6 @@ func TestSentenceEvents(t *testing.T) {
 			}
 			return recorded(csv, operatorsv1alpha1.CSVPhasePending, "RequirementsNotMet", exactly("one or more requirements couldn't be found"))
 		})
-		c.AtRest(20*time.Second, csv)
+		c.AtRest(c.Rest(), csv)
 	})
 }

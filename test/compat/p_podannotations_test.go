@@ -367,7 +367,7 @@ func testInheritedPods(t *testing.T) {
 	compattest.Check(t, "P6", func(t *testing.T, c *compattest.Cluster) {
 		p := newPodCase(t, c, lampWithAnnotations)
 		p.rewrite(fewPodAnnotations(p.csv))
-		p.AtRest(restTime, p.deployment, p.csv)
+		p.AtRest(p.Rest(), p.deployment, p.csv)
 		p.podsHave(map[string]string{"team": "b", "x": "y"})
 	})
 	compattest.Check(t, "P7", func(t *testing.T, c *compattest.Cluster) {

@@ -25,7 +25,7 @@ func compatibilityPage(context.Context) (string, error) {
 		}
 		fmt.Fprintf(&page, "\n## %s. %s\n\n| Rule | Situation | Result | OLM | Difference of OLM, and why it remains |\n|---|---|---|---|---|\n", g.Letter, g.Title)
 		for _, r := range g.Rules {
-			fmt.Fprintf(&page, "| %s | %s | %s | %s | %s |\n", r.ID, inCell(r.Given), inCell(r.Then), olmCell(r), inCell(r.Explanation()))
+			fmt.Fprintf(&page, "| %s | %s | %s | %s | %s |\n", r.ID, inCell(r.Given+restOf(r)), inCell(r.Then), olmCell(r), inCell(r.Explanation()))
 		}
 	}
 	return page.String(), nil
@@ -43,6 +43,14 @@ func olmCell(r rules.Rule) string {
 	}
 }
 
+// restOf returns the rest period of a rule in parentheses; empty if it has none.
+func restOf(r rules.Rule) string {
+	if r.Rest == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d min)", int(r.Rest.Minutes()))
+}
+
 // compatibilityText is the introduction of the page.
 const compatibilityText = `# Compatibility with OLM
 
@@ -55,6 +63,10 @@ difference remains. %d cases do not run with OLM. There, the last column is from
 | ` + "`make compat`" + ` | a new control plane with the supervisor |
 | ` + "`make compat COMPAT_KUBECONFIG=FILE`" + ` | an existing cluster in which the supervisor or OLM runs |
 | ` + "`make compat-olm`" + ` | a new control plane with OLM; it lists the cases that fail, and fails if they differ from this table |
+| ` + "`make soak`" + ` | a new control plane with the supervisor; only rules with a time in parentheses are checked |
+
+A time in parentheses is how long the check waits. ` + "`make soak`" + ` waits for all of it, and the other commands for
+20 s at most.
 
 Each command prints a line for each rule and writes the results in JUnit format to ` + "`out/compat.xml`" + `.
 `

@@ -418,7 +418,7 @@ func TestSupervisors(t *testing.T) {
 		resting := slices.DeleteFunc(slices.Clone(all), func(o client.Object) bool { return o.GetName() == "shelf" })
 		settled(c, resting[0])
 		before := read(c, all)
-		c.AtRest(20*time.Second, resting...)
+		c.AtRest(c.Rest(), resting...)
 		if after := read(c, all); !after["shelf"].Equal(before["shelf"]) {
 			t.Errorf("lastConnect of the image moved from %s to %s", before["shelf"], after["shelf"])
 		}

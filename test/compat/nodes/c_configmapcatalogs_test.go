@@ -342,7 +342,7 @@ func TestConfigMapCatalogs(t *testing.T) {
 		warnings(c, source, 1)
 		settled(c, source)
 		pause.For(t.Context(), 2*time.Second)
-		c.AtRest(20*time.Second, source)
+		c.AtRest(c.Rest(), source)
 		warnings(c, source, 1)
 	})
 	compattest.Check(t, "C31", func(t *testing.T, c *compattest.Cluster) {

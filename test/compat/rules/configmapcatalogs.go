@@ -1,5 +1,7 @@
 package rules
 
+import "time"
+
 // warned is the reason for catalogs that are served, with a warning.
 const warned = "users learn of the problem from the status (decision 3)"
 
@@ -91,7 +93,7 @@ var configMapCatalogs = Group{Letter: "C", Title: "ConfigMap catalogs", Rules: u
 	{ID: "C27", Given: "the content is refused, and then replaced by content with a warning", Then: "it is served; reason and message are empty"},
 	{
 		ID: "C28", Given: "a catalog has a warning, and nothing happens", Then: "the CatalogSource is not written, and the Event is not repeated",
-		Difference: "OLM has no warnings", Reason: warned,
+		Difference: "OLM has no warnings", Reason: warned, Rest: 10 * time.Minute,
 	},
 	{
 		ID: "C29", Given: "'registry validate' reads a directory with the three keys and a warning", Then: "exit code 0 and a problem of severity warning with its place; 1 with --strict",

@@ -11,7 +11,7 @@ var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rule
 	{ID: "I2-1s", Given: "I1 with a retry timeout of 1 s", Then: "as I1", Difference: lateDeadline, Reason: exactDeadline},
 	{ID: "I2-5s", Given: "I1 with a retry timeout of 5 s", Then: "as I1", Difference: lateDeadline, Reason: exactDeadline},
 	{
-		ID: "I2-10m", Given: "I1 with a retry timeout of 10 min", Then: "as I1; before that, the plan stays in phase Installing",
+		ID: "I2-10m", Given: "I1 with a long retry timeout", Then: "as I1; before that, the plan stays in phase Installing",
 		Difference: lateDeadline, Reason: exactDeadline, Rest: 10 * time.Minute,
 	},
 	{

@@ -1,6 +1,9 @@
 package rules
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // ownTime is the reason for differences of lastConnect.
 const ownTime = "a client can wait for the time of one catalog; OLM has one time for all catalogs"
@@ -47,7 +50,7 @@ var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSo
 		ID: "A15", Given: "the content of a catalog by address changes, and its server announces that; the connection stays",
 		Then: "lastConnect moves, and a Subscription resolves to the new content", Difference: "only a connection moves the time", Reason: ownTime,
 	},
-	{ID: "A16", Given: "a catalog by address whose server announces no content digest; nothing happens", Then: "the CatalogSource is not written"},
+	{ID: "A16", Given: "a catalog by address whose server announces no content digest; nothing happens", Then: "the CatalogSource is not written", Rest: 10 * time.Minute},
 }, untried(realNodes, []Rule{
 	{
 		ID: "A17", Given: "one of two replicas of a catalog is deleted", Then: "it stays READY, and lastConnect moves at most once",
@@ -65,6 +68,7 @@ var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSo
 	{
 		ID: "A21", Given: "several catalogs are READY; nothing happens, and then one changes",
 		Then: "none is written; the change writes no other", Difference: "a change of one catalog moves the time of all", Reason: ownTime,
+		Rest: 15 * time.Minute,
 	},
 	{ID: "A22", Given: "a READY CatalogSource gets a display name and an annotation that its pods do not have", Then: "lastConnect and READY stay"},
 	{ID: "A23", Given: "lastConnect of a READY catalog is a minute in the future", Then: "within 10 s it is not in the future"},

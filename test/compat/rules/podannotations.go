@@ -1,5 +1,7 @@
 package rules
 
+import "time"
+
 var podAnnotations = Group{Letter: "P", Title: "Annotations of pod templates", Rules: []Rule{
 	{
 		ID: "P1", Given: "a ClusterServiceVersion and its pod template have annotations; one key has two values",
@@ -23,6 +25,7 @@ var podAnnotations = Group{Letter: "P", Title: "Annotations of pod templates", R
 		ID: "P6", Given: "a Deployment as earlier releases of Chandlery created it: with few annotations on its pods",
 		Then:       "the Deployment is not written",
 		Difference: "OLM has no such release, and rolls the Deployment out", Reason: "An update of the supervisor must not restart operators.",
+		Rest: time.Hour,
 	},
 	{
 		ID: "P7", Given: "the settings of a Subscription change for such a Deployment",

@@ -30,7 +30,7 @@ type Rule struct {
 	// Untried states why the case does not run with OLM. It is empty if the case runs. If it is set, Difference states
 	// what the sources and the documentation of OLM say.
 	Untried string
-	// Rest is the time for which the case checks that nothing happens. The suite shortens it.
+	// Rest is how long the case waits. The suite shortens it, and `make soak` does not.
 	Rest time.Duration
 }
 

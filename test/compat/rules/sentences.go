@@ -1,5 +1,7 @@
 package rules
 
+import "time"
+
 var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	{
 		ID: "F-CSV-RequirementsUnknown", Given: "a ClusterServiceVersion is created",
@@ -391,6 +393,6 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	},
 	{
 		ID: "F3", Given: "a requirement is missing",
-		Then: "the version is not written again",
+		Then: "the version is not written again", Rest: 10 * time.Minute,
 	},
 }}
