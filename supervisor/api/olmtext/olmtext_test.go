@@ -83,6 +83,7 @@ func table() []row {
 			installed, "InstallComponentFailed", "~", olmtext.APINotServed("lamps.example", "v1", "Lamp", "shine"),
 			"api-server resource not found installing Lamp shine: GroupVersionKind lamps.example/v1, Kind=Lamp not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.",
 		},
+		{installed, "InstallComponentFailed", "~", olmtext.KindNotServed("lamps.example", "v1", "Lamp"), "Unable to find GVK in discovery: lamps.example v1 Lamp"},
 		{
 			installed, "InstallComponentFailed", "~", olmtext.StoredVersionRemoved("lamps.example", "v1"),
 			`risk of data loss updating "lamps.example": new CRD removes version v1 that is listed as a stored version on the existing CRD`,

@@ -31,6 +31,9 @@ type stepError struct {
 
 // Error returns the message of the plan: the step, and why it failed.
 func (e *stepError) Error() string {
+	if missing, is := errors.AsType[*missingKindError](e.err); is {
+		return missing.Error()
+	}
 	r := e.step.Resource
 	if apimeta.IsNoMatchError(e.err) {
 		return olmtext.APINotServed(r.Group, r.Version, r.Kind, r.Name)

@@ -8,6 +8,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -142,12 +143,17 @@ func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client that applies steps: %w", err)
 	}
+	discover, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a discovery client: %w", err)
+	}
 	return &reconciler{
 		client: mgr.GetClient(),
 		live:   mgr.GetAPIReader(),
 		executor: &executor{
 			cached: mgr.GetClient(), direct: direct, accounts: impersonate.New(cfg, o.NewClient, options), grants: o.Grants,
 			bundles: o.Bundles, images: o.Images, kinds: o.BundleKinds, crdsAsAccount: o.CRDAsServiceAccount, crdLocks: newCRDLocks(),
+			served: discover.ServerResourcesForGroupVersionWithContext,
 		},
 		gate:                    &phaseGate{cached: mgr.GetClient(), live: mgr.GetAPIReader(), entries: &phaseEntries{}, timeout: o.AcknowledgeTimeout},
 		recorder:                mgr.GetEventRecorder("chandlery-installplan"),

@@ -111,6 +111,29 @@ func TestStepErrorNamesTheStep(t *testing.T) {
 	}
 }
 
+// TestMissingKind checks the message about a kind that the cluster lacks, with and without its API group.
+func TestMissingKind(t *testing.T) {
+	step := planOf(phaseInstalling, true, "").Status.Plan[0]
+	step.Resource.Group, step.Resource.Kind = "gone.example", "Gone"
+	odd := errors.New("odd")
+	for name, tt := range map[string]struct {
+		err, answer error
+		want        string
+	}{
+		"Kind":    {fmt.Errorf("creating: %w", errNoMatch), nil, "Unable to find GVK in discovery: gone.example v1 Gone"},
+		"Group":   {errNoMatch, apierrors.NewNotFound(schema.GroupResource{}, ""), "api-server resource not found installing Gone settings: "},
+		"Unknown": {errNoMatch, odd, "error applying Gone settings of lamp.v1: odd"},
+		"Other":   {odd, nil, "error applying Gone settings of lamp.v1: odd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kinds := listKinds(func(context.Context, string) (*metav1.APIResourceList, error) { return nil, tt.answer })
+			if got := (&stepError{step: step, err: kinds.explain(t.Context(), tt.err)}).Error(); !strings.HasPrefix(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestEstablished(t *testing.T) {
 	condition := func(kind, status string) any { return map[string]any{"type": kind, "status": status} }
 	for _, tt := range []struct {

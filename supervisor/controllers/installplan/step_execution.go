@@ -42,6 +42,7 @@ type execution struct {
 	crds     *crdApplier
 	objects  *objectApplier
 	warnings *warningRecorder
+	kinds    listKinds
 	// clusterScoped holds the steps of this pass whose applied objects are cluster-scoped, and their kinds.
 	clusterScoped []clusterScopedStep
 }
@@ -69,6 +70,7 @@ func (e *execution) run(ctx context.Context, steps []*operatorsv1alpha1.Step) *s
 		err = e.awaitAPIs(ctx, steps)
 	}
 	if err != nil {
+		err.err = e.kinds.explain(ctx, err.err)
 		err.remedy = e.remedyFor(err)
 	}
 	return err

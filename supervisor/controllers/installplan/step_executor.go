@@ -24,6 +24,7 @@ type executor struct {
 	// crdsAsAccount selects the permissions of the account of a plan to write CustomResourceDefinitions.
 	crdsAsAccount bool
 	crdLocks      *crdLocks
+	served        listKinds
 }
 
 // execution prepares a pass over the steps of a plan. A dry run writes nothing.
@@ -51,7 +52,7 @@ func (x *executor) execution(p *operatorsv1alpha1.InstallPlan, in namespaceState
 		crds.writer, crds.asAccount = steps, true
 	}
 	return &execution{
-		plan: p.Name, namespace: p.Namespace, byOthers: createdByOthers(p), account: in.account,
+		plan: p.Name, namespace: p.Namespace, byOthers: createdByOthers(p), account: in.account, kinds: x.served,
 		observer: o, content: c, crds: crds,
 		owners:   &owners{observer: o, byName: map[string]*owner{}},
 		objects:  &objectApplier{observer: o, writer: steps, own: own, reporter: to},
