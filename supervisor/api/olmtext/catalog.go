@@ -6,6 +6,8 @@ import "fmt"
 const (
 	AddressUnset     = "image and address unset: at least one must be set for sourcetype: grpc"
 	TemplateResolved = "catalog image reference was successfully resolved"
+	// IntervalEmpty is the message for polling without an interval. The decoder of CatalogSources sets a default.
+	IntervalEmpty = "empty polling interval; cannot requeue registry server sync without a provided polling interval"
 	// TemplateUnresolved is the message for an image template with unknown variables.
 	TemplateUnresolved = "cannot construct catalog image reference, because one or more template(s) has improper syntax"
 )

@@ -186,6 +186,7 @@ func table() []row {
 			catalog, "InvalidIntervalError", "=", olmtext.IntervalInvalid(errNo()),
 			"error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: no",
 		},
+		{catalog, "InvalidIntervalError", "=", olmtext.IntervalEmpty, "empty polling interval; cannot requeue registry server sync without a provided polling interval"},
 		{template, "AllTemplatesResolved", "=", olmtext.TemplateResolved, "catalog image reference was successfully resolved"},
 		{template, "UnableToResolve", "=", olmtext.TemplateUnresolved, "cannot construct catalog image reference, because one or more template(s) has improper syntax"},
 		{"OperatorGroup MultipleOperatorGroup", "MultipleOperatorGroupsFound", "=", olmtext.MultipleGroups, "Multiple OperatorGroup found in the same namespace"},

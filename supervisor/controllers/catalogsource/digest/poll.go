@@ -24,7 +24,10 @@ func PollInterval(source *operatorsv1alpha1.CatalogSource) (interval time.Durati
 	if poll.ParsingError != "" {
 		return operatorsv1alpha1.DefaultRegistryPollDuration, poll.ParsingError
 	}
-	if poll.Interval == nil || poll.Interval.Duration <= 0 {
+	if poll.Interval == nil {
+		return operatorsv1alpha1.DefaultRegistryPollDuration, olmtext.IntervalEmpty
+	}
+	if poll.Interval.Duration <= 0 {
 		return operatorsv1alpha1.DefaultRegistryPollDuration, olmtext.IntervalInvalid(
 			fmt.Errorf("%q is not above zero", poll.RawInterval))
 	}

@@ -53,6 +53,11 @@ func TestPollInterval(t *testing.T) {
 			t.Errorf("interval %q: %s, %q", tt.interval, got, found)
 		}
 	}
+	unset := polling("1m")
+	unset.Spec.UpdateStrategy.RegistryPoll.Interval = nil
+	if got, found := PollInterval(unset); got != 15*time.Minute || !strings.HasPrefix(found, "empty polling interval; ") {
+		t.Errorf("without an interval: %s, %q", got, found)
+	}
 	if got, found := PollInterval(shop()); got != 0 || found != "" {
 		t.Errorf("without polling: %s, %q", got, found)
 	}
