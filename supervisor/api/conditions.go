@@ -156,6 +156,13 @@ const (
 	ReasonCopiedCSVsDisabled = "CopiedCSVsDisabled"
 )
 
+// ConditionIneffectiveSettings of the OLMConfig is True if it has a setting that the supervisor does not use, and
+// absent otherwise.
+const ConditionIneffectiveSettings = "IneffectiveSettings"
+
+// ReasonPackageManifestsNotServed is the reason of ConditionIneffectiveSettings.
+const ReasonPackageManifestsNotServed = "PackageManifestsNotServed"
+
 // Reasons of Events. `kubectl chandlery explain` reads ReasonAppliedWithWarnings.
 const (
 	// ReasonCopyBlocked means that a namespace cannot have the copy of a ClusterServiceVersion.

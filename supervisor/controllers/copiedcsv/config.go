@@ -23,14 +23,14 @@ import (
 )
 
 // configReconciler reports in the status of the OLMConfig whether exactly the requested copies
-// exist.
+// exist, and which setting has no effect.
 type configReconciler struct {
 	reader reader
 	client client.Client
 	clock  clock.PassiveClock
 }
 
-// Reconcile updates the condition of the OLMConfig.
+// Reconcile updates the conditions of the OLMConfig.
 func (r *configReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if req.Name != configName {
 		return ctrl.Result{}, nil
@@ -44,7 +44,7 @@ func (r *configReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 		return ctrl.Result{}, err
 	}
 	changed := config.DeepCopy()
-	if !apimeta.SetStatusCondition(&changed.Status.Conditions, condition(config, asked, r.clock.Now())) {
+	if !setConditions(changed, asked, r.clock.Now()) {
 		return ctrl.Result{}, nil
 	}
 	if err := apply.PatchStatus(ctx, r.client, changed, apply.MergeFromLocked(config)); err != nil {
@@ -98,7 +98,21 @@ func complete(o *input) bool {
 	return !slices.ContainsFunc(p.wanted.UnsortedList(), func(namespace string) bool { return o.copies[namespace] == nil })
 }
 
-// condition returns the condition of the OLMConfig. Its texts are those of OLM, because consoles
+// setConditions sets the conditions of the OLMConfig, and reports whether they have changed.
+func setConditions(config *operatorsv1.OLMConfig, matchesConfig bool, now time.Time) bool {
+	list := &config.Status.Conditions
+	changed := apimeta.SetStatusCondition(list, condition(config, matchesConfig, now))
+	if config.PackageServerSyncInterval() == nil {
+		return apimeta.RemoveStatusCondition(list, api.ConditionIneffectiveSettings) || changed
+	}
+	return apimeta.SetStatusCondition(list, metav1.Condition{
+		Type: api.ConditionIneffectiveSettings, Status: metav1.ConditionTrue, Reason: api.ReasonPackageManifestsNotServed,
+		Message:            "spec.features.packageServerSyncInterval has no effect: the supervisor does not serve PackageManifests. Remove the setting.",
+		LastTransitionTime: metav1.NewTime(now),
+	}) || changed
+}
+
+// condition returns the condition of the OLMConfig about copies. Its texts are those of OLM, because consoles
 // and scripts compare them.
 func condition(config *operatorsv1.OLMConfig, matchesConfig bool, now time.Time) metav1.Condition {
 	c := metav1.Condition{

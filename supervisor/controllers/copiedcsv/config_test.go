@@ -1,9 +1,12 @@
 package copiedcsv
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -54,5 +57,25 @@ func TestCondition(t *testing.T) {
 		if got.Type != "DisabledCopiedCSVs" || got.Status != tc.status || got.Reason != tc.reason || got.Message == "" {
 			t.Errorf("condition(disabled %v, as asked %t) = %+v, want %s for %s", tc.disabled, tc.matchesConfig, got, tc.status, tc.reason)
 		}
+	}
+}
+
+// TestIneffectiveSettings checks that the condition appears with the setting, and disappears with it.
+func TestIneffectiveSettings(t *testing.T) {
+	config := &operatorsv1.OLMConfig{}
+	if !setConditions(config, true, noon()) || len(config.Status.Conditions) != 1 {
+		t.Errorf("without the setting: %+v", config.Status.Conditions)
+	}
+	config.Spec.Features = &operatorsv1.Features{PackageServerSyncInterval: &metav1.Duration{Duration: time.Minute}}
+	if !setConditions(config, true, noon()) || setConditions(config, true, noon()) {
+		t.Error("with the setting, the conditions do not change exactly once")
+	}
+	got := apimeta.FindStatusCondition(config.Status.Conditions, "IneffectiveSettings")
+	if got == nil || got.Status != metav1.ConditionTrue || !strings.HasPrefix(got.Message, "spec.features.packageServerSyncInterval has no effect: ") {
+		t.Errorf("with the setting: %+v", got)
+	}
+	config.Spec.Features = nil
+	if !setConditions(config, true, noon()) || len(config.Status.Conditions) != 1 {
+		t.Errorf("after the removal: %+v", config.Status.Conditions)
 	}
 }
