@@ -118,7 +118,12 @@ func reasonFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Fin
 		operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs:
 		return statusFinding(s, CodeOwnerConflict, csv)
 	case operatorsv1alpha1.CSVReasonInvalidStrategy, operatorsv1alpha1.CSVReasonInvalidInstallModes,
-		operatorsv1alpha1.CSVReasonInvalidWebhookDescription, operatorsv1alpha1.CSVReasonComponentFailedNoRetry:
+		operatorsv1alpha1.CSVReasonInvalidWebhookDescription:
+		return statusFinding(s, CodeVersionInvalid, csv)
+	case operatorsv1alpha1.CSVReasonComponentFailedNoRetry:
+		if _, refused := api.CauseOf(csv); refused {
+			return causeFinding(s, csv)
+		}
 		return statusFinding(s, CodeVersionInvalid, csv)
 	case operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable:
 		return notUpgradeableFinding(s, csv)

@@ -136,6 +136,7 @@ func table() []row {
 		},
 		{csv, "InstallCheckFailed", "=", olmtext.InstallTimeout, "install timeout"},
 		{csv, "InstallComponentFailed", "^", olmtext.StrategyFailed("no"), "install strategy failed: no"},
+		{csv, "InstallComponentFailedNoRetry", "^", olmtext.AccountRefused("no"), "install strategy failed: install strategy failed: no"},
 		{csv, "InvalidWebhookDescription", "~", olmtext.ConversionModes, "unable to manage conversion webhook: CSVs with conversion webhooks must support only AllNamespaces"},
 		{csv, "InvalidWebhookDescription", "~", olmtext.ConversionWithoutCRDs, "unable to manager conversion webhook: conversion webhook must have at least one CRD specified"},
 		{csv, "InvalidWebhookDescription", "~", olmtext.CRDNotOwned("lamp.v1", "lamps.example"), "csv lamp.v1 does not own CRD lamps.example"},

@@ -60,6 +60,10 @@ func InstallFailed(problem string) string { return "install failed: " + problem 
 // StrategyFailed is the message of a version with an object that the API server refuses.
 func StrategyFailed(cause string) string { return "install strategy failed: " + cause }
 
+// AccountRefused is the message of a version with a Deployment that the account of its OperatorGroup may not write. OLM
+// repeats the beginning.
+func AccountRefused(cause string) string { return StrategyFailed(StrategyFailed(cause)) }
+
 // StrategyInvalid is the message of a version with an invalid spec.install.
 func StrategyInvalid(cause string) string { return "install strategy invalid: " + cause }
 

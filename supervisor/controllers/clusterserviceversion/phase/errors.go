@@ -29,7 +29,20 @@ type AccountError struct {
 
 // Error returns the account and the error of the API server.
 func (e *AccountError) Error() string {
-	return fmt.Sprintf("as ServiceAccount %s of OperatorGroup %s: %v", e.Account, e.Group, e.Err)
+	return fmt.Sprintf("as %s: %v", e.subject(), e.Err)
+}
+
+func (e *AccountError) subject() string {
+	return fmt.Sprintf("ServiceAccount %s of OperatorGroup %s", e.Account, e.Group)
+}
+
+// answer returns the message of the API server alone.
+func (e *AccountError) answer() string {
+	var answer apierrors.APIStatus
+	if errors.As(e.Err, &answer) {
+		return answer.Status().Message
+	}
+	return e.Err.Error()
 }
 
 // Unwrap returns the error of the API server.
@@ -67,6 +80,10 @@ func AfterRefusal(o Input, err error) Transition {
 		Message: olmtext.StrategyFailed(err.Error()),
 		Cause:   &api.Cause{Reason: reasonOf(err), Remedy: remedyOf(err)},
 		After:   reinstallDelay,
+	}
+	if refused, limited := errors.AsType[*AccountError](err); limited && apierrors.IsForbidden(err) {
+		t.Reason, t.Message = operatorsv1alpha1.CSVReasonComponentFailedNoRetry, olmtext.AccountRefused(refused.answer())
+		t.Cause.Detail = refused.subject() + " lacks a permission"
 	}
 	if o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
 		t.Phase, t.Reason = operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful

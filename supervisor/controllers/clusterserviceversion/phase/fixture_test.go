@@ -99,6 +99,11 @@ func doubleModes(o *Input) {
 	o.CSV.Spec.InstallModes = append(o.CSV.Spec.InstallModes, o.CSV.Spec.InstallModes...)
 }
 
+// lastCause is the cause that refusedAccount sets.
+var lastCause = &api.Cause{Reason: "PermissionDenied", Remedy: "grant it"}
+
+func refusedAccount(o *Input) { api.SetCause(o.CSV, lastCause) }
+
 func unservable(o *Input) { o.Webhooks.Unsupported = "this version does not support webhooks" }
 
 func invalidWebhook(o *Input) {

@@ -10,6 +10,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 )
@@ -222,7 +223,15 @@ func IsWaiting(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return csv.Status.Phase == operatorsv1alpha1.CSVPhasePending || csv.Status.Phase == operatorsv1alpha1.CSVPhaseReplacing
 }
 
-// RefusedToInstall reports whether a version has failed because the API refused one of its objects.
+// RefusedToInstall reports whether a version has failed because the API refused one of its objects. A version that
+// declares what is not supported has one of these reasons too, but no cause.
 func RefusedToInstall(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-	return csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed && csv.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed
+	if csv.Status.Phase != operatorsv1alpha1.CSVPhaseFailed {
+		return false
+	}
+	if csv.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailedNoRetry {
+		_, found := api.CauseOf(csv)
+		return found
+	}
+	return csv.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed
 }

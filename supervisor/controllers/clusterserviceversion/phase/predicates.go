@@ -136,13 +136,16 @@ func timeLeft(o Input, d time.Duration) time.Duration {
 // with other permissions.
 func accessChanged(o Input) bool { return RefusedToInstall(o.CSV) && o.Access.Changed }
 
+// specCorrected reports whether a version has failed because of its spec, and no longer does.
+func specCorrected(o Input) bool { return failedFor(specReasons...)(o) && !RefusedToInstall(o.CSV) }
+
 func reinstallDue(o Input) bool { return timeLeft(o, reinstallWait(o)) <= 0 }
 
 // repairDue reports whether p holds and a repair may begin. The repair waits if the API has just
 // refused it.
 func repairDue(p func(Input) bool) func(Input) bool {
 	return func(o Input) bool {
-		refusedJustNow := o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed && timeLeft(o, reinstallDelay) > 0
+		refusedJustNow := RefusedToInstall(o.CSV) && timeLeft(o, reinstallDelay) > 0
 		return p(o) && (!refusedJustNow || o.Components.Corrected)
 	}
 }
@@ -151,11 +154,11 @@ func repairDue(p func(Input) bool) func(Input) bool {
 // an installation that would change something, unless the API has just refused that change.
 func reinstallWait(o Input) time.Duration {
 	switch {
-	case o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed && o.Components.Corrected:
+	case RefusedToInstall(o.CSV) && o.Components.Corrected:
 		return 0
-	case o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed && o.Access.Settling:
+	case RefusedToInstall(o.CSV) && o.Access.Settling:
 		return repeatDelay
-	case o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed:
+	case RefusedToInstall(o.CSV):
 		return reinstallDelay
 	case o.Components.Stale != "":
 		return 0

@@ -254,7 +254,7 @@ func failedRules() []rule {
 			"fixed APIs fit now", failedFor(operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs),
 			to(operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown, olmtext.StaticSupported),
 		},
-		{"spec is right now", failedFor(specReasons...), to(operatorsv1alpha1.CSVPhasePending,
+		{"spec is right now", specCorrected, to(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonRequirementsUnknown, olmtext.RequirementsUnknown)},
 		{"requirements missing", requirementsMissing, then(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonRequirementsNotMet, fixed(olmtext.StillNotMet))},

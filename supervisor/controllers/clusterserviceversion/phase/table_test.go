@@ -313,6 +313,18 @@ func TestNext(t *testing.T) {
 			"the spec was the reason and is right now", good(broken, "InstallComponentFailedNoRetry"),
 			Transition{Phase: pending, Reason: "RequirementsUnknown", Message: "requirements not yet checked"},
 		},
+		"FailedForAccount": {
+			"the account of the group was the reason", good(broken, "InstallComponentFailedNoRetry", changed, refusedAccount, later(-30*time.Second)),
+			Transition{Phase: broken, Reason: "InstallComponentFailedNoRetry", Message: "as before", Cause: lastCause, After: 30 * time.Second},
+		},
+		"FailedForAccountRegranted": {
+			"the account of the group was the reason and has other permissions now", good(broken, "InstallComponentFailedNoRetry", changed, refusedAccount, regranted, later(-30*time.Second)),
+			Transition{Phase: pending, Reason: "DetectedClusterChange", Message: "Cluster resources changed state"},
+		},
+		"FailedForAccountDue": {
+			"the account of the group was the reason a minute ago", good(broken, "InstallComponentFailedNoRetry", changed, refusedAccount),
+			Transition{Phase: pending, Reason: "NeedsReinstall", Message: "installing: missing deployment with name=kettle"},
+		},
 		"FailedRequirements": {
 			"requirements are missing", good(broken, "RequirementsNotMet", lacking),
 			Transition{Phase: pending, Reason: "RequirementsNotMet", Message: "requirements not met"},
@@ -443,7 +455,10 @@ func TestCauseOfRefusal(t *testing.T) {
 		"NoRight": {forbidden("no"), api.Cause{Reason: "Retrying", Remedy: "grant the supervisor this permission"}},
 		"Account": {
 			&AccountError{Account: "weak", Group: "g", Err: forbidden(`User "system:serviceaccount:foo:weak" cannot create resource "deployments"`)},
-			api.Cause{Reason: "PermissionDenied", Remedy: "grant the ServiceAccount this permission, or name another ServiceAccount in the OperatorGroup"},
+			api.Cause{
+				Reason: "PermissionDenied", Detail: "ServiceAccount weak of OperatorGroup g lacks a permission",
+				Remedy: "grant the ServiceAccount this permission, or name another ServiceAccount in the OperatorGroup",
+			},
 		},
 		"Quota":     {forbidden("exceeded quota: few"), api.Cause{Reason: "QuotaExceeded", Remedy: "raise the quota, or delete objects that count against it"}},
 		"Policy":    {forbidden(`admission webhook "strict.example" denied the request: no`), api.Cause{Reason: "AdmissionDenied", Remedy: "change the policy that refuses it, or ask for an exception"}},
@@ -457,8 +472,12 @@ func TestCauseOfRefusal(t *testing.T) {
 			if diff := cmp.Diff(&tc.want, got.Cause); diff != "" {
 				t.Errorf("the cause of %v: -want, +got:\n%s", tc.err, diff)
 			}
-			if want := "install strategy failed: " + tc.err.Error(); got.Message != want {
-				t.Errorf("message %q, want %q", got.Message, want)
+			want := Transition{Reason: "InstallComponentFailed", Message: "install strategy failed: " + tc.err.Error()}
+			if account, is := errors.AsType[*AccountError](tc.err); is {
+				want.Reason, want.Message = "InstallComponentFailedNoRetry", "install strategy failed: install strategy failed: "+errors.Unwrap(account.Err).Error()
+			}
+			if got.Reason != want.Reason || got.Message != want.Message {
+				t.Errorf("%s: %q, want %s: %q", got.Reason, got.Message, want.Reason, want.Message)
 			}
 		})
 	}

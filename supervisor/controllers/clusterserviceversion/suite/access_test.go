@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
 	"github.com/chandlery/chandlery/test/latewatch"
 )
 
@@ -41,7 +40,7 @@ func newRefusedInstall(t *testing.T) *refusedInstall {
 	r.group = r.world.group("own", r.Namespace)
 	r.group.Spec.ServiceAccountName = "weak"
 	r.Create(r.group, r.serviceAccount("weak"), r.kettle("kettle.v1"))
-	r.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
+	r.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailedNoRetry)
 	// A moment later, no more writes of the version follow.
 	r.Eventually(func() bool {
 		last := r.before
@@ -51,7 +50,7 @@ func newRefusedInstall(t *testing.T) *refusedInstall {
 	if got := phases(r.before); got[len(got)-1] != operatorsv1alpha1.CSVPhaseFailed || slices.Index(got, operatorsv1alpha1.CSVPhaseFailed) != len(got)-1 {
 		t.Fatalf("phases %v, want one failure at the end", got)
 	}
-	r.caused(r.before, string(refusal.PermissionDenied), "grant the ServiceAccount this permission, or name another ServiceAccount in the OperatorGroup")
+	accountRefused(r.world, r.before)
 	return r
 }
 
@@ -245,8 +244,8 @@ func TestNothingIsDoneWithAFormerAccount(t *testing.T) {
 		return reads > before || len(accounts) > 0
 	}).Should(gomega.BeTrue())
 	release()
-	csv := r.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
-	r.says(csv, "as ServiceAccount weak of OperatorGroup own")
+	csv := r.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailedNoRetry)
+	accountRefused(r.world, csv)
 	_, accounts := noted.seen()
 	// Versions of other tests may still exist.
 	own := "system:serviceaccount:" + r.Namespace + ":"

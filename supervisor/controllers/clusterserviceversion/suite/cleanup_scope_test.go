@@ -81,7 +81,7 @@ func TestCleanUpSparesResourcesOfOthers(t *testing.T) {
 	csv.Spec.CustomResourceDefinitions.Owned = append(csv.Spec.CustomResourceDefinitions.Owned,
 		operatorsv1alpha1.CRDDescription{Name: "subscriptions.operators.coreos.com", Version: "v1alpha1", Kind: "Subscription"})
 	w.Create(group, account, subscription, csv)
-	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
+	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailedNoRetry)
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 	w.EventuallyGone(csv)
@@ -135,7 +135,7 @@ func TestCleanUpHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	group, account := w.weakGroup()
 	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
 	w.Create(group, account, csv, mine, elsewhere)
-	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
+	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailedNoRetry)
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 

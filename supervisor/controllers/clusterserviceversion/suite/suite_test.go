@@ -119,6 +119,16 @@ func (w *world) caused(csv *operatorsv1alpha1.ClusterServiceVersion, reason, rem
 	w.Expect(cause).To(gomega.Equal(api.Cause{Reason: reason, Remedy: remedy}))
 }
 
+// accountRefused checks the cause of a version that the account of the OperatorGroup may not install.
+func accountRefused(w *world, csv *operatorsv1alpha1.ClusterServiceVersion) {
+	w.T.Helper()
+	cause, _ := api.CauseOf(csv)
+	w.Expect(cause).To(gomega.Equal(api.Cause{
+		Reason: "PermissionDenied", Detail: "ServiceAccount weak of OperatorGroup own lacks a permission",
+		Remedy: "grant the ServiceAccount this permission, or name another ServiceAccount in the OperatorGroup",
+	}))
+}
+
 // uncaused waits until kettle.v1 has no cause. It is removed after the status that it explains.
 func (w *world) uncaused() {
 	w.T.Helper()
