@@ -155,10 +155,10 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, webhooks cache.Cache) (*re
 		}
 		return info.GitVersion, nil
 	}
-	webhookObserver, webhookWriter := webhook.New(webhook.Options{
-		Client: c, Live: live, CRDs: crds, Cache: webhooks, Accounts: accounts, Namespace: o.Namespace,
-	})
 	recorder, attempts := mgr.GetEventRecorder("chandlery-clusterserviceversion"), &refusedAttempts{}
+	webhookObserver, webhookWriter := webhook.New(webhook.Options{
+		Client: c, Live: live, CRDs: crds, Cache: webhooks, Accounts: accounts, Events: recorder, Namespace: o.Namespace,
+	})
 	reader := deploymentReader{client: c, live: live, proxies: o.Proxies}
 	return &reconciler{
 		client: c,

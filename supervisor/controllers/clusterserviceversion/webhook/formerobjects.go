@@ -9,12 +9,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 )
+
+// reasonFormerObjectKept is the reason of the Event about an object that stays although nothing uses it.
+const reasonFormerObjectKept = "FormerObjectKept"
 
 // namespaceSystem is the namespace where the API server publishes how callers authenticate.
 const namespaceSystem = "kube-system"
@@ -23,6 +27,7 @@ const namespaceSystem = "kube-system"
 type formerObjects struct {
 	client client.Client
 	live   client.Reader // reads past the caches
+	events events.EventRecorder
 }
 
 // removeOLMBindings removes the bindings of another lifecycle manager whose names lack the namespace.
@@ -83,14 +88,15 @@ func (f formerObjects) removeOldestNames(ctx context.Context, s *State) error {
 }
 
 // removeOwned removes an object if its labels name the version as owner. The object stays if a
-// permission is missing, because nothing depends on its removal.
+// permission is missing, because nothing depends on its removal. An Event then names it.
 func (f formerObjects) removeOwned(ctx context.Context, s *State, o *unstructured.Unstructured) error {
 	live, err := apply.Live(ctx, f.live, o)
 	if err == nil && live != nil && ownership.Names(live.GetLabels(), s.version.CSV) {
 		err = apply.Delete(ctx, f.client, live)
 	}
 	if apierrors.IsForbidden(err) {
-		logf.FromContext(ctx).Error(err, "Cannot remove an object with a former name", "kind", o.GetKind(), "name", o.GetName())
+		f.events.Eventf(s.version.CSV, nil, corev1.EventTypeWarning, reasonFormerObjectKept, "Install", "%s", api.EventNote(fmt.Sprintf(
+			"%s %s has a former name and cannot be removed: %v; delete it, or grant the supervisor this permission", o.GetKind(), o.GetName(), err)))
 		return nil
 	}
 	return err

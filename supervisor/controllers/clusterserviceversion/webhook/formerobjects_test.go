@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -64,10 +65,14 @@ func TestRemoveOldestNames(t *testing.T) {
 				api.Group = "hats-service"
 			}
 			s := newState(Version{CSV: hooked()}, []webhook.Server{{Deployment: tc.deployment, APIs: []operatorsv1alpha1.APIServiceDescription{api}}}, webhook.Scope{})
+			recorder := events.NewFakeRecorder(10)
 			for range 2 {
-				if err := (formerObjects{client: c, live: c}).removeOldestNames(t.Context(), s); err != nil {
+				if err := (formerObjects{client: c, live: c, events: recorder}).removeOldestNames(t.Context(), s); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if said := len(recorder.Events) > 0; said != (tc.forbidden != "") {
+				t.Errorf("an Event was recorded: %v", said)
 			}
 			left := 0
 			for _, o := range objects {

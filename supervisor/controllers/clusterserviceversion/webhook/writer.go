@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
@@ -30,6 +31,8 @@ type Options struct {
 	Cache client.Reader
 	// Accounts act for the service accounts of OperatorGroups.
 	Accounts *impersonate.Accounts
+	// Events records what users should know.
+	Events events.EventRecorder
 	// Namespace is the namespace of the supervisor. No webhook is called for its objects.
 	Namespace string
 }
@@ -39,9 +42,12 @@ func New(o Options) (*Observer, *Writer) {
 	c := &conversions{client: o.Client, live: o.Live, crds: o.CRDs}
 	s := newSwitchCounter()
 	return &Observer{
-		manager: o.Client, live: o.Live, crds: o.CRDs, objects: reader{manager: o.Client, cache: o.Cache, live: o.Live},
-		accounts: o.Accounts, namespace: o.Namespace, conversions: c, switches: s,
-	}, &Writer{client: o.Client, live: o.Live, cache: o.Cache, conversions: c, switches: s}
+			manager: o.Client, live: o.Live, crds: o.CRDs, objects: reader{manager: o.Client, cache: o.Cache, live: o.Live},
+			accounts: o.Accounts, namespace: o.Namespace, conversions: c, switches: s,
+		}, &Writer{
+			client: o.Client, live: o.Live, cache: o.Cache, conversions: c, switches: s,
+			former: formerObjects{client: o.Client, live: o.Live, events: o.Events},
+		}
 }
 
 // Writer brings the objects through which the API server calls versions to their desired state.
@@ -51,6 +57,7 @@ type Writer struct {
 	cache       client.Reader // of Services, webhook configurations and API services
 	conversions *conversions
 	switches    *switchCounter
+	former      formerObjects
 }
 
 // Prepare applies what Deployments that serve the API server need to start: first certificates, then
@@ -116,11 +123,10 @@ func (w *Writer) Switch(ctx context.Context, s *State) error {
 			return err
 		}
 	}
-	former := formerObjects{client: w.client, live: w.live}
-	if err := former.removeOLMBindings(ctx, s); err != nil {
+	if err := w.former.removeOLMBindings(ctx, s); err != nil {
 		return err
 	}
-	if err := former.removeOldestNames(ctx, s); err != nil {
+	if err := w.former.removeOldestNames(ctx, s); err != nil {
 		return err
 	}
 	w.switches.Fail(generationOf(s.version.CSV), struct{}{}, s.version.Now)
