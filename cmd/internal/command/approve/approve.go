@@ -16,6 +16,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/plansummary"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 const help = `Show InstallPlans that wait for approval, ask for confirmation, and approve them. Name
@@ -30,7 +31,9 @@ them unchanged.
 You need permission to list and patch installplans in the namespace. To name
 Subscriptions and to see replaced versions, you also need permission to list
 subscriptions and clusterserviceversions. With --dry-run, the output also shows fields
-that the API server would drop. This check needs permission to create the objects.
+that the API server would drop, and objects of kinds that bundles cannot contain. This
+check needs permission to create the objects. If the supervisor runs with --bundle-kind,
+use the same flags.
 
 Exit codes:
   0  every requested plan is approved, or was approved before
@@ -49,6 +52,7 @@ type options struct {
 	wait       bool
 	timeout    time.Duration
 	program    string
+	kinds      plansteps.Kinds
 }
 
 // New returns the command "approve" of a program. name is how users call the program, and agent is
@@ -70,6 +74,7 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	flags.BoolVar(&o.all, "all", false, "approve all InstallPlans of the namespace that wait for approval")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the plans, and check your permission to approve them; change nothing")
+	flags.Var(&o.kinds, plansteps.FlagKind, "further kind that the supervisor allows in bundles, as its flag of this name; used by --dry-run; can be repeated")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
 	flags.BoolVar(&o.wait, "wait", false, "follow the plans until their versions are installed or have failed")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit for --wait")
@@ -126,7 +131,7 @@ func (o *options) approve(cmd *cobra.Command, c client.Client, namespace string,
 		return err
 	}
 	out := printer{output: o.output, out: cmd.OutOrStdout(), namespace: namespace, notes: notes}
-	a := approver{client: c, agent: o.connection.Agent, dryRun: o.dryRun}
+	a := approver{client: c, agent: o.connection.Agent, dryRun: o.dryRun, kinds: o.kinds}
 	results := a.results(cmd.Context(), w, plans)
 	if err := out.show(results); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/plansummary"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // maxTries bounds the attempts to approve an InstallPlan to which other clients write.
@@ -22,6 +23,8 @@ type approver struct {
 	client client.Client
 	agent  string // the field manager of the approval
 	dryRun bool
+	// kinds are the kinds that the supervisor allows in bundles besides OLM's.
+	kinds plansteps.Kinds
 }
 
 // results returns what each InstallPlan would change.
@@ -30,7 +33,7 @@ func (a approver) results(ctx context.Context, w *namespaceObjects, plans []sele
 	for _, c := range plans {
 		one := result{Summary: plansummary.Of(c.plan, w.versions), Result: unchanged, Why: c.why}
 		if a.dryRun && c.why == "" {
-			one.dryRunResult = dryRunObjects(ctx, a.client, c.plan)
+			one.dryRunResult = dryRunObjects(ctx, a.client, c.plan, a.kinds)
 		}
 		results = append(results, one)
 	}

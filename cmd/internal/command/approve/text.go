@@ -78,6 +78,7 @@ func describe(r *result, paint console.Paint, wide bool) string {
 		}
 	}
 	b.WriteString(warned(r, paint, wide))
+	b.WriteString(notAllowed(r, paint))
 	b.WriteString(console.Wrap("  ", "  ", count(r)))
 	return b.String()
 }
@@ -109,6 +110,23 @@ func warned(r *result, paint console.Paint, wide bool) string {
 	b.WriteString("  " + paint.Waiting("the API server warns:") + "\n")
 	for _, w := range r.Warnings {
 		b.WriteString(console.Wrap("    ", "      ", warningText(w, wide)))
+	}
+	return b.String()
+}
+
+// notAllowed returns the text about objects that make the plan fail.
+func notAllowed(r *result, paint console.Paint) string {
+	if len(r.Refused) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("  " + paint.Waiting("kinds that bundles cannot contain; the plan fails:") + "\n")
+	for _, o := range r.Refused {
+		text := o.Kind + " " + o.Name
+		if o.Argument != "" {
+			text += "; allowed if the supervisor runs with " + o.Argument + ": then add it to this command"
+		}
+		b.WriteString(console.Wrap("    ", "      ", text))
 	}
 	return b.String()
 }

@@ -87,6 +87,28 @@ func TestApproveTellsWhatIsDropped(t *testing.T) {
 	}
 }
 
+// TestApproveTellsWhatIsRefused checks that a dry run shows a kind that bundles cannot contain, and the argument that
+// allows it.
+func TestApproveTellsWhatIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.waits()
+	p := w.plan()
+	p.Status.Plan = []*operatorsv1alpha1.Step{{Resolving: "lamp.v1", Status: operatorsv1alpha1.StepStatusUnsupportedResource, Resource: operatorsv1alpha1.StepResource{
+		Group: "apps", Version: "v1", Kind: "DaemonSet", Name: "lamp", Manifest: `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"lamp"}}`,
+	}}}
+	w.status(p)
+	const refusal, argument = "bundles cannot contain", "--bundle-kind=apps/DaemonSet"
+	args := []string{"approve", "my-lamp", "-n", w.Namespace, "--dry-run"}
+	got := callers(t)[0].call(t, w.kubeconfig, args...)
+	contains(t, strings.Join(strings.Fields(got.out), " "), refusal, "DaemonSet lamp; allowed if the supervisor runs with "+argument)
+	got = callers(t)[0].call(t, w.kubeconfig, append(args, "-o", "json")...)
+	contains(t, got.out, `"refused": [`, `"argument": "`+argument+`"`)
+	got = callers(t)[0].call(t, w.kubeconfig, append(args, argument)...)
+	if got.code != 0 || strings.Contains(got.out, refusal) {
+		t.Errorf("with %s: %+v", argument, got)
+	}
+}
+
 // TestApproveRights checks that the command names the missing rule, and that users who have the rule may approve.
 func TestApproveRights(t *testing.T) {
 	w := newWorld(t)
