@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"strconv"
-	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -15,37 +13,6 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
-
-// pages configures the paging.
-type pages struct {
-	// size is the largest size of a page; zero for the requested size.
-	size int
-	// aborted is the number of further pages, other than first ones, that fail.
-	aborted int
-	// served is the number of served pages.
-	served int
-}
-
-// Paginate limits the size of pages.
-func (s *Server) Paginate(size int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pages.size = size
-}
-
-// Abort makes the next n pages other than first ones fail, as after a change of the content.
-func (s *Server) Abort(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pages.aborted = n
-}
-
-// Pages returns the number of served pages of bundles.
-func (s *Server) Pages() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pages.served
-}
 
 // HangUp ends the streams of all watches.
 func (s *Server) HangUp() {
@@ -121,28 +88,35 @@ func (e *extension) Watch(_ *registryv1.WatchRequest, stream grpc.ServerStreamin
 
 // ListBundles returns a page of bundles.
 func (e *extension) ListBundles(_ context.Context, r *registryv1.ListBundlesRequest) (*registryv1.ListBundlesResponse, error) {
+	packages, digest, err := e.server.content()
+	if err != nil {
+		return nil, err
+	}
 	var all []*registryv1.Bundle
-	for _, p := range e.server.served() {
+	for _, p := range packages {
 		defaultChannel := p.Package().GetDefaultChannelName()
 		for _, b := range p.Bundles() {
 			all = append(all, bundle(b, defaultChannel))
 		}
 	}
-	out := &registryv1.ListBundlesResponse{}
-	var err error
-	out.Bundles, out.NextPageToken, out.ContentDigest, err = turn(e.server, all, r)
+	out := &registryv1.ListBundlesResponse{ContentDigest: digest}
+	out.Bundles, out.NextPageToken, err = turn(&e.server.paging, digest, all, r)
 	return out, err
 }
 
 // ListDeprecations returns a page of deprecations.
 func (e *extension) ListDeprecations(_ context.Context, r *registryv1.ListDeprecationsRequest) (*registryv1.ListDeprecationsResponse, error) {
+	packages, digest, err := e.server.content()
+	if err != nil {
+		return nil, err
+	}
 	var all []*registryv1.DeprecatedObject
 	add := func(pkg, name, message string, kind registryv1.DeprecatedKind) {
 		if message != "" {
 			all = append(all, &registryv1.DeprecatedObject{Package: pkg, Kind: kind, Name: name, Message: message})
 		}
 	}
-	for _, p := range e.server.served() {
+	for _, p := range packages {
 		add(p.Name, "", p.Deprecation, registryv1.DeprecatedKind_DEPRECATED_KIND_PACKAGE)
 		for _, c := range p.Channels {
 			add(p.Name, c.Name, c.Deprecation, registryv1.DeprecatedKind_DEPRECATED_KIND_CHANNEL)
@@ -151,54 +125,9 @@ func (e *extension) ListDeprecations(_ context.Context, r *registryv1.ListDeprec
 			}
 		}
 	}
-	out := &registryv1.ListDeprecationsResponse{}
-	var err error
-	out.Deprecations, out.NextPageToken, out.ContentDigest, err = turn(e.server, all, r)
+	out := &registryv1.ListDeprecationsResponse{ContentDigest: digest}
+	out.Deprecations, out.NextPageToken, err = turn(&e.server.paging, digest, all, r)
 	return out, err
-}
-
-// served returns the content.
-func (s *Server) served() []Package {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.packages
-}
-
-// request is the interface of requests for pages.
-type request interface {
-	GetPageSize() int32
-	GetPageToken() string
-}
-
-// turn returns the requested page of all elements.
-func turn[T any](s *Server, all []T, r request) (found []T, next, digest string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failure != nil {
-		return nil, "", "", s.failure
-	}
-	digest = s.digest()
-	begin := 0
-	if r.GetPageToken() != "" {
-		of, place, _ := strings.Cut(r.GetPageToken(), ":")
-		if begin, err = strconv.Atoi(place); err != nil || begin > len(all) {
-			return nil, "", "", status.Error(codes.InvalidArgument, "the page token is none of ours")
-		}
-		if of != digest || s.pages.aborted > 0 {
-			s.pages.aborted = max(0, s.pages.aborted-1)
-			return nil, "", "", status.Error(codes.Aborted, "the content has been replaced")
-		}
-	}
-	size := int(r.GetPageSize())
-	if s.pages.size > 0 {
-		size = min(size, s.pages.size)
-	}
-	end := min(len(all), begin+size)
-	if end < len(all) {
-		next = digest + ":" + strconv.Itoa(end)
-	}
-	s.pages.served++
-	return all[begin:end], next, digest, nil
 }
 
 // bundle returns a bundle without its manifests.

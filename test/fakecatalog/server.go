@@ -3,16 +3,10 @@
 package fakecatalog
 
 import (
-	"context"
-	"errors"
-	"net"
 	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/chandlery/chandlery/proto/api"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
@@ -21,14 +15,10 @@ import (
 
 // Server serves one catalog. Its methods are safe for concurrent use.
 type Server struct {
-	api.UnimplementedRegistryServer
-
-	tb      testing.TB
-	address string
+	endpoint
+	paging
 
 	mu       sync.Mutex
-	running  *grpc.Server
-	ended    chan struct{}
 	packages []Package
 	failure  error
 	listed   int
@@ -37,7 +27,6 @@ type Server struct {
 	announced *string
 	// extended is set if the extension API is served.
 	extended bool
-	pages    pages
 	hangups  int
 	// changed is closed when Watch may have something to send.
 	changed chan struct{}
@@ -47,18 +36,18 @@ type Server struct {
 // digest of its content.
 func Start(tb testing.TB, packages ...Package) *Server {
 	tb.Helper()
-	return start(tb, &Server{tb: tb}, packages)
+	return start(tb, &Server{}, packages)
 }
 
 // StartExtended starts a server that also serves the extension API.
 func StartExtended(tb testing.TB, packages ...Package) *Server {
 	tb.Helper()
-	return start(tb, &Server{tb: tb, extended: true}, packages)
+	return start(tb, &Server{extended: true}, packages)
 }
 
 func start(tb testing.TB, s *Server, packages []Package) *Server {
 	tb.Helper()
-	s.address, s.changed = ports.Address(tb), make(chan struct{})
+	s.tb, s.address, s.changed = tb, ports.Address(tb), make(chan struct{})
 	s.Serve(packages...)
 	s.Restart()
 	tb.Cleanup(s.Stop)
@@ -77,9 +66,6 @@ func (s *Server) news() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
-
-// Address returns the address of the server. It does not change after a restart.
-func (s *Server) Address() string { return s.address }
 
 // Serve replaces the content.
 func (s *Server) Serve(packages ...Package) {
@@ -112,35 +98,6 @@ func (s *Server) Asked() int {
 	return s.asked
 }
 
-// header returns the header of a stream.
-func (s *Server) header() metadata.MD {
-	if s.digest() == "" {
-		return nil
-	}
-	return metadata.Pairs(api.ContentDigestHeader, s.digest())
-}
-
-// ListPackages sends the names of the packages.
-func (s *Server) ListPackages(_ *api.ListPackageRequest, stream grpc.ServerStreamingServer[api.PackageName]) error {
-	s.mu.Lock()
-	s.asked++
-	header := s.header()
-	s.mu.Unlock()
-	packages, err := s.content()
-	if err != nil {
-		return err
-	}
-	if err := stream.SetHeader(header); err != nil {
-		return err
-	}
-	for _, p := range packages {
-		if err := stream.Send(&api.PackageName{Name: p.Name}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Fail makes every call fail with err; nil ends this.
 func (s *Server) Fail(err error) {
 	s.mu.Lock()
@@ -156,99 +113,23 @@ func (s *Server) Listed() int {
 	return s.listed
 }
 
-// Stop closes the listener and every connection.
-func (s *Server) Stop() {
-	s.mu.Lock()
-	running, ended := s.running, s.ended
-	s.running = nil
-	s.mu.Unlock()
-	if running != nil {
-		running.Stop()
-		<-ended
-	}
-}
-
 // Restart serves again after Stop, at the same address.
 func (s *Server) Restart() {
 	s.tb.Helper()
-	var lc net.ListenConfig
-	listener, err := lc.Listen(s.tb.Context(), "tcp", s.address)
-	if err != nil {
-		s.tb.Fatalf("listening at %s: %v", s.address, err)
-	}
-	server, ended := grpc.NewServer(), make(chan struct{})
-	api.RegisterRegistryServer(server, s)
 	s.mu.Lock()
-	if s.extended {
-		registryv1.RegisterRegistryServiceServer(server, &extension{server: s})
-	}
-	s.address, s.running, s.ended = listener.Addr().String(), server, ended
+	extended := s.extended
 	s.mu.Unlock()
-	go func() {
-		defer close(ended)
-		// A server that is stopped early returns an error without any problem.
-		if err := server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-			s.tb.Errorf("serving: %v", err)
+	s.start(func(server *grpc.Server) {
+		api.RegisterRegistryServer(server, &contract{server: s})
+		if extended {
+			registryv1.RegisterRegistryServiceServer(server, &extension{server: s})
 		}
-	}()
+	})
 }
 
-func (s *Server) content() ([]Package, error) {
+// content returns the packages and the announced digest, or the error of every call.
+func (s *Server) content() (packages []Package, digest string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.packages, s.failure
-}
-
-// ListBundles sends every channel entry.
-func (s *Server) ListBundles(_ *api.ListBundlesRequest, stream grpc.ServerStreamingServer[api.Bundle]) error {
-	s.mu.Lock()
-	s.listed++
-	header := s.header()
-	s.mu.Unlock()
-	packages, err := s.content()
-	if err != nil {
-		return err
-	}
-	if err := stream.SetHeader(header); err != nil {
-		return err
-	}
-	for _, p := range packages {
-		for _, b := range p.Bundles() {
-			if err := stream.Send(b); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// GetPackage returns a package.
-func (s *Server) GetPackage(_ context.Context, request *api.GetPackageRequest) (*api.Package, error) {
-	packages, err := s.content()
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range packages {
-		if p.Name == request.GetName() {
-			return p.Package(), nil
-		}
-	}
-	return nil, status.Errorf(codes.NotFound, "no package %s", request.GetName())
-}
-
-// GetBundle returns a bundle of a channel.
-func (s *Server) GetBundle(_ context.Context, request *api.GetBundleRequest) (*api.Bundle, error) {
-	packages, err := s.content()
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range packages {
-		for _, b := range p.Bundles() {
-			if b.GetPackageName() == request.GetPkgName() && b.GetChannelName() == request.GetChannelName() && b.GetCsvName() == request.GetCsvName() {
-				b.Replaces, b.Skips = "", nil
-				return b, nil
-			}
-		}
-	}
-	return nil, status.Errorf(codes.NotFound, "no bundle %s in channel %s of package %s", request.GetCsvName(), request.GetChannelName(), request.GetPkgName())
+	return s.packages, s.digest(), s.failure
 }
