@@ -47,7 +47,10 @@ func read(r io.Reader) (map[string]rules.Outcome, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
-		var event struct{ Action, Test string }
+		var event struct {
+			Action string `json:"Action"`
+			Test   string `json:"Test"`
+		}
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			return nil, fmt.Errorf("decoding a line: %w", err)
 		}
