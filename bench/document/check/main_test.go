@@ -62,7 +62,7 @@ func TestJudge(t *testing.T) {
 			verdict: "changed since: lib; renew: make bench-x", old: true,
 		},
 		"Dirty":   {reason: "no commit has what was measured", commit: ", changed", verdict: "no commit has; renew: make bench-x", old: true},
-		"Unknown": {reason: "a shallow clone cannot tell", commit: "f", fails: "is not in this clone"},
+		"Unknown": {reason: "a shallow clone cannot tell", commit: "ffffffffffff", fails: "is not in this clone"},
 		"Missing": {reason: "figures have an origin", commit: "none", fails: "no comment <!-- measured at"},
 	}
 	for name, tc := range cases {
