@@ -12,14 +12,42 @@ import (
 	"github.com/chandlery/chandlery/test/pause"
 )
 
+// lampPackage returns package lamp with one version.
+func lampPackage(c *compattest.Cluster, name string) fakecatalog.Package {
+	return fakecatalog.Simple("lamp", fakecatalog.Entry{Name: name, Version: "1.0.0", Objects: []string{c.Manifest(c.CSV(name))}})
+}
+
+// readShelf reads CatalogSource shelf.
+func readShelf(t *testing.T, c *compattest.Cluster) *operatorsv1alpha1.CatalogSource {
+	t.Helper()
+	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "shelf"}}
+	if left := c.Read(source); left != "" {
+		t.Fatal(left)
+	}
+	return source
+}
+
+// connectsAgain waits until a catalog is READY and lastConnect is later than before.
+func connectsAgain(c *compattest.Cluster, source *operatorsv1alpha1.CatalogSource, limit time.Duration) {
+	before := source.Status.GRPCConnectionState.LastConnectTime
+	c.Eventually(limit, func() string {
+		if left := c.Read(source); left != "" {
+			return left
+		}
+		state := source.Status.GRPCConnectionState
+		if state.LastObservedState != "READY" || !state.LastConnectTime.After(before.Time) {
+			return "the state is " + state.LastObservedState + ", connected at " + state.LastConnectTime.String()
+		}
+		return ""
+	})
+}
+
 // TestLastConnect checks when status.connectionState.lastConnect of a CatalogSource moves.
 func TestLastConnect(t *testing.T) {
 	t.Parallel()
 	compattest.Check(t, "A13", func(t *testing.T, c *compattest.Cluster) {
-		server := c.Catalog("shelf", fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1.0.0", Version: "1.0.0", Objects: []string{c.Manifest(c.CSV("lamp.v1.0.0"))}}))
-		source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "shelf"}}
-		c.Read(source)
-		before := source.Status.GRPCConnectionState.LastConnectTime
+		server := c.Catalog("shelf", lampPackage(c, "lamp.v1.0.0"))
+		source := readShelf(t, c)
 		server.Stop()
 		c.Eventually(15*time.Second, func() string {
 			if left := c.Read(source); left != "" {
@@ -32,56 +60,26 @@ func TestLastConnect(t *testing.T) {
 		})
 		pause.For(t.Context(), time.Second)
 		server.Restart()
-		c.Eventually(15*time.Second, func() string {
-			if left := c.Read(source); left != "" {
-				return left
-			}
-			state := source.Status.GRPCConnectionState
-			if state.LastObservedState != "READY" || !state.LastConnectTime.After(before.Time) {
-				return "the state is " + state.LastObservedState + ", connected at " + state.LastConnectTime.String()
-			}
-			return ""
-		})
+		connectsAgain(c, source, 15*time.Second)
 	})
-	read := func(t *testing.T, c *compattest.Cluster) *operatorsv1alpha1.CatalogSource {
-		t.Helper()
-		source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "shelf"}}
-		if left := c.Read(source); left != "" {
-			t.Fatal(left)
-		}
-		return source
-	}
-	// moves waits until the catalog is READY and lastConnect is later than before.
-	moves := func(c *compattest.Cluster, source *operatorsv1alpha1.CatalogSource, limit time.Duration) {
-		before := source.Status.GRPCConnectionState.LastConnectTime
-		c.Eventually(limit, func() string {
-			if left := c.Read(source); left != "" {
-				return left
-			}
-			state := source.Status.GRPCConnectionState
-			if state.LastObservedState != "READY" || !state.LastConnectTime.After(before.Time) {
-				return "the state is " + state.LastObservedState + ", connected at " + state.LastConnectTime.String()
-			}
-			return ""
-		})
-	}
-	simple := func(c *compattest.Cluster, name string) fakecatalog.Package {
-		return fakecatalog.Simple("lamp", fakecatalog.Entry{Name: name, Version: "1.0.0", Objects: []string{c.Manifest(c.CSV(name))}})
-	}
 	compattest.Check(t, "A14", func(t *testing.T, c *compattest.Cluster) {
-		server := c.Catalog("shelf", simple(c, "lamp.v1.0.0"))
-		source := read(t, c)
+		server := c.Catalog("shelf", lampPackage(c, "lamp.v1.0.0"))
+		source := readShelf(t, c)
 		pause.For(t.Context(), time.Second)
 		server.Stop()
 		server.Restart()
-		moves(c, source, 15*time.Second)
+		connectsAgain(c, source, 15*time.Second)
 	})
-	compattest.Check(t, "A15", func(t *testing.T, c *compattest.Cluster) {
-		server := c.Catalog("shelf", simple(c, "lamp.v1.0.0"))
-		source := read(t, c)
+}
+
+// TestLastConnectAlone has the cases that connections of other catalogs disturb: OLM has one time for all catalogs.
+func TestLastConnectAlone(t *testing.T) {
+	compattest.CheckAlone(t, "A15", func(t *testing.T, c *compattest.Cluster) {
+		server := c.Catalog("shelf", lampPackage(c, "lamp.v1.0.0"))
+		source := readShelf(t, c)
 		pause.For(t.Context(), time.Second)
-		server.Serve(simple(c, "lamp.v2.0.0"))
-		moves(c, source, 15*time.Second)
+		server.Serve(lampPackage(c, "lamp.v2.0.0"))
+		connectsAgain(c, source, 15*time.Second)
 		sub := c.Subscribe("shelf", "lamp")
 		c.Eventually(compattest.Patience, func() string {
 			if left := c.Read(sub); left != "" {
@@ -93,10 +91,10 @@ func TestLastConnect(t *testing.T) {
 			return ""
 		})
 	})
-	compattest.Check(t, "A16", func(t *testing.T, c *compattest.Cluster) {
-		server := c.Catalog("shelf", simple(c, "lamp.v1.0.0"))
+	compattest.CheckAlone(t, "A16", func(t *testing.T, c *compattest.Cluster) {
+		server := c.Catalog("shelf", lampPackage(c, "lamp.v1.0.0"))
 		server.Announce("")
-		source := read(t, c)
+		source := readShelf(t, c)
 		pause.For(t.Context(), 3*time.Second)
 		c.AtRest(c.Rest(), source)
 	})

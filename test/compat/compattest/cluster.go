@@ -27,6 +27,18 @@ import (
 // difference is expected to fail. With full rest periods, only cases with a rest period are run.
 func Check(t *testing.T, id string, run func(t *testing.T, c *Cluster)) {
 	t.Helper()
+	check(t, id, (*testing.T).Parallel, run)
+}
+
+// CheckAlone is Check for a case that no other case may run beside. The test must not be parallel.
+func CheckAlone(t *testing.T, id string, run func(t *testing.T, c *Cluster)) {
+	t.Helper()
+	check(t, id, func(*testing.T) {}, run)
+}
+
+// check runs a case. It calls begin first.
+func check(t *testing.T, id string, begin func(*testing.T), run func(t *testing.T, c *Cluster)) {
+	t.Helper()
 	rule, err := rules.Find(id)
 	if err != nil {
 		t.Fatal(err)
@@ -38,10 +50,8 @@ func Check(t *testing.T, id string, run func(t *testing.T, c *Cluster)) {
 		if target.olm && rule.Untried != "" {
 			t.Skip(rule.Untried)
 		}
-		t.Parallel()
-		c := newCluster(t, rule)
-		c.impatient = target.olm && rule.Difference != ""
-		run(t, c)
+		begin(t)
+		run(t, newCluster(t, rule))
 	})
 }
 
@@ -68,7 +78,7 @@ func newCluster(t *testing.T, rule rules.Rule) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Cluster{WithWatch: c, t: t, rule: rule}
+	w := &Cluster{WithWatch: c, t: t, rule: rule, impatient: target.olm && rule.Difference != ""}
 	w.Namespace = w.NewNamespace()
 	w.Make(&operatorsv1.OperatorGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "group"},
@@ -234,7 +244,8 @@ func (c *Cluster) Gone(limit time.Duration, objects ...client.Object) {
 func (c *Cluster) Eventually(limit time.Duration, left func() string) {
 	c.t.Helper()
 	if c.impatient {
-		limit = min(limit, impatience)
+		// A limit above Patience contains the retry timeout.
+		limit = min(limit, impatience) + max(0, limit-Patience)
 	}
 	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
 	defer cancel()

@@ -12,7 +12,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/test/compat/rules"
 	"github.com/chandlery/chandlery/test/images"
 	"github.com/chandlery/chandlery/test/nodes"
 	"github.com/chandlery/chandlery/test/programs"
@@ -52,33 +51,18 @@ func MainOnNodes(m *testing.M) int {
 	}, "./cmd/supervisor")
 }
 
-// CheckAlone is Check for a case that no other case may run beside.
-func CheckAlone(t *testing.T, id string, run func(t *testing.T, c *Cluster)) {
-	t.Helper()
-	rule, err := rules.Find(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !isChecked(rule) {
-		return
-	}
-	t.Run(id, func(t *testing.T) {
-		needsOwnCluster(t, id)
-		run(t, newCluster(t, rule))
-	})
-}
-
 // needsOwnCluster skips a case that changes the whole cluster or its manager, unless the tests started the cluster.
-func needsOwnCluster(t *testing.T, id string) {
+func needsOwnCluster(t *testing.T) {
 	t.Helper()
 	if target.bin == "" {
-		t.Skipf("rule %s changes the manager or the whole cluster, which the tests do not do in the cluster of $COMPAT_KUBECONFIG", id)
+		t.Skip("the rule changes the manager or the whole cluster, which the tests do not do in the cluster of $COMPAT_KUBECONFIG")
 	}
 }
 
 // StopSupervisor stops the supervisor and returns a function that starts it again.
 func StopSupervisor(t *testing.T) (restart func()) {
 	t.Helper()
+	needsOwnCluster(t)
 	if err := target.started.Stop(grace); err != nil {
 		t.Fatalf("stopping the supervisor: %v", err)
 	}
@@ -94,6 +78,7 @@ func StopSupervisor(t *testing.T) (restart func()) {
 // one, so that the second becomes the leader. The second one remains.
 func Standby(t *testing.T) (kill func()) {
 	t.Helper()
+	needsOwnCluster(t)
 	standby, err := runSupervisor(t.Context(), "standby", RetryWindow())
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func (s *Stages) Check(t *testing.T, id string, run func(t *testing.T, c *Cluste
 		return
 	}
 	t.Run(id, func(t *testing.T) {
-		needsOwnCluster(t, id)
+		needsOwnCluster(t)
 		s.await(t.Name(), -1)
 		t.Cleanup(func() { s.await(t.Name(), len(s.actions)) })
 		t.Parallel()

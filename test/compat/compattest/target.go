@@ -29,8 +29,8 @@ const (
 	// Patience bounds the waits of a case whose rule has no limit of its own.
 	Patience = controlplane.Timeout
 	polling  = 200 * time.Millisecond
-	// impatience bounds the waits of a case that is expected to fail. It is longer than RetryWindow.
-	impatience = 90 * time.Second
+	// impatience bounds the waits of a case that is expected to fail.
+	impatience = time.Minute
 	// GlobalNamespace is the namespace of the global catalogs.
 	GlobalNamespace = "olm"
 	// leaseNamespace is the namespace of the supervisor's Lease.
