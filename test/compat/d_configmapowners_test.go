@@ -233,6 +233,7 @@ func TestConfigMapOwners(t *testing.T) {
 			}
 			return ""
 		})
+		pause.For(t.Context(), 5*time.Second)
 		owned(c, held, time.Second)
 		remove(t, c, source)
 		pause.For(t.Context(), 10*time.Second)

@@ -291,6 +291,14 @@ func (m *mill) update(sub *operatorsv1alpha1.Subscription, change func(*operator
 	}
 }
 
+// waiting waits until the plan of a Subscription waits for approval and the Subscription shows that. OLM may not notice
+// the deletion of a plan that no condition shows.
+func (m *mill) waiting(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) {
+	m.t.Helper()
+	m.inPhase(p, operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
+	m.condition(sub, operatorsv1alpha1.SubscriptionInstallPlanPending, "RequiresApproval")
+}
+
 // TestDeletedPlans checks what follows when a plan is deleted.
 func TestDeletedPlans(t *testing.T) {
 	t.Parallel()
@@ -299,7 +307,7 @@ func TestDeletedPlans(t *testing.T) {
 	checkMill(t, "G10", func(_ *testing.T, m *mill) {
 		sub := m.subscribe(simple(m), approvedByHand)
 		p := m.planOf(sub)
-		m.inPhase(p, waits)
+		m.waiting(sub, p)
 		m.remove(p)
 		next := m.replacedBy(sub, p)
 		m.inPhase(next, waits)
@@ -308,7 +316,7 @@ func TestDeletedPlans(t *testing.T) {
 	checkMill(t, "G11", func(_ *testing.T, m *mill) {
 		sub := m.subscribe(simple(m), approvedByHand)
 		p := m.planOf(sub)
-		m.inPhase(p, waits)
+		m.waiting(sub, p)
 		m.remove(p)
 		m.update(sub, func(s *operatorsv1alpha1.Subscription) {
 			s.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalAutomatic
@@ -322,7 +330,7 @@ func TestDeletedPlans(t *testing.T) {
 		former := []*operatorsv1alpha1.InstallPlan{m.planOf(sub)}
 		for range 3 {
 			last := former[len(former)-1]
-			m.inPhase(last, waits)
+			m.waiting(sub, last)
 			m.remove(last)
 			former = append(former, m.replacedBy(sub, former...))
 		}
@@ -336,6 +344,7 @@ func TestDeletedPlans(t *testing.T) {
 		sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), definition))
 		p := m.planOf(sub)
 		y.fails(compattest.Patience+compattest.RetryWindow(), p, "Nowhere")
+		m.condition(sub, operatorsv1alpha1.SubscriptionInstallPlanFailed, "InstallComponentFailed")
 		m.remove(p)
 		next := m.replacedBy(sub, p)
 		y.fails(compattest.Patience+compattest.RetryWindow(), next, "Nowhere")
@@ -349,6 +358,7 @@ func TestDeletedPlans(t *testing.T) {
 		sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), settings))
 		p := m.planOf(sub)
 		y.retrying(p, "forbidden")
+		m.condition(sub, operatorsv1alpha1.SubscriptionInstallPlanPending, "Installing")
 		m.remove(p)
 		next := m.replacedBy(sub, p)
 		y.grant(role, ruleFor("", "configmaps", "get", "create", "update"))

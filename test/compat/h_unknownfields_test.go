@@ -340,7 +340,7 @@ func TestUnknownFieldsOfVersions(t *testing.T) {
 		server := m.Catalog("shelf", fakecatalog.Simple("mill", first))
 		sub := m.Subscribe("shelf", "mill")
 		m.installed(sub, "mill.v1")
-		server.Serve(fakecatalog.Simple("mill", first, next))
+		replaceContent(server, fakecatalog.Simple("mill", first, next))
 		m.installed(sub, "mill.v2")
 		spec, _, _ := unstructured.NestedMap(m.stored(k.step), "spec")
 		if len(spec) != 1 || spec["a"] != "b" {
@@ -384,7 +384,7 @@ func TestUnknownFieldsOfVersions(t *testing.T) {
 		unsafe := strings.Replace(m.Manifest(m.object(k.step)), `"name":"v1"`, `"name":"v2"`, 1)
 		sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), unsafe, field(m.object("ConfigMap"), "1", "bogus")))
 		p := m.planOf(sub)
-		m.inPhase(p, operatorsv1alpha1.InstallPlanPhaseFailed)
+		y.fails(retryLimit(), p)
 		m.warned(p, "ConfigMap", unknown("bogus"))
 		y.absent(y.object(kindNamed("ConfigMap")))
 	})

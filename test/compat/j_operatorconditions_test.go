@@ -273,7 +273,7 @@ func testHeldSubscription(t *testing.T, c *compattest.Cluster) {
 	}
 	u.settle()
 	u.reports(reportTrue, -1)
-	server.Serve(fakecatalog.Simple("lamp", lampEntry(c, one, "1.0.0"), lampEntry(c, u.next, "2.0.0")))
+	replaceContent(server, fakecatalog.Simple("lamp", lampEntry(c, one, "1.0.0"), lampEntry(c, u.next, "2.0.0")))
 	u.held(outdatedReport(reportTrue))
 	c.Eventually(compattest.Patience, func() string {
 		if left := c.Read(sub); left != "" {

@@ -2,6 +2,7 @@ package compat_test
 
 import (
 	"testing"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -35,6 +36,9 @@ func subscriptionStatus(c *compattest.Cluster, sub *operatorsv1alpha1.Subscripti
 	})
 }
 
+// olmLooksAgain is how long OLM may show a state before it looks at the version.
+const olmLooksAgain = 30 * time.Second
+
 // TestAtLatestKnown checks which state and versions a Subscription has.
 func TestAtLatestKnown(t *testing.T) {
 	t.Parallel()
@@ -56,7 +60,7 @@ func TestAtLatestKnown(t *testing.T) {
 			}
 			return ""
 		})
-		pause.For(t.Context(), restTime)
+		pause.For(t.Context(), olmLooksAgain)
 		subscriptionStatus(c, sub, "lamp.v1", "", operatorsv1alpha1.SubscriptionStateUpgradePending)
 	})
 	compattest.Check(t, "M2", func(t *testing.T, c *compattest.Cluster) {
@@ -65,9 +69,9 @@ func TestAtLatestKnown(t *testing.T) {
 		subscriptionStatus(c, sub, "lamp.v1", "lamp.v1", operatorsv1alpha1.SubscriptionStateAtLatest)
 		two := c.CSV("lamp.v2", unschedulable)
 		two.Spec.Replaces = one.Name
-		server.Serve(fakecatalog.Simple("lamp", lampEntry(c, one, "1.0.0"), lampEntry(c, two, "2.0.0")))
+		replaceContent(server, fakecatalog.Simple("lamp", lampEntry(c, one, "1.0.0"), lampEntry(c, two, "2.0.0")))
 		subscriptionStatus(c, sub, "lamp.v2", "lamp.v1", operatorsv1alpha1.SubscriptionStateUpgradePending)
-		pause.For(t.Context(), restTime)
+		pause.For(t.Context(), olmLooksAgain)
 		subscriptionStatus(c, sub, "lamp.v2", "lamp.v1", operatorsv1alpha1.SubscriptionStateUpgradePending)
 	})
 	compattest.Check(t, "M3", func(t *testing.T, c *compattest.Cluster) {

@@ -236,6 +236,7 @@ func TestGroupAccounts(t *testing.T) {
 		a := newAccountCase(t, c)
 		a.fails()
 		mergePatch(t, c, a.group, `{"metadata":{"annotations":{"compat.example/seen":"yes"}}}`)
+		c.Make(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace + "-unrelated"}})
 		c.AtRest(restTime, a.csv)
 	})
 	compattest.Check(t, "R9", func(t *testing.T, c *compattest.Cluster) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/compat/compattest"
+	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
 // mergePatch patches an object.
@@ -29,6 +30,13 @@ func mergeStatus(t *testing.T, c *compattest.Cluster, o client.Object, patch str
 	if err := c.Status().Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatalf("patching the status of %T %s: %v", o, o.GetName(), err)
 	}
+}
+
+// replaceContent replaces the content of a catalog, as a new pod does. OLM reads it when it has connected again.
+func replaceContent(server *fakecatalog.Server, packages ...fakecatalog.Package) {
+	server.Stop()
+	server.Serve(packages...)
+	server.Restart()
 }
 
 // reaches waits until a version has a phase and a reason. An empty reason stands for any.
