@@ -68,5 +68,5 @@ difference remains. %d cases do not run with OLM. There, the last column is from
 A time in parentheses is how long the check waits. ` + "`make soak`" + ` waits for all of it, and the other commands for
 20 s at most.
 
-Each command prints a line for each rule and writes the results in JUnit format to ` + "`out/compat.xml`" + `.
+Each command prints a line for each rule. The results are in ` + "`out/compat.xml` or `out/compat-olm.xml`" + ` in JUnit format.
 `

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,7 +84,7 @@ func report(out io.Writer, seen map[string]rules.Outcome) {
 		for _, r := range g.Rules {
 			counts[seen[r.ID]]++
 			if seen[r.ID] == rules.Failed {
-				fmt.Fprintf(out, "  %s: %s\n", r.ID, r.Explanation())
+				fmt.Fprintf(out, "  %s: %s\n", r.ID, cmp.Or(r.Explanation(), "No difference is known."))
 			}
 		}
 	}

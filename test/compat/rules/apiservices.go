@@ -21,16 +21,13 @@ var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: [
 		ID: "L15", Given: "the labels of an APIService name a copied version",
 		Then: "the APIService is deleted within 30 s",
 	},
-	{
-		ID: "L17", Given: "a version is created, and at once an APIService with its labels", Then: "the APIService stays",
-		Difference: "OLM may delete the APIService, because its cache lacks the version", Reason: "An API must not disappear because a cache lags behind.",
-	},
+	{ID: "L17", Given: "a version is created, and at once an APIService with its labels", Then: "the APIService stays"},
 	{
 		ID: "L18", Given: "two namespaces have the same operator with a webhook", Then: "each has a binding to system:auth-delegator with its own subject",
-		Difference: "OLM has one binding, which names the last subject", Reason: "Each operator needs its permission; the names contain the namespace.",
+		Difference: "the namespaces share one binding, which names the last subject", Reason: "Each operator needs its permission (decision 39).",
 	},
 	{
 		ID: "L19", Given: "a version with a webhook is deleted", Then: "all its objects are deleted, including the binding in kube-system",
-		Difference: "OLM leaves the binding in kube-system", Reason: "Nothing else deletes it.",
+		Difference: "the binding in kube-system stays, and no name contains the namespace", Reason: "Nothing else deletes it (decision 39).",
 	},
 }}

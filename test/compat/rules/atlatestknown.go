@@ -2,7 +2,7 @@ package rules
 
 const (
 	objectExists      = "OLM sets AtLatestKnown and installedCSV when the object of the version exists"
-	installedMeansRun = "Health checks read installedCSV as the version that works; wait for the InstallPlan instead."
+	installedMeansRun = "Health checks read installedCSV as the version that works; wait for the InstallPlan instead (decision 6)."
 )
 
 var atLatestKnown = Group{Letter: "M", Title: "The state AtLatestKnown", Rules: []Rule{

@@ -4,23 +4,23 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 	{
 		ID: "G1", Given: "an inline bundle whose ClusterServiceVersion has apiVersion v1alpha1",
 		Then:       "it is installed, and the step has the group operators.coreos.com",
-		Difference: "the group of the step is empty", Reason: "the step names the object that is created",
+		Difference: "the group of the step is empty", Reason: "the step names the object that is created (decision 39)",
 	},
-	{ID: "G2", Given: "G1 in a bundle image", Then: "it is installed", Difference: needsPods, Reason: noPods},
+	{ID: "G2", Given: "G1 in a bundle image", Then: "it is installed", Untried: unpackPods},
 	{
 		ID: "G3", Given: "an inline bundle whose ClusterServiceVersion has apiVersion operators.coreos.com/v1alpha2",
 		Then:       "it is installed, and an Event of the plan warns",
-		Difference: "no warning", Reason: "the author learns of it",
+		Difference: "no warning", Reason: "the author learns of it (decision 39)",
 	},
 	{
 		ID: "G4", Given: "a bundle image whose ClusterServiceVersion lacks apiVersion",
-		Then:       "BundleUnpackFailed is True with reason ErrorPreventedUnpacking, and says what is missing of which",
-		Difference: needsPods, Reason: noPods,
+		Then:    "BundleUnpackFailed is True with reason ErrorPreventedUnpacking, and says what is missing of which",
+		Untried: unpackPods,
 	},
 	{
 		ID: "G5", Given: "a bundle image whose ClusterServiceVersion lacks kind",
-		Then:       "BundleUnpackFailed is True with reason ErrorPreventedUnpacking, and says what is missing of which",
-		Difference: needsPods, Reason: noPods,
+		Then:    "BundleUnpackFailed is True with reason ErrorPreventedUnpacking, and says what is missing of which",
+		Untried: unpackPods,
 	},
 	{
 		ID: "G6", Given: "an inline bundle whose ClusterServiceVersion lacks apiVersion",
@@ -33,12 +33,9 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 	{
 		ID: "G8", Given: "a ClusterServiceVersion with a status and with metadata of another cluster",
 		Then:       "it is installed",
-		Difference: "the API server refuses the resource version", Reason: "metadata of another cluster has no meaning",
+		Difference: "the plan fails, because the API server refuses the resource version", Reason: "metadata of another cluster has no meaning (decision 39)",
 	},
-	{
-		ID: "G9", Given: "a bundle with a Role of apiVersion v1, and a ConfigMap without apiVersion", Then: "it is installed",
-		Difference: "such objects are not decoded", Reason: "the kind alone determines the type",
-	},
+	{ID: "G9", Given: "a bundle with a Role of apiVersion v1, and a ConfigMap without apiVersion", Then: "it is installed"},
 	{
 		ID: "G10", Given: "an InstallPlan that waits for approval is deleted",
 		Then: "the Subscription refers to one other plan, which has another name and waits for approval",
@@ -49,23 +46,32 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 		Then: "one other plan with another name is carried out",
 	},
 	{ID: "G12", Given: "G10, three times", Then: "all names differ, and one plan is left"},
-	{ID: "G13", Given: "a plan that failed is deleted", Then: "a plan with another name is tried from the start"},
-	{ID: "G14", Given: "a plan in phase Installing is deleted", Then: "a plan with another name continues"},
+	{
+		ID: "G13", Given: "a plan that failed is deleted", Then: "a plan with another name is tried from the start",
+		Difference: noOtherPlan, Reason: anotherPlan,
+	},
+	{
+		ID: "G14", Given: "a plan in phase Installing is deleted", Then: "a plan with another name continues",
+		Difference: noOtherPlan, Reason: anotherPlan,
+	},
 	{
 		ID: "G15", Given: "a Complete plan is deleted", Then: "the Subscription has InstallPlanMissing, and no other plan is created",
 	},
 	{
 		ID: "G16", Given: "a plan waits for approval; the Subscription changes to a channel with another head",
 		Then:       "the plan is deleted, and another one with another name waits",
-		Difference: "the plan stays", Reason: "only one plan can be approved (decision 4)",
+		Difference: "the plan stays, and the Subscription refers to it", Reason: "only one plan can be approved (decision 4)",
 	},
 	{
 		ID: "G17", Given: "G16, and back to the first channel", Then: "the third plan has a name of its own, and installs the first version",
-		Difference: "the plans stay", Reason: "only one plan can be approved (decision 4)",
+		Difference: "the first plan stays, and the Subscription refers to it", Reason: "only one plan can be approved (decision 4)",
 	},
 }}
 
 const (
-	needsPods = "bundle images are unpacked by pods"
-	noPods    = "they are unpacked in the supervisor (decision 20)"
+	noOtherPlan = "no other plan follows; the Subscription refers to the deleted one"
+	anotherPlan = "parts of the version may be missing (decision 4)"
 )
+
+// unpackPods is why cases with bundle images do not run with OLM.
+const unpackPods = "its pods for bundle images need real nodes"

@@ -5,7 +5,7 @@ const (
 	unpackProcess = "The supervisor pulls images itself, and reports the answer of the registry at once."
 )
 
-var bundleImages = Group{Letter: "N", Title: "Bundle images that cannot be pulled", Rules: []Rule{
+var bundleImages = Group{Letter: "N", Title: "Bundle images that cannot be pulled", Rules: untried(unpackPods, []Rule{
 	{
 		ID: "N1", Given: "a version works, and the image of its update does not exist",
 		Then:       "currentCSV and installedCSV never name the update; BundleUnpackFailed begins with the reason NotFound, and BundleUnpacking is absent",
@@ -44,4 +44,4 @@ var bundleImages = Group{Letter: "N", Title: "Bundle images that cannot be pulle
 		ID: "N11", Given: "currentCSV names an update whose image does not exist", Then: "currentCSV names the installed version again",
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
-}}
+})}

@@ -15,7 +15,7 @@ func configMapNames(ids, names, what string) Rule {
 	}
 }
 
-var configMapCatalogs = Group{Letter: "C", Title: "ConfigMap catalogs", Rules: onNodes([]Rule{
+var configMapCatalogs = Group{Letter: "C", Title: "ConfigMap catalogs", Rules: untried(realNodes, []Rule{
 	configMapNames("C1-LampShade", "LampShade", "package"),
 	configMapNames("C1-underscore", "lamp_shade", "package"),
 	configMapNames("C1-dot", "lamp.shade", "package"),

@@ -18,7 +18,7 @@ var configMapOwners = Group{Letter: "D", Title: "The ConfigMap of a CatalogSourc
 	{
 		ID: "D9", Given: "the manager may not patch the ConfigMap",
 		Then:       "the catalog runs; ConfigMapError, 'unable to write owner onto catalog source configmap - …', and what to allow",
-		Difference: "the catalog is not started", Reason: "the content can be read",
+		Difference: "the catalog is not started", Reason: "the content can be read (decision 13)",
 	},
 	{
 		ID: "D10", Given: "a client replaces the ConfigMap without owners again and again", Then: "the reference is restored at most once a minute; the catalog stays READY, with the same pod",
@@ -41,6 +41,6 @@ var configMapOwners = Group{Letter: "D", Title: "The ConfigMap of a CatalogSourc
 		ID: "D15", Given: "a CatalogSource of a ConfigMap becomes one by address", Then: "the reference is removed",
 		Difference: "the reference stays", Reason: keptConfigMap,
 	},
-	{ID: "D16", Given: "the list of packages names a package twice", Then: "as C5"},
+	{ID: "D16", Given: "the list of packages names a package twice", Then: "as C5", Untried: realNodes},
 	{ID: "D17", Given: "the namespace is deleted", Then: "the CatalogSource and the ConfigMap are gone"},
 }}

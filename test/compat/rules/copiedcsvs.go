@@ -9,7 +9,7 @@ var copiedCSVs = Group{Letter: "K", Title: "Copied ClusterServiceVersions and co
 	{
 		ID: "K3", Given: "both versions run, and the second OperatorGroup gains a shared target",
 		Then:       "the version of the younger OperatorGroup is Failed and its copies are deleted; the copy of the first stays",
-		Difference: "with OLM, either version may fail", Reason: "A group that widens its targets must not stop an operator of an older one.",
+		Difference: "the version of the older OperatorGroup fails instead, and its copy stays", Reason: "A group that widens its targets must not stop an operator of an older one (decisions 24 and 39).",
 	},
 	{
 		ID: "K4", Given: "a version provides an API that its OperatorGroup with static APIs lacks",

@@ -29,10 +29,10 @@ var operatorConditions = Group{Letter: "J", Title: "OperatorConditions", Rules: 
 	},
 	{
 		ID: "J16", Given: "an outdated report blocks the upgrade of a Subscription", Then: "nothing is written, and NewerVersionHeld has the message",
-		Difference: "OLM has no such condition", Reason: "The Subscription shows why its update waits.", Rest: 10 * time.Minute,
+		Difference: "OLM has no such condition", Reason: "The Subscription shows why its update waits (decision 39).", Rest: 10 * time.Minute,
 	},
 	{
 		ID: "J17", Given: "spec.conditions had Upgradeable False, and the operator removes it", Then: "the status shows no such condition, and the upgrade continues",
-		Difference: "OLM keeps the condition, which blocks the upgrade", Reason: "An operator can withdraw its report.",
+		Difference: "OLM keeps the condition, which blocks the upgrade", Reason: "An operator can withdraw its report (decision 26).",
 	},
 }}

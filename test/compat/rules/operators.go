@@ -7,6 +7,6 @@ var operators = Group{Letter: "Q", Title: "References of an Operator", Rules: []
 	{ID: "Q4", Given: "an object has the label for longer than 2 s", Then: "a written status has its reference"},
 	{
 		ID: "Q5", Given: "the last component is deleted", Then: "the Operator is deleted",
-		Difference: "OLM never deletes Operators", Reason: "An Operator without components is a leftover.",
+		Difference: "OLM never deletes Operators", Reason: "An Operator without components is a leftover (decision 26).",
 	},
 }}

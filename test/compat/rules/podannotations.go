@@ -19,18 +19,17 @@ var podAnnotations = Group{Letter: "P", Title: "Annotations of pod templates", R
 	{
 		ID: "P5", Given: "a running ClusterServiceVersion gets an annotation that begins with chandlery.dev/, or kubectl's copy of the applied object",
 		Then:       "the Deployment is not written",
-		Difference: "OLM rolls the Deployment out", Reason: "These annotations change while the operator stays the same.",
+		Difference: "OLM rolls the Deployment out", Reason: "These annotations change while the operator stays the same (decision 23).",
 	},
 	{
 		ID: "P6", Given: "a Deployment as earlier releases of Chandlery created it: with few annotations on its pods",
 		Then:       "the Deployment is not written",
-		Difference: "OLM has no such release, and rolls the Deployment out", Reason: "An update of the supervisor must not restart operators.",
+		Difference: "OLM has no such release, and rolls the Deployment out", Reason: "An update of the supervisor must not restart operators (decision 23).",
 		Rest: time.Hour,
 	},
 	{
 		ID: "P7", Given: "the settings of a Subscription change for such a Deployment",
-		Then:       "the Deployment is rolled out once, with all annotations of the version",
-		Difference: "OLM has no such release", Reason: "An update of the supervisor must not restart operators.",
+		Then: "the Deployment is rolled out once, with all annotations of the version",
 	},
 	{
 		ID: "P8", Given: "a Deployment as OLM creates it: with all annotations of the version on its pods",
@@ -44,7 +43,7 @@ var podAnnotations = Group{Letter: "P", Title: "Annotations of pod templates", R
 	{
 		ID: "P11", Given: "the annotations of a version and its pod template exceed 256 KiB together, because of alm-examples",
 		Then:       "the version succeeds, its pods lack alm-examples, and an Event warns",
-		Difference: "OLM's installation fails", Reason: "The operator does not need its examples.",
+		Difference: "OLM's installation fails", Reason: "The operator does not need its examples (decision 23).",
 	},
 	{ID: "P12", Given: "the targets of the OperatorGroup change", Then: "the Deployment is rolled out once, and its pods have the new targets"},
 	{ID: "P13", Given: "the certificate of a webhook is renewed, because its Secret was deleted", Then: "the annotation olmcahash of the pods changes"},

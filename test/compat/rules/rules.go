@@ -47,10 +47,10 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
-// onNodes marks rules whose cases need real nodes.
-func onNodes(list []Rule) []Rule {
+// untried sets why the cases of rules do not run with OLM.
+func untried(why string, list []Rule) []Rule {
 	for i := range list {
-		list[i].Untried = realNodes
+		list[i].Untried = why
 	}
 	return list
 }

@@ -255,7 +255,7 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		ID: "F-Subscription-NoChannelHeads", Given: "the entries of a channel replace each other",
 		Then:       "ResolutionFailed has the reason ConstraintsNotSatisfiable and a message that contains OLM's",
 		Difference: "the reason is ErrorPreventedResolution",
-		Reason:     "decision 15: the error concerns this Subscription alone",
+		Reason:     "the catalog was read, and other Subscriptions are resolved (decision 39)",
 	},
 	{
 		ID: "F-Subscription-PackageDeprecated", Given: "the catalog deprecates the package, the channel and the installed version",
@@ -364,26 +364,26 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	{
 		ID: "F4", Given: "a version lacks two CustomResourceDefinitions, one of which is created",
 		Then:       "the message stays, status.requirementStatus changes, and there is one Event",
-		Difference: "OLM looks at the requirements again minutes later",
-		Reason:     "the supervisor watches definitions",
+		Difference: "a minute later, OLM has not looked at the requirements again",
+		Reason:     "a created definition must be noticed at once (decision 39)",
 	},
 	{
 		ID: "F8", Given: "a Subscription with manual approval",
 		Then:       "the message of InstallPlanPending is empty, and an Event states how to approve",
 		Difference: "OLM has no such Event",
-		Reason:     "the message cannot state the remedy",
+		Reason:     "the message cannot state the remedy (decision 37)",
 	},
 	{
 		ID: "F-Subscription-BundleUnpackFailed", Given: "nothing is installed, and the image of the bundle cannot be pulled",
 		Then:       "BundleUnpackFailed begins as OLM's, and the state is UpgradeFailed",
 		Difference: "the state is empty, and the Job fails minutes later",
-		Reason:     "decision 6: health checks take UpgradeFailed for a failure",
+		Reason:     "decision 6: health checks take UpgradeFailed for a failure", Untried: unpackPods,
 	},
 	{
 		ID: "F-Subscription-UpdateUnpackFailed", Given: "a version works, and the image of its update cannot be pulled",
 		Then:       "BundleUnpackFailed begins as OLM's, and the state stays AtLatestKnown",
 		Difference: "the Job fails minutes later",
-		Reason:     "decision 20: the error of the registry is known at once",
+		Reason:     "decision 20: the error of the registry is known at once", Untried: unpackPods,
 	},
 	{
 		ID: "F-Subscription-VersionFailed", Given: "nothing was installed before, and the version fails",

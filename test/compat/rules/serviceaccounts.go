@@ -10,12 +10,12 @@ var serviceAccounts = Group{Letter: "R", Title: "The service account of an Opera
 	{
 		ID: "R6", Given: "an InstallPlan waits because the account lacks a permission, and spec.serviceAccountName is removed",
 		Then:       "the InstallPlan completes, and status.attenuatedServiceAccountRef is removed",
-		Difference: "OLM's InstallPlan keeps the account, and waits", Reason: "The OperatorGroup no longer limits the InstallPlan.",
+		Difference: "OLM's InstallPlan keeps the account, and waits", Reason: "The OperatorGroup no longer limits the InstallPlan (decision 39).",
 	},
 	{ID: "R7", Given: "ten versions run, and spec.serviceAccountName is removed", Then: "the status of no version is written"},
 	{
-		ID: "R8", Given: "such a version failed, and the OperatorGroup gets an annotation", Then: "the version is not written",
-		Difference: "OLM repeats the installation when any ClusterRole changes", Reason: "Without a new permission, the installation fails again.",
+		ID: "R8", Given: "such a version failed; the OperatorGroup gets an annotation, and an unrelated ClusterRole is created", Then: "the version is not written",
+		Difference: "OLM repeats the installation when any ClusterRole changes", Reason: "Without a new permission, the installation fails again (decision 39).",
 	},
 	{ID: "R9", Given: "a version failed for another reason, and spec.serviceAccountName is removed", Then: "the version stays Failed"},
 }}

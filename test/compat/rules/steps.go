@@ -11,7 +11,7 @@ var steps = Group{Letter: "B", Title: "Steps of InstallPlans that others create"
 		ID: "B24", Given: "a step for a PodDisruptionBudget without group, whose manifest has neither apiVersion nor kind",
 		Then:       "with a version in the step, the plan is Complete; without it, the plan fails at once and the message asks for apiVersion and kind",
 		Difference: "the manifest cannot be decoded, and the plan fails after its deadline",
-		Reason:     "only one group with this kind is allowed, so the step is unambiguous",
+		Reason:     "only one group with this kind is allowed, so the step is unambiguous (decision 21)",
 	},
 	{
 		ID: "B25", Given: "a step for a CustomResourceDefinition without group, with version apiextensions.k8s.io/v1",
@@ -42,7 +42,8 @@ var steps = Group{Letter: "B", Title: "Steps of InstallPlans that others create"
 	},
 	{
 		ID: "B35", Given: "a ServiceAccount exists with an owner, secrets, pull secrets and annotations; a step brings it for another owner",
-		Then: "it has both owners and keeps everything else; the step is Present",
+		Then:       "it has both owners and keeps everything else; the step is Present",
+		Difference: "the pull secrets are removed", Reason: "pull secrets of others stay (decision 21)",
 	},
 	{
 		ID: "B36-Role", Given: "a Role of one version exists; a step brings it for the next version",
@@ -75,17 +76,17 @@ var steps = Group{Letter: "B", Title: "Steps of InstallPlans that others create"
 		ID: "B41", Given: "a step of a kind that plans must not contain",
 		Then:       "the plan fails at once; the step is UnsupportedResource; the message names the kind and the flag that allows it",
 		Difference: "the plan fails after its deadline with \"the InstallPlan contains invalid data\"",
-		Reason:     "no retry can help, and the message names the remedy",
+		Reason:     "no retry can help, and the message names the remedy (decision 21)",
 	},
 	{
 		ID: "B42", Given: "B41, with flags that allow a namespaced kind and a cluster-scoped one",
 		Then:       "the plan is Complete; a ClusterServiceVersion owns the objects, by reference or by labels, and both are deleted with it",
-		Difference: "no flag adds kinds", Reason: "bundles with other kinds do not need a fork",
+		Difference: "no flag adds kinds; the plan fails after its deadline", Reason: "bundles with other kinds do not need a fork (decision 21)",
 	},
 	{
 		ID: "B43", Given: "B42, and the account of the OperatorGroup has no permission for the kind",
 		Then:       "the step is retried for longer than the deadline, the cause names the permission to grant, and with it the plan is Complete",
-		Difference: "no flag adds kinds", Reason: "bundles with other kinds do not need a fork",
+		Difference: "no flag adds kinds; the plan fails after its deadline", Reason: "bundles with other kinds do not need a fork (decision 21)",
 	},
 	{
 		ID: "B44", Given: "the OperatorGroup names an account that may not create Services; a plan has a CustomResourceDefinition and a Service",
@@ -94,12 +95,12 @@ var steps = Group{Letter: "B", Title: "Steps of InstallPlans that others create"
 	{
 		ID: "B45", Given: "a plan of two steps; the second one contradicts itself",
 		Then:       "the plan fails at once, and nothing of the first step is applied",
-		Difference: "the manifest counts", Reason: differenceContradiction,
+		Difference: "the object gets the name of the manifest", Reason: differenceContradiction,
 	},
 	{ID: "B46", Given: "a step with status Present and a manifest without meaning", Then: "the plan is Complete"},
 	{
 		ID: "B47", Given: "a step with an empty status", Then: "the step is applied",
-		Difference: "the plan is invalid", Reason: "an empty status has only one meaning",
+		Difference: "the plan fails after its deadline with \"the InstallPlan contains invalid data\"", Reason: "an empty status has only one meaning (decision 39)",
 	},
 	{
 		ID: "B48", Given: "a plan without steps", Then: "it is not written; as soon as it has steps, they are applied",
@@ -132,7 +133,7 @@ var steps = Group{Letter: "B", Title: "Steps of InstallPlans that others create"
 }...)}
 
 const (
-	differenceOwners        = "an object stays as long as one of its owners (decision 21)"
+	differenceOwners        = "an object stays as long as one of its owners (decision 39)"
 	differenceContradiction = "permissions depend on the step, and the object would not be found again (decision 21)"
 )
 
@@ -151,7 +152,7 @@ func stepKinds() []Rule {
 		)
 		if kind == "CustomResourceDefinition" {
 			last := &rules[len(rules)-1]
-			last.Difference, last.Reason = "the manifest cannot be decoded without its kind", "the kind of the step is unambiguous"
+			last.Difference, last.Reason = "the manifest cannot be decoded without its kind", "the kind of the step is unambiguous (decision 21)"
 		}
 		if kind != "ClusterRole" && kind != "ClusterRoleBinding" && kind != "CustomResourceDefinition" {
 			rules = append(rules, Rule{

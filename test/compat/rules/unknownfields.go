@@ -25,7 +25,7 @@ var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(un
 	{ID: "H16", Given: "a field with the value null", Then: "the bundle is installed without the field"},
 	{
 		ID: "H17", Given: "a mapping in the manifest of a bundle image repeats a key", Then: "the last value counts, and an Event warns",
-		Difference: needsPods, Reason: noPods,
+		Untried: unpackPods,
 	},
 	{
 		ID: "H18", Given: "a mapping in an inline manifest repeats a key", Then: "the last value counts, and an Event warns",
@@ -37,7 +37,8 @@ var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(un
 	dropped("H20", "a container of the ClusterServiceVersion has an unknown field", "it is installed, and an Event names the path"),
 	{
 		ID: "H22", Given: "manifests that were exported from a cluster, with their metadata and status",
-		Then: "the bundle is installed without a warning",
+		Then:       "the bundle is installed without a warning",
+		Difference: "the plan fails, because the API server refuses the resource version", Reason: "metadata of another cluster has no meaning (decision 39)",
 	},
 	{ID: "H23", Given: "manifests with an empty status and a creation time of null", Then: "the bundle is installed without a warning"},
 	{
@@ -61,8 +62,8 @@ var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(un
 }...)}
 
 const (
-	refusesDuplicates = "the API server refuses the ClusterServiceVersion"
-	laterCounts       = "a Deployment with the same content is valid"
+	refusesDuplicates = "the plan fails, because the API server refuses the ClusterServiceVersion"
+	laterCounts       = "a Deployment with the same content is valid (decision 39)"
 	silentlyDropped   = "no warning about a kind that it decodes"
 	alwaysReported    = "the author learns of it (decision 21)"
 )
