@@ -318,8 +318,10 @@ func eventAbout(c *compattest.Cluster, namespace string, uid any, name, kind, re
 type planCase struct {
 	id     string
 	before func(*compattest.Cluster, *operatorsv1alpha1.ClusterServiceVersion)
-	steps  func(c *compattest.Cluster) []*operatorsv1alpha1.Step
-	phase  operatorsv1alpha1.InstallPlanPhase
+	// names are the versions in the spec of the plan; nil for crank.v1.
+	names []string
+	steps func(c *compattest.Cluster) []*operatorsv1alpha1.Step
+	phase operatorsv1alpha1.InstallPlanPhase
 	// message checks status.message, and condition the condition Installed.
 	message   wording
 	status    corev1.ConditionStatus
@@ -366,7 +368,10 @@ func checkPlan(c *compattest.Cluster, tc planCase) {
 	if tc.before != nil {
 		tc.before(c, nil)
 	}
-	p := c.Plan("install-crank", []string{"crank.v1"}, tc.steps(c)...)
+	if tc.names == nil {
+		tc.names = []string{"crank.v1"}
+	}
+	p := c.Plan("install-crank", tc.names, tc.steps(c)...)
 	c.Eventually(compattest.Patience+30*time.Second, func() string {
 		if left := c.Read(p); left != "" {
 			return left

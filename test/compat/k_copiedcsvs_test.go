@@ -1,12 +1,14 @@
 package compat_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -181,6 +183,26 @@ func TestCopiedVersions(t *testing.T) {
 		})
 		c.Make(copied)
 		c.Gone(30*time.Second, copied)
+	})
+	compattest.Check(t, "K7", func(t *testing.T, c *compattest.Cluster) {
+		namespace, target := c.NewNamespace(), c.NewNamespace()
+		end := refuse(t, c, requests{"operators.coreos.com", "operatorgroups/status", admissionregistrationv1.Update, fmt.Sprintf("request.namespace == %q", namespace)})
+		c.Make(operatorGroup(namespace, "group", namespace, target))
+		copies := logVersions(t, c, target)
+		csv := c.CSV("lamp.v1")
+		csv.Namespace = namespace
+		c.Make(csv)
+		pause.For(t.Context(), 5*time.Second)
+		if left := c.Read(csv); left != "" || csv.Status.Phase != "" && csv.Status.Phase != operatorsv1alpha1.CSVPhasePending {
+			t.Errorf("%s: phase %s, reason %s", left, csv.Status.Phase, csv.Status.Reason)
+		}
+		if copies.has(csv.Name) {
+			t.Error("the version had a copy")
+		}
+		end()
+		reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
+		copied := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: target, Name: csv.Name}}
+		c.Eventually(compattest.Patience, func() string { return c.Read(copied) })
 	})
 	compattest.Check(t, "K8", func(t *testing.T, c *compattest.Cluster) {
 		other := c.NewNamespace()

@@ -175,6 +175,25 @@ func TestAPIServices(t *testing.T) {
 		serving(c, csv)
 		stay(t, c, restTime, service)
 	})
+	compattest.Check(t, "L7", func(t *testing.T, c *compattest.Cluster) {
+		csv := c.CSV("hat.v1", ownsAPIs("l7.hats.example"))
+		old := oldestObjects(c.Namespace, "l7.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
+		c.Make(old...)
+		kept := old[len(old)-1]
+		end := refuse(t, c, requests{
+			rbacv1.GroupName, "clusterrolebindings", admissionregistrationv1.Delete, `request.name == "` + kept.GetName() + `"`,
+		})
+		c.Make(csv)
+		serving(c, csv)
+		c.Gone(compattest.Patience, old[:len(old)-1]...)
+		c.Eventually(compattest.Patience, func() string {
+			return eventAbout(c, c.Namespace, csv.UID, csv.Name, corev1.EventTypeWarning, "FormerObjectKept", containing(kept.GetName()))
+		})
+		if left := c.Read(kept); left != "" {
+			t.Error(left)
+		}
+		end()
+	})
 	compattest.Check(t, "L8", func(t *testing.T, c *compattest.Cluster) {
 		csv := c.CSV("hat.v1", ownsAPIs("l8.hats.example"))
 		c.Make(csv)

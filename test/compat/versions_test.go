@@ -109,6 +109,19 @@ func (l *versionLog) phases(name string) string {
 	return strings.Join(phases, " ")
 }
 
+// last returns the last state of a version.
+func (l *versionLog) last(name string) operatorsv1alpha1.ClusterServiceVersion {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var last operatorsv1alpha1.ClusterServiceVersion
+	for i := range l.seen {
+		if l.seen[i].Name == name {
+			last = l.seen[i]
+		}
+	}
+	return last
+}
+
 // has reports whether a version was seen.
 func (l *versionLog) has(name string) bool {
 	l.mu.Lock()

@@ -59,21 +59,6 @@ func needsOwnCluster(t *testing.T) {
 	}
 }
 
-// StopSupervisor stops the supervisor and returns a function that starts it again.
-func StopSupervisor(t *testing.T) (restart func()) {
-	t.Helper()
-	needsOwnCluster(t)
-	if err := target.started.Stop(grace); err != nil {
-		t.Fatalf("stopping the supervisor: %v", err)
-	}
-	return func() {
-		t.Helper()
-		if err := target.restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // Standby starts a second supervisor and waits until it follows the catalogs. kill ends the first
 // one, so that the second becomes the leader. The second one remains.
 func Standby(t *testing.T) (kill func()) {

@@ -33,6 +33,9 @@ const (
 	impatience = time.Minute
 	// GlobalNamespace is the namespace of the global catalogs.
 	GlobalNamespace = "olm"
+	// ProtectedNamespace is a namespace that gets copies of versions although copies are disabled. No case but the one
+	// about it uses it.
+	ProtectedNamespace = "compat-protected"
 	// leaseNamespace is the namespace of the supervisor's Lease.
 	leaseNamespace = metav1.NamespaceDefault
 	// shortRetryTimeout is the flag --install-plan-retry-timeout of the supervisor, shorter than the default.
@@ -146,6 +149,7 @@ func runSupervisor(ctx context.Context, identity string, retryTimeout time.Durat
 	args := []string{
 		"run", "--kubeconfig", cp.Kubeconfig(), "--identity", identity, "--leader-election-namespace", leaseNamespace,
 		"--global-catalog-namespace", GlobalNamespace, "--install-plan-retry-timeout", retryTimeout.String(),
+		"--protected-copied-csv-namespaces", ProtectedNamespace,
 		"--catalog-refresh-interval", "1s", "--image-plain-http", "--bundle-cache-dir", filepath.Join(target.bin, "bundles-"+identity),
 		"--metrics-address", "0", "--health-address", "0",
 		"--bundle-kind", "shop.example/Widget", "--bundle-kind", "shop.example/Lantern", "--bundle-kind", "shop.example/Signboard:cluster",
@@ -172,7 +176,7 @@ func startOLM(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err != nil {
 		return fmt.Errorf("making a folder for the logs of OLM: %w", err)
 	}
-	peer, err := olmpeer.Start(context.WithoutCancel(ctx), olmpeer.Options{Programs: dir, Logs: logs, Plane: cp})
+	peer, err := olmpeer.Start(context.WithoutCancel(ctx), olmpeer.Options{Programs: dir, Logs: logs, Plane: cp, Protected: ProtectedNamespace})
 	if err != nil {
 		return err //nolint:wrapcheck // says what failed
 	}

@@ -10,6 +10,11 @@ var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: [
 	{ID: "L4", Given: "the six objects have the labels of a version that does not exist", Then: "they stay"},
 	{ID: "L5", Given: "only one of the six objects exists for each API", Then: "it is deleted, and the absence of the others is no error"},
 	{ID: "L6", Given: "the former and the present name of the Service are equal", Then: "the Service stays"},
+	{
+		ID: "L7", Given: "the deletion of one of the six objects is forbidden",
+		Then:       "the API is registered, the other five objects are deleted, and a Warning FormerObjectKept names the object",
+		Difference: "with OLM the version fails", Reason: "Nothing depends on the deletion of an object with a former name.",
+	},
 	{ID: "L8", Given: "the six objects appear for a version that is installed", Then: "they stay until the version is installed again"},
 	{ID: "L9", Given: "the labels of an APIService name a namespace that does not exist", Then: "the APIService is deleted within 30 s"},
 	{ID: "L10", Given: "the labels of an APIService name a version that does not exist in a namespace that does", Then: "the APIService is deleted within 30 s"},
@@ -21,6 +26,7 @@ var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: [
 		ID: "L15", Given: "the labels of an APIService name a copied version",
 		Then: "the APIService is deleted within 30 s",
 	},
+	{ID: "L16", Given: "such an APIService was created while no manager ran", Then: "it is deleted within 30 s"},
 	{ID: "L17", Given: "a version is created, and at once an APIService with its labels", Then: "the APIService stays"},
 	{
 		ID: "L18", Given: "two namespaces have the same operator with a webhook", Then: "each has a binding to system:auth-delegator with its own subject",

@@ -41,6 +41,10 @@ var bundleImages = Group{Letter: "N", Title: "Bundle images that cannot be pulle
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 	{
+		ID: "N10", Given: "the manager restarts while the image of an update does not exist", Then: "currentCSV and installedCSV never name the update",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
 		ID: "N11", Given: "currentCSV names an update whose image does not exist", Then: "currentCSV names the installed version again",
 		Difference: unpackJobs, Reason: unpackProcess,
 	},

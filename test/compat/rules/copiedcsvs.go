@@ -16,9 +16,17 @@ var copiedCSVs = Group{Letter: "K", Title: "Copied ClusterServiceVersions and co
 		Then: "its first phase is Failed; it has no copy and no Deployment",
 	},
 	{ID: "K5", Given: "there is a copy of a version that is Failed because of a conflict", Then: "the copy is deleted within 30 s"},
+	{
+		ID: "K7", Given: "a version is created, and the status of its OperatorGroup is written 5 s later",
+		Then: "the version has no phase or is Pending, and has no copy, until then; it then succeeds and has a copy",
+	},
 	{ID: "K8", Given: "a version does not support the install mode of its OperatorGroup", Then: "its first phase is Failed, and it has no copy"},
 	{ID: "K9-None", Given: "the namespace of a version has no OperatorGroup", Then: "its first phase is Failed"},
 	{ID: "K9-Two", Given: "the namespace of a version has two OperatorGroups", Then: "its first phase is Failed"},
 	{ID: "K10", Given: "the second version of a conflict is deleted", Then: "nothing of it is left in the shared target"},
+	{
+		ID: "K11", Given: "copies are disabled, and a version for all namespaces loses a conflict",
+		Then: "the version that runs has a copy in the protected namespace only; the other one has none there",
+	},
 	{ID: "K12", Given: "a version without a conflict is created", Then: "its first condition is Pending, with the message that requirements are not yet checked"},
 }}

@@ -395,4 +395,132 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		ID: "F3", Given: "a requirement is missing",
 		Then: "the version is not written again", Rest: 10 * time.Minute,
 	},
+	{
+		ID: "F-CSV-APIServicesMissing", Given: "the pods of a version that owns an API run, and do not serve it",
+		Then: "its conditions have an entry Installing with the reason InstallWaiting and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-APIServiceConflict", Given: "an APIService of the version exists without an owner",
+		Then: "its conditions have an entry Failed with the reason OwnerConflict and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-DeploymentRefused", Given: "the API server refuses the Deployment of a version",
+		Then: "its conditions have an entry Failed with the reason InstallComponentFailed and a message that begins as OLM's",
+	},
+	{
+		ID: "F-CSV-AccountForbidden", Given: "the account of the OperatorGroup may not write the Deployment of a version",
+		Then: "its conditions have an entry Failed with the reason InstallComponentFailedNoRetry and a message that begins as OLM's",
+	},
+	{
+		ID: "F-CSV-ConversionCRDNotOwned", Given: "a conversion webhook names a CustomResourceDefinition that the version does not own",
+		Then:       "its conditions have an entry Failed with the reason InvalidWebhookDescription and a message that contains OLM's",
+		Difference: "the reason is InstallComponentFailed, after the requirements were found",
+		Reason:     "decision 23: nothing is installed before its webhooks are judged",
+	},
+	{
+		ID: "F-CSV-StaticNowSupported", Given: "a version failed because of the fixed APIs of its OperatorGroup, which are then no longer fixed",
+		Then: "its conditions have an entry Pending with the reason RequirementsUnknown and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-Replaced", Given: "a newer version has replaced a version",
+		Then: "its conditions have an entry Deleting with the reason Replaced and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-Copied", Given: "a version has a copy",
+		Then: "the copy has the phase of the version, the reason Copied and exactly OLM's message",
+	},
+	{
+		ID: "F-Requirement-CRDNotEstablished", Given: "a CustomResourceDefinition has the names of another one",
+		Then: "status.requirementStatus has its entry with the status PresentNotAvailable and exactly OLM's message",
+	},
+	{
+		ID: "F-Requirement-DeploymentNotFound", Given: "a version owns an APIService and does not declare its Deployment",
+		Then: "status.requirementStatus has its entry with the status DeploymentNotFound and no message",
+	},
+	{
+		ID: "F-InstallPlan-KindNotServed", Given: "the cluster serves the API group of a step without its kind",
+		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
+	},
+	{
+		ID: "F-InstallPlan-KindNotSupported", Given: "a plan must not contain the kind of a step",
+		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
+	},
+	{
+		ID: "F-InstallPlan-CRDVersion", Given: "a step has a CustomResourceDefinition of an old API version",
+		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
+	},
+	{
+		ID: "F-InstallPlan-ManifestUnreadable", Given: "the manifest of a step cannot be decoded",
+		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
+	},
+	{
+		ID: "F-InstallPlan-SecretMissing", Given: "a step refers to a Secret that does not exist",
+		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
+	},
+	{
+		ID: "F-InstallPlan-DependentOwners", Given: "a step has a version that the plan does not name, and another version owns its CustomResourceDefinition",
+		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
+	},
+	{
+		ID: "F-InstallPlan-SeveralOwners", Given: "a step has such a version, and two other versions own its CustomResourceDefinition",
+		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
+	},
+	{
+		ID: "F-InstallPlan-AccountMissing", Given: "the ServiceAccount of the OperatorGroup does not exist",
+		Then: "Installed is False, and its message is exactly OLM's",
+	},
+	{
+		ID: "F-InstallPlan-RequiresApproval", Given: "a plan waits for approval",
+		Then: "it has no message",
+	},
+	{
+		ID: "F-Subscription-InstallPlanInstalling", Given: "a step of the plan is retried",
+		Then: "InstallPlanPending has the reason Installing and no message",
+	},
+	{
+		ID: "F-Subscription-NoCatalogs", Given: "no catalog serves the namespace",
+		Then: "CatalogSourcesUnhealthy is True, and has the reason NoCatalogSourcesFound and exactly OLM's message",
+	},
+	{
+		ID: "F-Subscription-PlanRefused", Given: "the API server refuses the InstallPlan",
+		Then: "BundleUnpackFailed has the reason EnsureInstallPlanFailed and a message that begins as OLM's",
+	},
+	{
+		ID: "F-Subscription-NoGroup", Given: "the namespace of a Subscription has no OperatorGroup",
+		Then:       "ResolutionFailed has the reason ErrorPreventedResolution and exactly OLM's message",
+		Difference: "OLM writes nothing on the Subscription",
+		Reason:     "The Subscription must state why nothing is installed.",
+	},
+	{
+		ID: "F-CatalogSource-IntervalInvalid", Given: "the polling interval is no duration",
+		Then: "status.message is exactly OLM's, with the reason InvalidIntervalError",
+	},
+	{
+		ID: "F-CatalogSource-IntervalEmpty", Given: "the polling interval is absent",
+		Then: "status.message is exactly OLM's, with the reason InvalidIntervalError",
+	},
+	{
+		ID: "F-CatalogSource-ServerRefused", Given: "the API server refuses the Service of a catalog",
+		Then: "status.message begins as OLM's, with the reason RegistryServerError",
+	},
+	{
+		ID: "F-CatalogSource-TemplateUnresolved", Given: "an image template refers to an object that does not exist",
+		Then: "TemplatesHaveResolved is False with a message that begins as OLM's",
+	},
+	{
+		ID: "F-Event-CRDValidation", Given: "a step makes an existing object invalid, and its CustomResourceDefinition has a conversion webhook",
+		Then: "a Warning of the plan has the reason CRDValidation and a note that begins as OLM's",
+	},
+	{
+		ID: "F-Event-BundleUnpackFailed", Given: "the image of the bundle cannot be pulled",
+		Then:       "a Warning of the Subscription has the reason BundleUnpackFailed and a note that begins as OLM's",
+		Difference: "the Job fails minutes later",
+		Reason:     "decision 20: the error of the registry is known at once",
+	},
+	{
+		ID: "F12", Given: "a version has an invalid webhook, and a requirement is missing",
+		Then:       "the version is Failed with the reason InvalidWebhookDescription",
+		Difference: "OLM judges webhooks after requirements, so the version stays Pending",
+		Reason:     "The author learns of the error at once.",
+	},
 }}

@@ -22,15 +22,12 @@ const (
 	clusterRole    = "system:controller:operator-lifecycle-manager"
 )
 
-// createObjects creates the objects of OLM's chart except the Deployments. It does not change an
-// existing namespace.
+// createObjects creates the objects of OLM's chart except the Deployments. It does not change
+// existing ones.
 func createObjects(ctx context.Context, c client.Client) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
-	if err := c.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating namespace %s: %w", Namespace, err)
-	}
-	for _, o := range append(permissions(), operatorGroup(), config()) {
-		if err := c.Create(ctx, o); err != nil {
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}}
+	for _, o := range append(append(objects, permissions()...), operatorGroup(), config()) {
+		if err := c.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
 		}
 	}

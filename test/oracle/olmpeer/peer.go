@@ -31,6 +31,8 @@ type Options struct {
 	Programs, Logs string
 	// Plane is a control plane that serves the kinds of operators.coreos.com.
 	Plane *controlplane.ControlPlane
+	// Protected is a namespace that gets copies of versions although copies are disabled. It may be empty.
+	Protected string
 }
 
 // Peer is a running OLM. Its two programs run with the flags of OLM's chart, but without
@@ -86,7 +88,9 @@ func (p *Peer) startPrograms(ctx context.Context) error {
 		program string
 		args    []string
 	}{
-		{into: &p.operator, program: operatorProgram, args: []string{"--namespace", Namespace, "--writeStatusName", ""}},
+		{into: &p.operator, program: operatorProgram, args: []string{
+			"--namespace", Namespace, "--writeStatusName", "", "--protectedCopiedCSVNamespaces", o.Protected,
+		}},
 		{into: &p.catalog, program: catalogProgram, args: []string{"--namespace", Namespace, "--set-workload-user-id=true"}},
 	} {
 		*one.into, err = process.Start(ctx, process.Spec{
