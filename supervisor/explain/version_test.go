@@ -145,6 +145,12 @@ func TestExplainVersion(t *testing.T) {
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonInvalidStrategy, "install strategy invalid: spec.install.strategy is \"helm\"; set it to \"deployment\""), summary: []string{"install strategy invalid"},
 		},
 		{
+			reason: "a Deployment that the account of the group may not write", state: explain.Broken, code: explain.CodeRightsMissing,
+			change: versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailedNoRetry, "install strategy failed: install strategy failed: no",
+				api.Cause{Reason: "PermissionDenied", Detail: "ServiceAccount weak of OperatorGroup own lacks a permission", Remedy: "grant it"}),
+			summary: []string{"install strategy failed: no: ServiceAccount weak of OperatorGroup own lacks a permission"},
+		},
+		{
 			reason: "serving resources", state: explain.Broken, code: explain.CodeServingResourcesBroken,
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, "Secret lamp-cert is gone"), summary: []string{"Secret lamp-cert is gone"},
 		},

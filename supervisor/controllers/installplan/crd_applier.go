@@ -208,6 +208,9 @@ func (a *crdApplier) write(ctx context.Context, c *crdChange) (*unstructured.Uns
 	case apierrors.IsConflict(err):
 		err = fmt.Errorf("%w: %w", errChanged, err)
 	case err != nil:
+		if answer, is := errors.AsType[*apierrors.StatusError](err); is {
+			err = answer
+		}
 		err = fmt.Errorf(olmtext.CRDUpdateRefused, c.live.GetName(), err)
 	}
 	return updated, result, err
