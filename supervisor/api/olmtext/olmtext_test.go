@@ -130,6 +130,9 @@ func table() []row {
 		{csv, "InstallWaiting", "=", olmtext.NoAvailability("lamp"), `deployment "lamp" not available: missing condition "Available"`},
 		{csv, "ComponentUnhealthy", "=", olmtext.DeploymentWithoutHash("lamp"), "deployment lamp doesn't have a spec hash, update it"},
 		{csv, "ComponentUnhealthy", "=", olmtext.DeploymentChanged("a", "b"), "deployment changed old hash=a, new hash=b"},
+		{csv, "ComponentUnhealthy", "=", olmtext.NoAnnotations, "no annotations found on deployment"},
+		{csv, "ComponentUnhealthy", "=", olmtext.AnnotationMissing("mesh"), "annotations on deployment does not contain expected key: mesh"},
+		{csv, "ComponentUnhealthy", "=", olmtext.AnnotationChanged("mesh", "on", "off"), "unexpected annotation on deployment. Expected mesh:on, found mesh:off"},
 		{
 			csv, "InstallCheckFailed", "=", olmtext.InstallFailed(olmtext.DeploymentTimedOut("lamp", olmtext.DeadlineExceeded("lamp"))),
 			`install failed: deployment lamp not ready before timeout: deployment "lamp" exceeded its progress deadline`,

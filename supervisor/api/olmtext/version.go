@@ -106,6 +106,19 @@ func DeploymentChanged(before, after string) string {
 	return fmt.Sprintf("deployment changed old hash=%s, new hash=%s", before, after)
 }
 
+// NoAnnotations is of a Deployment whose pods have no annotations.
+const NoAnnotations = "no annotations found on deployment"
+
+// AnnotationMissing is of a Deployment whose pods lack an annotation of the version.
+func AnnotationMissing(key string) string {
+	return "annotations on deployment does not contain expected key: " + key
+}
+
+// AnnotationChanged is of a Deployment whose pods have an annotation of the version with another value.
+func AnnotationChanged(key, want, have string) string {
+	return fmt.Sprintf("unexpected annotation on deployment. Expected %s:%s, found %s:%s", key, want, key, have)
+}
+
 // NotObserved is a cause why a Deployment is not ready, as are those that follow.
 func NotObserved(name string) string {
 	return fmt.Sprintf("waiting for spec update of deployment %q to be observed...", name)

@@ -3,6 +3,7 @@ package clusterserviceversion
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -39,7 +40,7 @@ func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.
 			c.OwnerConflict = cmp.Or(c.OwnerConflict, fmt.Sprintf("deployment %q exists and belongs to %s; delete or rename one of the two", want.Name, owner))
 			continue
 		}
-		if stale := staleHash(have, want); stale != "" && invalid == "" {
+		if stale := staleHash(csv, have, want); stale != "" && invalid == "" {
 			c.Changed = c.Changed || c.Stale == ""
 			c.Stale = cmp.Or(c.Stale, stale)
 			continue
@@ -49,16 +50,35 @@ func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.
 	return c
 }
 
-// staleHash returns that a Deployment is not the wanted one; empty if it is.
-func staleHash(have, want *appsv1.Deployment) string {
+// staleHash returns how a Deployment of a version is not the wanted one; empty if it is.
+func staleHash(csv *operatorsv1alpha1.ClusterServiceVersion, have, want *appsv1.Deployment) string {
 	switch before, after := have.Labels[api.LabelDeploymentHash], want.Labels[api.LabelDeploymentHash]; before {
 	case after:
 		return ""
 	case "":
 		return olmtext.DeploymentWithoutHash(have.Name)
 	default:
-		return olmtext.DeploymentChanged(before, after)
+		return cmp.Or(staleAnnotation(csv, have.Spec.Template.Annotations, want.Spec.Template.Annotations), olmtext.DeploymentChanged(before, after))
 	}
+}
+
+// staleAnnotation returns how the annotations of pods differ from those of their version; empty if they do not.
+func staleAnnotation(csv *operatorsv1alpha1.ClusterServiceVersion, have, want map[string]string) string {
+	for _, key := range slices.Sorted(maps.Keys(csv.Annotations)) {
+		value, wanted := want[key]
+		if !wanted || value != csv.Annotations[key] {
+			continue
+		}
+		switch found, has := have[key]; {
+		case len(have) == 0:
+			return olmtext.NoAnnotations
+		case !has:
+			return olmtext.AnnotationMissing(key)
+		case found != value:
+			return olmtext.AnnotationChanged(key, value, found)
+		}
+	}
+	return ""
 }
 
 // withRollout returns the state of components with that of one more Deployment.
