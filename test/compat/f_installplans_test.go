@@ -101,7 +101,7 @@ func TestResolutionSentences(t *testing.T) {
 	const unresolved = operatorsv1alpha1.SubscriptionResolutionFailed
 	for _, tc := range []subscriptionCase{
 		{
-			id: "F-Subscription-InstallPlanInstalling", pkg: forbiddenKind, kind: operatorsv1alpha1.SubscriptionInstallPlanPending, status: "True", reason: "Installing",
+			id: "F-Subscription-InstallPlanInstalling", pkg: unservedKind, kind: operatorsv1alpha1.SubscriptionInstallPlanPending, status: "True", reason: "Installing",
 			wording: anyway(exactly("")),
 		},
 	} {
