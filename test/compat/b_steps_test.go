@@ -438,6 +438,15 @@ func TestStepsOfOtherKinds(t *testing.T) {
 		if labels["olm.owner"] != "crane.v1" || labels["olm.owner.namespace"] != y.Namespace || labels["olm.owner.kind"] != "ClusterServiceVersion" {
 			t.Errorf("the labels of the cluster-scoped object are %v", labels)
 		}
+		y.Eventually(compattest.Patience, func() string {
+			if left := y.Read(y.crane); left != "" {
+				return left
+			}
+			if len(y.crane.Finalizers) == 0 {
+				return "the version has no finalizer"
+			}
+			return ""
+		})
 		if err := y.Delete(t.Context(), y.crane); err != nil {
 			t.Fatal(err)
 		}
