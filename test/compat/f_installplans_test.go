@@ -19,13 +19,9 @@ import (
 type planSteps = func(*compattest.Cluster) []*operatorsv1alpha1.Step
 
 // stepsOf returns a plan with the step of the version and one more.
-func stepsOf(kind, group, version, name, manifest string, change ...func(*operatorsv1alpha1.Step)) planSteps {
+func stepsOf(kind, group, version, name, manifest string) planSteps {
 	return func(c *compattest.Cluster) []*operatorsv1alpha1.Step {
-		step := planStep(kind, group, version, name, manifest)
-		for _, f := range change {
-			f(step)
-		}
-		return []*operatorsv1alpha1.Step{csvStep(c), step}
+		return []*operatorsv1alpha1.Step{csvStep(c), planStep(kind, group, version, name, manifest)}
 	}
 }
 

@@ -2,14 +2,12 @@ package compat_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
-	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -64,34 +62,6 @@ func (u *upgradeCase) settle() {
 		return ""
 	})
 	u.set("spec", "overrides", "Hot", reportTrue, 0)
-}
-
-// changeAccount changes the service account of the running version, and waits for the OperatorCondition.
-func (u *upgradeCase) changeAccount(name string) {
-	u.t.Helper()
-	u.Make(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: name}})
-	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: "lamp.v1"}}
-	u.Eventually(compattest.Patience, func() string {
-		if left := u.Read(csv); left != "" {
-			return left
-		}
-		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = name
-		if err := u.Update(u.t.Context(), csv); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
-	before := u.condition.Generation
-	u.Eventually(compattest.Patience, func() string {
-		if left := u.Read(u.condition); left != "" {
-			return left
-		}
-		if !slices.Contains(u.condition.Spec.ServiceAccounts, name) || u.condition.Generation == before {
-			return fmt.Sprintf("generation %d, accounts %q", u.condition.Generation, u.condition.Spec.ServiceAccounts)
-		}
-		return ""
-	})
-	reaches(u.Cluster, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
 }
 
 // set writes a condition to a field of the spec or the status.
@@ -239,15 +209,6 @@ func TestUpgradeable(t *testing.T) {
 		if u.condition.Generation != generation {
 			u.t.Errorf("generation %d, want %d", u.condition.Generation, generation)
 		}
-	})
-	compattest.Check(t, "J15-Accounts", func(t *testing.T, c *compattest.Cluster) {
-		u := newUpgradeCase(t, c)
-		u.reports(reportTrue, 0)
-		u.changeAccount("bulb-changer")
-		u.Make(u.next)
-		u.held(outdatedReport(reportTrue))
-		u.reports(reportTrue, 0)
-		u.continues()
 	})
 	compattest.Check(t, "J16", testHeldSubscription)
 	blocked("J17", notUpgradeable, func(u *upgradeCase) {

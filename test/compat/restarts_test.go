@@ -2,12 +2,20 @@ package compat_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/compat/compattest"
 	"github.com/chandlery/chandlery/test/pause"
@@ -29,10 +37,15 @@ const (
 	mediumWindow = 5 * time.Second
 )
 
+// modeOfDirectory is the path of the schema of emptyDir.mode in the definition of ClusterServiceVersions. The supervisor
+// knows this field of Kubernetes 1.37. The API server of the tests has an earlier version.
+const modeOfDirectory = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/install/properties/spec/properties/deployments/items" +
+	"/properties/spec/properties/template/properties/spec/properties/volumes/items/properties/emptyDir/properties/mode"
+
 // TestRestarts checks what the manager does after a restart, an outage of the API server, a change of leader and a
 // handback. Each of these happens once for all cases, while no other test runs.
 func TestRestarts(t *testing.T) {
-	// The supervisor looks for OLM when it starts.
+	// A supervisor that finds OLM does not start, so OLM is removed again.
 	handback := compattest.RestartSupervisor(mediumWindow, compattest.InstallOLM, compattest.Command("takeover", "--yes", "--supervisor-namespace", "default"),
 		compattest.Command("handback", "--yes", "--supervisor-namespace", "default"), compattest.RemoveOLM)
 	restored := true
@@ -54,19 +67,10 @@ func TestRestarts(t *testing.T) {
 		changing(compattest.ChangeLeader(shortWindow)), changing(handback),
 	)
 	type reach = func(stage int)
-	stages.Check(t, "D14", func(t *testing.T, c *compattest.Cluster, reach reach) {
-		held, source := goods(c, "goods"), ofGoods(c, "goods")
-		c.Make(held, source)
-		owned(c, held, compattest.Patience, owner(source))
-		reach(started)
-		before := held.ResourceVersion
-		reach(handedBack)
-		if left := c.Read(held); left != "" || held.ResourceVersion != before {
-			t.Errorf("the ConfigMap was written: %s %s", left, c.Manifest(held.ObjectMeta))
-		}
-		owned(c, held, time.Second, owner(source))
-	})
+	stages.Check(t, "D14", testHandback)
 	stages.Check(t, "G10-Stopped", testPlanDeletedWhileStopped)
+	stages.Check(t, "G18", testPlanWithoutStatus)
+	stages.Check(t, "H21", testNewerField)
 	stages.Check(t, "H26-Restart", testWarningsAfterRestarts)
 	stages.Check(t, "I2-1s", func(t *testing.T, c *compattest.Cluster, reach reach) {
 		reach(ledByOther)
@@ -76,33 +80,8 @@ func TestRestarts(t *testing.T) {
 		reach(handedBack)
 		failsAfter(t, c, mediumWindow)
 	})
-	stages.Check(t, "I8", func(t *testing.T, c *compattest.Cluster, reach reach) {
-		y := newYard(t, c)
-		reach(prepared)
-		p := y.awaiting("by-hand", "ghost")
-		y.retrying(p, "ghost")
-		start := p.Status.StartTime.Time
-		pause.For(t.Context(), time.Until(start.Add(compattest.RetryWindow()/2)))
-		reach(started)
-		y.fails(retryLimit(), p, "ghost")
-		y.inTime(p)
-		if !p.Status.StartTime.Time.Equal(start) {
-			t.Errorf("status.startTime moved from %s to %s", start, p.Status.StartTime)
-		}
-	})
-	stages.Check(t, "I9", func(t *testing.T, c *compattest.Cluster, reach reach) {
-		y := newYard(t, c)
-		reach(started)
-		p := y.awaiting("by-hand", "ghost")
-		y.retrying(p, "ghost")
-		pause.For(t.Context(), time.Until(p.Status.StartTime.Add(compattest.RetryWindow()-2*time.Second)))
-		reach(interrupted)
-		back := time.Now()
-		y.fails(retryLimit(), p, "ghost")
-		if after := time.Since(back); after > 2*deadlineSlack() {
-			t.Errorf("the plan failed %s after the API server was back", after)
-		}
-	})
+	stages.Check(t, "I8", testDeadlineAfterRestart)
+	stages.Check(t, "I9", testDeadlineInOutage)
 	stages.Check(t, "J15-Restart", func(t *testing.T, c *compattest.Cluster, reach reach) {
 		u := newUpgradeCase(t, c)
 		u.reports(reportFalse, 0)
@@ -116,6 +95,51 @@ func TestRestarts(t *testing.T) {
 			t.Errorf("generation %d, want %d", u.condition.Generation, generation)
 		}
 	})
+}
+
+// testHandback hands the cluster back to OLM.
+func testHandback(t *testing.T, c *compattest.Cluster, reach func(int)) {
+	held, source := goods(c, "goods"), ofGoods(c, "goods")
+	c.Make(held, source)
+	owned(c, held, compattest.Patience, owner(source))
+	reach(started)
+	before := held.ResourceVersion
+	reach(handedBack)
+	if left := c.Read(held); left != "" || held.ResourceVersion != before {
+		t.Errorf("the ConfigMap was written: %s %s", left, c.Manifest(held.ObjectMeta))
+	}
+	owned(c, held, time.Second, owner(source))
+}
+
+// testDeadlineAfterRestart restarts the manager within the retry timeout.
+func testDeadlineAfterRestart(t *testing.T, c *compattest.Cluster, reach func(int)) {
+	y := newYard(t, c)
+	reach(prepared)
+	p := y.awaiting("by-hand", "ghost")
+	y.retrying(p, "ghost")
+	start := p.Status.StartTime.Time
+	pause.For(t.Context(), time.Until(start.Add(compattest.RetryWindow()/2)))
+	reach(started)
+	y.fails(retryLimit(), p, "ghost")
+	y.inTime(p)
+	if !p.Status.StartTime.Time.Equal(start) {
+		t.Errorf("status.startTime moved from %s to %s", start, p.Status.StartTime)
+	}
+}
+
+// testDeadlineInOutage has an outage of the API server at the end of the retry timeout.
+func testDeadlineInOutage(t *testing.T, c *compattest.Cluster, reach func(int)) {
+	y := newYard(t, c)
+	reach(started)
+	p := y.awaiting("by-hand", "ghost")
+	y.retrying(p, "ghost")
+	pause.For(t.Context(), time.Until(p.Status.StartTime.Add(compattest.RetryWindow()-2*time.Second)))
+	reach(interrupted)
+	back := time.Now()
+	y.fails(retryLimit(), p, "ghost")
+	if after := time.Since(back); after > 2*deadlineSlack() {
+		t.Errorf("the plan failed %s after the API server was back", after)
+	}
 }
 
 // failsAfter checks that a plan with a failing step fails when a retry timeout has passed.
@@ -143,6 +167,50 @@ func testPlanDeletedWhileStopped(t *testing.T, c *compattest.Cluster, reach func
 	m.onlyPlan(next)
 }
 
+// testPlanWithoutStatus stops the manager after it has created a plan and before it can write its status.
+func testPlanWithoutStatus(t *testing.T, c *compattest.Cluster, reach func(int)) {
+	m := &mill{Cluster: c, t: t}
+	policy := denial(c, "operators.coreos.com", "v1alpha1", "installplans/status")
+	c.Make(policy...)
+	trial := &operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "trial"},
+		Spec:       operatorsv1alpha1.InstallPlanSpec{Approval: operatorsv1alpha1.ApprovalManual, ClusterServiceVersionNames: []string{}},
+	}
+	c.Make(trial)
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(trial); left != "" {
+			return left
+		}
+		trial.Status.Message = time.Now().String()
+		trial.Status.Phase, trial.Status.CatalogSources = operatorsv1alpha1.InstallPlanPhaseRequiresApproval, []string{}
+		if err := c.Status().Update(t.Context(), trial); err == nil || !strings.Contains(err.Error(), "not now") {
+			return errors.Join(errors.New("the status of an InstallPlan can be written"), err).Error()
+		}
+		return ""
+	})
+	m.remove(trial)
+	sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1")))
+	plans := &operatorsv1alpha1.InstallPlanList{}
+	c.Eventually(compattest.Patience, func() string {
+		if err := c.List(t.Context(), plans, client.InNamespace(c.Namespace)); err != nil || len(plans.Items) == 0 {
+			return errors.Join(errors.New("the namespace has no plan"), err).Error()
+		}
+		return ""
+	})
+	if status := plans.Items[0].Status; len(status.Plan) > 0 {
+		t.Fatalf("the plan has the status %s", m.Manifest(status))
+	}
+	reach(stopped)
+	for _, o := range policy {
+		m.remove(o)
+	}
+	reach(started)
+	if p := m.installed(sub, "mill.v1"); p.UID != plans.Items[0].UID {
+		t.Errorf("the Subscription refers to plan %s, not %s", p.Name, plans.Items[0].Name)
+	}
+	m.onlyPlan(&plans.Items[0])
+}
+
 // testWarningsAfterRestarts installs an object with an unknown field before a restart and a change of leader.
 func testWarningsAfterRestarts(t *testing.T, c *compattest.Cluster, reach func(int)) {
 	m := &mill{Cluster: c, t: t}
@@ -162,5 +230,61 @@ func testWarningsAfterRestarts(t *testing.T, c *compattest.Cluster, reach func(i
 		if list := m.warnings(p); len(list) != 1 {
 			t.Errorf("the plan has the warnings %q", list)
 		}
+	}
+}
+
+// testNewerField has a field that the definition of ClusterServiceVersions contains and the API server lacks. The
+// definition changes while no manager runs: a watch that began before does not show the field.
+func testNewerField(t *testing.T, c *compattest.Cluster, reach func(int)) {
+	m := &mill{Cluster: c, t: t}
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "clusterserviceversions.operators.coreos.com"}}
+	patch := func(ctx context.Context, text string) {
+		if err := c.Patch(ctx, definition, client.RawPatch(types.JSONPatchType, []byte(text))); err != nil {
+			t.Error(err)
+		}
+	}
+	reach(stopped)
+	patch(t.Context(), `[{"op":"add","path":"`+modeOfDirectory+`","value":{"type":"integer","format":"int32"}}]`)
+	t.Cleanup(func() {
+		patch(context.WithoutCancel(t.Context()), `[{"op":"remove","path":"`+modeOfDirectory+`"}]`)
+	})
+	volumes := []any{map[string]any{"name": "a", "emptyDir": map[string]any{"mode": int64(0o755)}}}
+	trial := &unstructured.Unstructured{Object: field(m.bundleCSV("trial.v1"), volumes, podSpec("volumes")...)}
+	trial.SetNamespace(c.Namespace)
+	c.Eventually(compattest.Patience, func() string {
+		if err := c.Create(t.Context(), trial.DeepCopy(), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	reach(started)
+	csv := field(m.bundleCSV("mill.v1"), volumes, podSpec("volumes")...)
+	m.installed(m.subscribe(m.entry("mill.v1", "1.0.0", csv)), "mill.v1")
+	version := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "mill.v1"}}
+	warned := func() string {
+		c.Read(version)
+		var messages []string
+		for _, e := range c.Events(version) {
+			if e.Reason == "AppliedWithWarnings" {
+				messages = append(messages, e.Message)
+			}
+		}
+		if len(messages) != 1 {
+			return fmt.Sprintf("the warnings are %q", messages)
+		}
+		return lacks(messages[0], unknown("spec.template.spec.volumes[0].emptyDir.mode"))
+	}
+	d := &unstructured.Unstructured{}
+	d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	d.SetNamespace(c.Namespace)
+	d.SetName("mill-v1")
+	c.Eventually(compattest.Patience, warned)
+	c.AtRest(restTime, d)
+	if left := warned(); left != "" {
+		t.Error(left)
+	}
+	stored, _, _ := unstructured.NestedSlice(d.Object, "spec", "template", "spec", "volumes")
+	if text := c.Manifest(stored); strings.Contains(text, "mode") {
+		t.Errorf("the volumes are %s", text)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -150,7 +151,7 @@ func RestartSupervisor(retryTimeout time.Duration, between ...Action) Action {
 // Command runs a command of the supervisor in the cluster.
 func Command(args ...string) Action {
 	return func(ctx context.Context) error {
-		args := append(args[:len(args):len(args)], "--kubeconfig", target.kubeconfig)
+		args := append(slices.Clip(args), "--kubeconfig", target.kubeconfig)
 		if out, err := exec.CommandContext(ctx, supervisor(), args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("supervisor %s: %w\n%s", args[0], err, out)
 		}

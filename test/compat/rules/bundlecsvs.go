@@ -66,6 +66,11 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 		ID: "G17", Given: "G16, and back to the first channel", Then: "the third plan has a name of its own, and installs the first version",
 		Difference: "the first plan stays, and the Subscription refers to it", Reason: "only one plan can be approved (decision 4)",
 	},
+	{
+		ID: "G18", Given: "the manager ends after it has created a plan and before it has written the plan's status",
+		Then:       "the next manager fills the same plan and creates no other one",
+		Difference: "each attempt creates another plan, and the empty ones stay", Reason: "an empty plan is never completed",
+	},
 }}
 
 const (

@@ -24,10 +24,6 @@ var operatorConditions = Group{Letter: "J", Title: "OperatorConditions", Rules: 
 	{ID: "J15", Given: "a report blocks an upgrade", Then: "the generation of the OperatorCondition stays"},
 	{ID: "J15-Restart", Given: "a report blocks an upgrade, and the manager is restarted", Then: "the generation of the OperatorCondition stays, and the upgrade stays blocked"},
 	{
-		ID: "J15-Accounts", Given: "the report is True; then the service account of the running version changes, and with it spec.serviceAccounts",
-		Then: "the report is outdated and blocks the upgrade until the operator reports again",
-	},
-	{
 		ID: "J16", Given: "an outdated report blocks the upgrade of a Subscription", Then: "nothing is written, and NewerVersionHeld has the message",
 		Difference: "OLM has no such condition", Reason: "The Subscription shows why its update waits (decision 39).", Rest: 10 * time.Minute,
 	},

@@ -35,6 +35,8 @@ var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(un
 	{ID: "H19-port", Given: "a container of the ClusterServiceVersion has a port twice", Then: "it is installed", Difference: refusesDuplicates, Reason: laterCounts},
 	{ID: "H19-mount", Given: "a container of the ClusterServiceVersion has a mount path twice", Then: "the plan fails at its deadline with the words of the API server"},
 	dropped("H20", "a container of the ClusterServiceVersion has an unknown field", "it is installed, and an Event names the path"),
+	dropped("H21", "a Deployment of the ClusterServiceVersion has a field that is newer than the API server",
+		"the Deployment is created without it and is not written again, and an Event of the ClusterServiceVersion names the path"),
 	{
 		ID: "H22", Given: "manifests that were exported from a cluster, with their metadata and status",
 		Then:       "the bundle is installed without a warning",

@@ -54,7 +54,7 @@ func TestPollInterval(t *testing.T) {
 		}
 	}
 	unset := polling("1m")
-	unset.Spec.UpdateStrategy.RegistryPoll.Interval = nil
+	unset.Spec.UpdateStrategy.Interval = nil
 	if got, found := PollInterval(unset); got != 15*time.Minute || !strings.HasPrefix(found, "empty polling interval; ") {
 		t.Errorf("without an interval: %s, %q", got, found)
 	}

@@ -41,13 +41,15 @@ type Options struct {
 func New(o Options) (*Observer, *Writer) {
 	c := &conversions{client: o.Client, live: o.Live, crds: o.CRDs}
 	s := newSwitchCounter()
-	return &Observer{
-			manager: o.Client, live: o.Live, crds: o.CRDs, objects: reader{manager: o.Client, cache: o.Cache, live: o.Live},
-			accounts: o.Accounts, namespace: o.Namespace, conversions: c, switches: s,
-		}, &Writer{
-			client: o.Client, live: o.Live, cache: o.Cache, conversions: c, switches: s,
-			former: formerObjects{client: o.Client, live: o.Live, events: o.Events},
-		}
+	observer := &Observer{
+		manager: o.Client, live: o.Live, crds: o.CRDs, objects: reader{manager: o.Client, cache: o.Cache, live: o.Live},
+		accounts: o.Accounts, namespace: o.Namespace, conversions: c, switches: s,
+	}
+	writer := &Writer{
+		client: o.Client, live: o.Live, cache: o.Cache, conversions: c, switches: s,
+		former: formerObjects{client: o.Client, live: o.Live, events: o.Events},
+	}
+	return observer, writer
 }
 
 // Writer brings the objects through which the API server calls versions to their desired state.
