@@ -1,13 +1,13 @@
 // Command scale measures the cost of one operator in many namespaces: time, requests in the audit
 // log of the API server, reconciliations, processor time and memory.
 //
-//	go run ./bench/scale [--namespaces 10,50,200] [--peer] [--profile DIR] [--write docs/measurements-scale.md]
+//	go run ./bench/scale [--namespaces 10,50,200,1000] [--peer 50] [--profile DIR] [--write docs/measurements-scale.md]
 //
 // Each number of namespaces has its own control planes, where one namespace already has the
 // operator as a warm-up. The supervisor is compared with the floor: a plain client that creates the
 // objects of each installation, with the same number of concurrent requests, and waits for the
-// Deployments. With --peer, Operator Lifecycle Manager, which is built on first use, installs the
-// same. The control planes are real; kwok simulates their nodes and pods. It needs no root.
+// Deployments. Operator Lifecycle Manager, which is built on first use, installs the same in up
+// to --peer namespaces. The control planes are real; kwok simulates their nodes and pods. It needs no root.
 package main
 
 import (
@@ -67,7 +67,7 @@ func parse(args []string, output io.Writer) (options, error) {
 	flags.SetOutput(output)
 	sizes := flags.String("namespaces", "10,50,200,1000", "numbers of namespaces that get the operator at once")
 	flags.StringVar(&o.profile, "profile", "", "folder for profiles of the supervisor: processor time and allocations")
-	flags.IntVar(&o.peer, "peer", 0, "up to how many namespaces Operator Lifecycle Manager is measured beside the supervisor, 0 for not at all: it takes some 5 s for each")
+	flags.IntVar(&o.peer, "peer", 50, "largest number of namespaces with which Operator Lifecycle Manager is measured too; 0 disables it; it needs about 5 s for each namespace")
 	flags.DurationVar(&o.rest, "rest", time.Minute, "for how long to count requests at rest with the most namespaces, before all get an update; 0 leaves both out")
 	flags.BoolVar(&o.update, "update", true, "after the rest, add a replacing version to the catalog, and wait until all namespaces have it")
 	flags.BoolVar(&o.real, "real-nodes", false, "run pods on three real nodes, as root, in the place of kwok's")

@@ -67,7 +67,7 @@ func TestReport(t *testing.T) {
 		"It has 40.0 MiB of anonymous memory, and uses 2000 ms of processor time in a minute.\n",
 		"is in all 2 namespaces 3.0 s after the catalog has it: 1500 ms, 1.5 requests and\n0.0 Events for each, 0 conflicts.\n",
 		"| operator | 6.5 |\n| subscription | 5.0 |\n",
-		"| create | deployments.apps | 1.00 | 1 | The Deployment. |\n",
+		"| create | deployments.apps | 1.00 | 1 | The Deployment of the version. |\n",
 		"| get | configmaps | 0.50 | 15 in a minute |",
 		"| Subscription | 2 | 9000 bytes | 4000 bytes |\n",
 		"all installations together:\n\n- 1 list secrets\n",

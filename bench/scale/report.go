@@ -70,7 +70,7 @@ func writeAfterwards(b *strings.Builder, after afterwards) {
 
 // writePasses writes a row for each controller of the first side.
 func writePasses(b *strings.Builder, rounds []round) {
-	b.WriteString("\n## Passes of the controllers\n\nFor each installation, by the number of namespaces:\n\n| Controller |")
+	b.WriteString("\n## Reconciliations by controller\n\nFor each installation, by the number of namespaces:\n\n| Controller |")
 	passes := map[string]int{}
 	for _, r := range rounds {
 		fmt.Fprintf(b, " %d |", r.namespaces)

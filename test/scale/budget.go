@@ -36,7 +36,9 @@ type Row struct {
 }
 
 // Budget returns the budget of one installation, the writes first. A kind without a row must not occur.
-func Budget() []Row { return slices.Concat(writesOfPlans(), writesOfVersions(), reads()) }
+func Budget() []Row {
+	return slices.Concat(writesOfPlans(), writesOfVersions(), reads(), optionalAPIs())
+}
 
 const (
 	crds     = "customresourcedefinitions.apiextensions.k8s.io"
@@ -52,50 +54,65 @@ const (
 // writesOfPlans returns the writes from the Subscription to the end of the InstallPlan.
 func writesOfPlans() []Row {
 	return []Row{
-		{Kind: Kind{"create", plans}, Each: 1, Why: "The plan."},
-		{Kind: Kind{"patch", plans + "/status"}, Each: 2.5, Why: "Its phases."},
-		{Kind: Kind{"patch", subs}, Each: 3.5, Why: "Transition log."},
-		{Kind: Kind{"patch", subs + "/status"}, Each: 5.5, Why: "Each transition."},
-		{Kind: Kind{"create", csvs}, Each: 1, Why: "A step."},
-		{Kind: Kind{"create", crds}, First: 1, Why: "A step of the first plan."},
-		{Kind: Kind{"patch", crds}, Each: 2, Why: "Annotation of the version, label of the Operator."},
-		{Kind: Kind{"create", "serviceaccounts"}, Each: 1, Why: "A step."},
-		{Kind: Kind{"create", "roles" + rbac}, Each: 1, Why: "A step."},
-		{Kind: Kind{"create", "rolebindings" + rbac}, Each: 1, Why: "A step."},
-		{Kind: Kind{"create", "clusterroles" + rbac}, Each: 1, First: 12, Why: "A step; the roles for users of a new API."},
-		{Kind: Kind{"create", "clusterrolebindings" + rbac}, Each: 1, Why: "A step."},
-		{Kind: Kind{"create", events}, Each: 11, Why: "One for each transition."},
+		{Kind: Kind{"create", plans}, Each: 1, Why: "The plan of the Subscription."},
+		{Kind: Kind{"patch", plans + "/status"}, Each: 2.5, Why: "The plan gets its steps, and is Complete at the end."},
+		{Kind: Kind{"patch", subs}, Each: 3.5, Why: "The annotation with the transitions, written before the status shows them."},
+		{Kind: Kind{"patch", subs + "/status"}, Each: 5.5, Why: "UpgradePending, its plan, the phases of the plan, and AtLatestKnown."},
+		{Kind: Kind{"create", csvs}, Each: 1, Why: "The step ClusterServiceVersion of the plan."},
+		{Kind: Kind{"create", crds}, First: 1, Why: "The step CustomResourceDefinition of the first plan; later plans find it."},
+		{Kind: Kind{"patch", crds}, Each: 2, Why: "The annotation of the version, and the label of the Operator."},
+		{Kind: Kind{"create", "serviceaccounts"}, Each: 1, Why: "The step ServiceAccount of the plan."},
+		{Kind: Kind{"create", "roles" + rbac}, Each: 1, Why: "The step Role of the plan."},
+		{Kind: Kind{"create", "rolebindings" + rbac}, Each: 1, Why: "The step RoleBinding of the plan."},
+		{Kind: Kind{"create", "clusterroles" + rbac}, Each: 1, First: 12, Why: "The step ClusterRole of the plan. For a new API, the four roles of its users."},
+		{Kind: Kind{"create", "clusterrolebindings" + rbac}, Each: 1, Why: "The step ClusterRoleBinding of the plan."},
+		{Kind: Kind{"create", events}, Each: 11, Why: "An Event for each transition of the Subscription and of the version."},
 	}
 }
 
 // writesOfVersions returns the writes from the version to its success.
 func writesOfVersions() []Row {
 	return []Row{
-		{Kind: Kind{"create", "deployments.apps"}, Each: 1, Why: "The Deployment."},
-		{Kind: Kind{"patch", csvs}, Each: 1.5, Why: "Labels of APIs, annotations of the OperatorGroup."},
-		{Kind: Kind{"patch", csvs + "/status"}, Each: 7.5, Why: "Phases, requirements, progress of the Deployment."},
-		{Kind: Kind{"patch", groups}, Each: 1.5, Why: "Claims of APIs."},
-		{Kind: Kind{"update", "clusterroles" + rbac}, Each: 3, First: 3, Why: "Roles of the OperatorGroup select new APIs."},
-		{Kind: Kind{"patch", "operatorconditions.operators.coreos.com"}, Each: 1.5, Why: "The OperatorCondition."},
-		{Kind: Kind{"patch", "roles" + rbac}, Each: 1.5, Why: "Permission to write it."},
-		{Kind: Kind{"patch", "rolebindings" + rbac}, Each: 1.5, Why: "The same."},
-		{Kind: Kind{"create", operator}, Each: 1, Why: "The Operator."},
-		{Kind: Kind{"patch", operator + "/status"}, Each: 6, Why: "Its components, at most each five seconds."},
+		{Kind: Kind{"create", "deployments.apps"}, Each: 1, Why: "The Deployment of the version."},
+		{Kind: Kind{"patch", csvs}, Each: 1.5, Why: "The labels of its APIs and the annotations of its OperatorGroup, in one write."},
+		{Kind: Kind{"patch", csvs + "/status"}, Each: 7.5, Why: "Pending, its requirements, InstallReady, Installing, the progress of the Deployment, Succeeded."},
+		{Kind: Kind{"patch", groups}, Each: 1.5, Why: "The annotation olm.providedAPIs gets the APIs of the version."},
+		{Kind: Kind{"update", "clusterroles" + rbac}, Each: 3, First: 3, Why: "The existing roles admin, edit and view of the OperatorGroup select the new APIs."},
+		{Kind: Kind{"patch", "operatorconditions.operators.coreos.com"}, Each: 1.5, Why: "The OperatorCondition of the version, by server-side apply."},
+		{Kind: Kind{"patch", "roles" + rbac}, Each: 1.5, Why: "The Role with which the operator writes its OperatorCondition, by server-side apply."},
+		{Kind: Kind{"patch", "rolebindings" + rbac}, Each: 1.5, Why: "The RoleBinding of that Role to the operator's account, by server-side apply."},
+		{Kind: Kind{"create", operator}, Each: 1, Why: "The Operator of the package and namespace."},
+		{Kind: Kind{"patch", operator + "/status"}, Each: 6, Why: "The Operator lists its components as they appear, at most once in 1.5 s."},
 	}
 }
 
 // reads returns the live reads. Caches answer all others.
 func reads() []Row {
 	return []Row{
-		{Kind: Kind{"get", plans}, Each: 1.5, Why: "No plan of this name exists."},
-		{Kind: Kind{"list", plans}, Each: 1.5, Why: "The cache has all plans."},
-		{Kind: Kind{"list", csvs}, Each: 1.5, Why: "The cache has all versions."},
-		{Kind: Kind{"list", groups}, Each: 1.5, Why: "The account of the plan."},
-		{Kind: Kind{"get", crds}, Each: 1.5, First: 6, Why: "Schemas, which the cache lacks."},
-		{Kind: Kind{"get", csvs}, Each: 2.5, Why: "The version has not changed, before each action."},
-		{Kind: Kind{"get", groups}, Each: 1.5, Why: "The group has not changed."},
-		{Kind: Kind{"get", "configmaps"}, Minute: 15, Why: "Migration from OLM in progress, each five seconds."},
+		{Kind: Kind{"get", plans}, Each: 1.5, Why: "The cache may lag, so the supervisor asks whether a plan of this name exists."},
+		{Kind: Kind{"list", plans}, Each: 1.5, Why: "The cache may lack a plan. It is compared with this list, so that no plan is created twice."},
+		{Kind: Kind{"list", csvs}, Each: 1.5, Why: "The cache may lack a version, which would then be installed twice."},
+		{Kind: Kind{"list", groups}, Each: 1.5, Why: "The account of the group decides with which permissions the plan writes."},
+		{Kind: Kind{"get", crds}, Each: 1.5, First: 6, Why: "A step compares the schemas of the definition, which the cache lacks."},
+		{Kind: Kind{"get", csvs}, Each: 2.5, Why: "Before each action, such as writing a Deployment, the version must be unchanged."},
+		{Kind: Kind{"get", groups}, Each: 1.5, Why: "Before a Deployment is written, its account must still be that of the group."},
+		{Kind: Kind{"get", "configmaps"}, Minute: 15, Why: "The supervisor checks every five seconds whether a migration from OLM is in progress."},
 	}
+}
+
+// optionalAPIs returns the periodic requests that find out whether an absent API exists now.
+func optionalAPIs() []Row {
+	const why = "The supervisor checks every five minutes whether the cluster has this optional API now."
+	var rows []Row
+	for _, group := range []string{"autoscaling.k8s.io", "config.openshift.io", "monitoring.coreos.com"} {
+		rows = append(rows,
+			Row{Kind: Kind{"get", "/apis/" + group}, Minute: 0.2, Why: why},
+			Row{Kind: Kind{"get", "/apis/" + group + "/v1"}, Minute: 0.2, Why: why})
+	}
+	for _, resource := range []string{"proxies.config.openshift.io", "servicemonitors.monitoring.coreos.com", "verticalpodautoscalers.autoscaling.k8s.io"} {
+		rows = append(rows, Row{Kind: Kind{"list", resource}, Minute: 0.2, Why: why})
+	}
+	return rows
 }
 
 // find returns the row of a kind.
