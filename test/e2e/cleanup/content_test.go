@@ -55,13 +55,16 @@ func (s shape) targets(namespace string) []string {
 	return []string{namespace}
 }
 
+// watchedSuffix ends the name of the other namespace that an operator for some namespaces watches.
+const watchedSuffix = "-target"
+
 // elsewhere returns another namespace that the operator watches, if any.
 func (s shape) elsewhere(namespace string) string {
 	switch s {
 	case forAll:
 		return "default"
 	case forSome:
-		return namespace + "-target"
+		return namespace + watchedSuffix
 	case forOwn:
 	}
 	return namespace
