@@ -8,13 +8,13 @@ import (
 	"os"
 
 	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/failover"
 	"github.com/chandlery/chandlery/test/images"
-	"github.com/chandlery/chandlery/test/turmoil"
 )
 
 // bench is a scene with the destination of the figures.
 type bench struct {
-	scene *turmoil.Scene
+	scene *failover.Scene
 	out   io.Writer
 	image string
 }
@@ -28,16 +28,16 @@ func (b *bench) run(ctx context.Context, rounds, plain int) error {
 		title    string
 		replicas int
 		rounds   int
-		kind     turmoil.Kind
+		kind     failover.Kind
 		hosted   bool
 	}{
-		{"Two replicas, one lost with its node", 2, rounds, turmoil.LostNode, true},
-		{"Two replicas, one lost with its node and with the leader on it", 2, rounds, turmoil.LostNodeLeader, true},
-		{"One replica, lost with its node", 1, rounds, turmoil.LostNode, true},
-		{"Leader killed (SIGKILL)", 2, rounds, turmoil.KilledLeader, true},
-		{"Leader stopped (SIGTERM)", 2, rounds, turmoil.StoppedLeader, true},
-		{"A plain Deployment of two replicas, one lost with its node", 2, plain, turmoil.LostNode, false},
-		{"A plain Deployment of one replica, lost with its node", 1, plain, turmoil.LostNode, false},
+		{"Two replicas, one lost with its node", 2, rounds, failover.LostNode, true},
+		{"Two replicas, one lost with its node and with the leader on it", 2, rounds, failover.LostNodeLeader, true},
+		{"One replica, lost with its node", 1, rounds, failover.LostNode, true},
+		{"Leader killed (SIGKILL)", 2, rounds, failover.KilledLeader, true},
+		{"Leader stopped (SIGTERM)", 2, rounds, failover.StoppedLeader, true},
+		{"A plain Deployment of two replicas, one lost with its node", 2, plain, failover.LostNode, false},
+		{"A plain Deployment of one replica, lost with its node", 1, plain, failover.LostNode, false},
 	} {
 		if m.rounds == 0 {
 			continue
@@ -76,12 +76,12 @@ func (b *bench) pushCatalog(ctx context.Context) error {
 }
 
 // target returns a catalog with a number of replicas, run by the supervisors or as a plain Deployment.
-func (b *bench) target(ctx context.Context, replicas int, hosted bool) (turmoil.Target, error) {
+func (b *bench) target(ctx context.Context, replicas int, hosted bool) (failover.Target, error) {
 	if !hosted {
 		return b.scene.Plain(ctx, fmt.Sprintf("plain-%d", replicas), b.image, replicas)
 	}
-	target := turmoil.Hosted(fmt.Sprintf("hosted-%d", replicas), replicas)
-	source := turmoil.NewCatalog(target.Service, b.image, replicas)
+	target := failover.Hosted(fmt.Sprintf("hosted-%d", replicas), replicas)
+	source := failover.NewCatalog(target.Service, b.image, replicas)
 	if _, err := b.scene.Source(ctx, source.Name); err != nil {
 		if err := b.scene.Client.Create(ctx, source); err != nil {
 			return target, fmt.Errorf("creating CatalogSource %s: %w", source.Name, err)
@@ -91,12 +91,12 @@ func (b *bench) target(ctx context.Context, replicas int, hosted bool) (turmoil.
 }
 
 // measure runs rounds while a client calls, and prints the results.
-func (b *bench) measure(ctx context.Context, target turmoil.Target, kind turmoil.Kind, rounds int) error {
+func (b *bench) measure(ctx context.Context, target failover.Target, kind failover.Kind, rounds int) error {
 	calls, err := b.scene.Call(ctx, target)
 	if err != nil {
 		return err
 	}
-	var done []turmoil.Round
+	var done []failover.Round
 	for range rounds {
 		round, err := b.scene.Go(ctx, kind, target, calls)
 		if err != nil {
@@ -104,5 +104,5 @@ func (b *bench) measure(ctx context.Context, target turmoil.Target, kind turmoil
 		}
 		done = append(done, round)
 	}
-	return errors.Join(turmoil.Table(b.out, done), calls.Stop())
+	return errors.Join(failover.Table(b.out, done), calls.Stop())
 }

@@ -18,8 +18,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/chandlery/chandlery/test/failover"
 	"github.com/chandlery/chandlery/test/nodes"
-	"github.com/chandlery/chandlery/test/turmoil"
 )
 
 func main() {
@@ -52,7 +52,7 @@ func start(ctx context.Context, args []string, out io.Writer) (err error) {
 		return fmt.Errorf("making a folder for programs: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	scene, err := turmoil.Install(ctx, bed, dir, os.Stderr)
+	scene, err := failover.Install(ctx, bed, dir, os.Stderr)
 	if err != nil {
 		return err
 	}

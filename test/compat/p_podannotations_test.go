@@ -20,7 +20,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/compat/compattest"
 	"github.com/chandlery/chandlery/test/fakecatalog"
-	"github.com/chandlery/chandlery/test/olmstyle"
+	"github.com/chandlery/chandlery/test/olmobjects"
 )
 
 // restTime is how long a case checks that an object is not written.
@@ -180,7 +180,7 @@ func olmHash(csv *operatorsv1alpha1.ClusterServiceVersion, annotations map[strin
 		container := &spec.Template.Spec.Containers[i]
 		container.Env = append(container.Env, corev1.EnvVar{Name: "OPERATOR_CONDITION_NAME", Value: csv.Name})
 	}
-	return olmstyle.Hash(spec)
+	return olmobjects.Hash(spec)
 }
 
 // allPodAnnotations returns the annotations of pods as OLM creates them.

@@ -23,7 +23,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/migration"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 	"github.com/chandlery/chandlery/test/controlplane"
-	"github.com/chandlery/chandlery/test/olmstyle"
+	"github.com/chandlery/chandlery/test/olmobjects"
 	"github.com/chandlery/chandlery/test/testenv"
 )
 
@@ -83,7 +83,7 @@ func (m *mortal) wrap(c client.WithWatch) client.Client {
 func TestDiesAtEveryWrite(t *testing.T) {
 	c := controlplane.Client(t)
 	home := controlplane.Namespace(t)
-	w := olmstyle.New(c)
+	w := olmobjects.New(c)
 	if err := errors.Join(w.InstallOLM(t.Context()), w.Catalog(t.Context(), "hosted", "registry.example.com/catalog@sha256:"+strings.Repeat("a", 64), "")); err != nil {
 		t.Fatal(err)
 	}

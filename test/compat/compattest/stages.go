@@ -15,7 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/test/compat/rules"
 	"github.com/chandlery/chandlery/test/controlplane"
-	"github.com/chandlery/chandlery/test/olmstyle"
+	"github.com/chandlery/chandlery/test/olmobjects"
 	"github.com/chandlery/chandlery/test/pause"
 )
 
@@ -165,7 +165,7 @@ func InstallOLM(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return olmstyle.New(c).InstallOLM(ctx)
+	return olmobjects.New(c).InstallOLM(ctx)
 }
 
 // RemoveOLM deletes the Deployments of InstallOLM.
@@ -174,5 +174,5 @@ func RemoveOLM(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.DeleteAllOf(ctx, &appsv1.Deployment{}, client.InNamespace(olmstyle.Namespace))
+	return c.DeleteAllOf(ctx, &appsv1.Deployment{}, client.InNamespace(olmobjects.Namespace))
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
-	"github.com/chandlery/chandlery/test/keeper"
+	"github.com/chandlery/chandlery/test/daemon"
 )
 
 // upLimit bounds the start of the control plane.
@@ -20,10 +20,10 @@ const upLimit = 3 * time.Minute
 
 // cluster is the user's only control plane, running or not.
 type cluster struct {
-	keeper.Keeper
+	daemon.Daemon
 }
 
-// state is what the keeper process announces when the control plane is ready.
+// state is what the daemon process announces when the control plane is ready.
 type state struct {
 	PID        int       `json:"pid"`
 	Kubeconfig string    `json:"kubeconfig"`
@@ -39,7 +39,7 @@ func newCluster() (cluster, error) {
 		return cluster{}, err
 	}
 
-	return cluster{keeper.Keeper{
+	return cluster{daemon.Daemon{
 		Dir: filepath.Join(root, "cluster"), Name: "cluster", Start: "make cluster-up", Limit: upLimit,
 	}}, nil
 }
@@ -73,7 +73,7 @@ func (c cluster) keep(ctx context.Context) error {
 			Logs: plane.LogDir(), Nodes: plane.Nodes(), Since: time.Now(),
 		})
 		if err == nil {
-			err = keeper.Watch(ctx, plane.Err)
+			err = daemon.Watch(ctx, plane.Err)
 		}
 
 		return errors.Join(err, plane.Stop())

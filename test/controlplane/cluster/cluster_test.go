@@ -18,12 +18,12 @@ import (
 
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
-	"github.com/chandlery/chandlery/test/keeper"
+	"github.com/chandlery/chandlery/test/daemon"
 )
 
-// TestMain lets this test binary be the keeper process that up starts.
+// TestMain lets this test binary be the daemon process that up starts.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == keeper.Action {
+	if len(os.Args) == 2 && os.Args[1] == daemon.Action {
 		main()
 
 		return
@@ -104,8 +104,8 @@ func TestUpAndDown(t *testing.T) {
 	c := testCluster(t)
 
 	err := c.status(&bytes.Buffer{})
-	if !errors.Is(err, keeper.ErrNotRunning) {
-		t.Errorf("status before up: want %v, got %v", keeper.ErrNotRunning, err)
+	if !errors.Is(err, daemon.ErrNotRunning) {
+		t.Errorf("status before up: want %v, got %v", daemon.ErrNotRunning, err)
 	}
 
 	first := up(t, c)
@@ -149,8 +149,8 @@ func TestUpAfterTheKeeperWasKilled(t *testing.T) {
 	first := up(t, c)
 
 	g.Expect(syscall.Kill(first.PID, syscall.SIGKILL)).To(gomega.Succeed())
-	g.Eventually(c.Kept, 10*time.Second, 10*time.Millisecond).Should(gomega.BeFalse())
-	g.Expect(c.status(&bytes.Buffer{})).To(gomega.MatchError(keeper.ErrNotRunning))
+	g.Eventually(c.Alive, 10*time.Second, 10*time.Millisecond).Should(gomega.BeFalse())
+	g.Expect(c.status(&bytes.Buffer{})).To(gomega.MatchError(daemon.ErrNotRunning))
 
 	second := up(t, c)
 	g.Expect(second.PID).NotTo(gomega.Equal(first.PID))

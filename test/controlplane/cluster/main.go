@@ -17,7 +17,7 @@ import (
 	"syscall"
 
 	"github.com/chandlery/chandlery/test/controlplane"
-	"github.com/chandlery/chandlery/test/keeper"
+	"github.com/chandlery/chandlery/test/daemon"
 )
 
 func main() {
@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string) error {
 		"up":          func(ctx context.Context, c cluster) error { return c.up(ctx, os.Stdout) },
 		"down":        func(ctx context.Context, c cluster) error { return c.Down(ctx, os.Stdout) },
 		"status":      func(_ context.Context, c cluster) error { return c.status(os.Stdout) },
-		keeper.Action: func(ctx context.Context, c cluster) error { return c.keep(ctx) },
+		daemon.Action: func(ctx context.Context, c cluster) error { return c.keep(ctx) },
 	}
 
 	if len(args) != 1 || commands[args[0]] == nil {

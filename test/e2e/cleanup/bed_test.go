@@ -23,8 +23,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/apiproxy"
 	"github.com/chandlery/chandlery/test/apiproxy/supervisors"
-	"github.com/chandlery/chandlery/test/census"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/inventory"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/testenv"
 )
@@ -61,7 +61,7 @@ type bed struct {
 	client.Client
 
 	t       *testing.T
-	taker   *census.Taker
+	lister  *inventory.Lister
 	proxy   *apiproxy.Proxy
 	running *process.Process
 	starts  int
@@ -71,11 +71,11 @@ func newBed(t *testing.T) *bed {
 	t.Helper()
 	cfg := controlplane.Get(t).Config()
 	cfg.QPS, cfg.WarningHandler = -1, rest.NoWarnings{}
-	taker, err := census.New(cfg, overlooked)
+	lister, err := inventory.New(cfg, overlooked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{Client: controlplane.Client(t), t: t, taker: taker, proxy: apiproxy.Start(t, employed(t))}
+	b := &bed{Client: controlplane.Client(t), t: t, lister: lister, proxy: apiproxy.Start(t, employed(t))}
 	b.release()
 	return b
 }
@@ -191,12 +191,12 @@ func (b *bed) settle() {
 
 // prepare creates what exists before the operators and returns its inventory, without the records of install
 // plans.
-func (b *bed) prepare(list ...*trial) census.Census {
+func (b *bed) prepare(list ...*trial) inventory.Objects {
 	b.t.Helper()
 	for _, tr := range list {
 		b.create(ground(tr.namespace, tr.shape)...)
 	}
-	var before census.Census
+	var before inventory.Objects
 	testenv.Until(b.t, patience, "the ground to be settled", func(ctx context.Context) string {
 		for _, tr := range list {
 			if missing := b.unprepared(ctx, tr); missing != "" {
@@ -207,7 +207,7 @@ func (b *bed) prepare(list ...*trial) census.Census {
 		if err != nil {
 			return err.Error()
 		}
-		changes := census.Difference(before, now, nil)
+		changes := inventory.Difference(before, now, nil)
 		before = now
 		return changes
 	})

@@ -12,19 +12,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/test/census"
+	"github.com/chandlery/chandlery/test/inventory"
 	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // inventory counts all objects of any kind. It includes the contents of definitions, because their
 // conversion settings are cleaned up, too.
-func (b *bed) inventory(ctx context.Context) (census.Census, error) {
-	all, err := b.taker.Take(ctx)
+func (b *bed) inventory(ctx context.Context) (inventory.Objects, error) {
+	all, err := b.lister.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// A group whose definition was just deleted does not answer for a while, and cannot have objects.
-	maps.DeleteFunc(all, func(name, _ string) bool { return strings.HasPrefix(name, census.UnansweredGroup+" ") })
+	maps.DeleteFunc(all, func(name, _ string) bool { return strings.HasPrefix(name, inventory.UnansweredGroup+" ") })
 	var definitions apiextensionsv1.CustomResourceDefinitionList
 	if err := b.List(ctx, &definitions); err != nil {
 		return nil, fmt.Errorf("listing every CustomResourceDefinition: %w", err)
@@ -44,7 +44,7 @@ func overlooked(o *metav1.PartialObjectMetadata) bool { return o.Kind == "Lease"
 
 // withoutTheirs returns an inventory without the roles of users for the APIs of operators. These
 // belong to a group or a definition and not to the operator.
-func withoutTheirs(all census.Census) census.Census {
+func withoutTheirs(all inventory.Objects) inventory.Objects {
 	left := maps.Clone(all)
 	maps.DeleteFunc(left, func(name, marks string) bool {
 		return strings.HasPrefix(name, "ClusterRole.") &&
@@ -55,10 +55,10 @@ func withoutTheirs(all census.Census) census.Census {
 
 // withoutRecords returns an inventory without the records of the operators' install plans on definitions.
 // These exist before the operators in this package alone, and a clean-up removes them.
-func withoutRecords(all census.Census, list ...*trial) census.Census {
+func withoutRecords(all inventory.Objects, list ...*trial) inventory.Objects {
 	left := maps.Clone(all)
 	for _, tr := range list {
-		name := census.Entry("CustomResourceDefinition", "apiextensions.k8s.io", "", "cups."+apiGroup(tr.namespace))
+		name := inventory.Entry("CustomResourceDefinition", "apiextensions.k8s.io", "", "cups."+apiGroup(tr.namespace))
 		left[name] = strings.Replace(left[name], fmt.Sprintf("%q:%q", api.PrefixInstalledAlongside+"cleanup", tr.namespace+"/"+csvName(tr.namespace)), "", 1)
 	}
 	return left
@@ -107,7 +107,7 @@ func (b *bed) complete(list ...*trial) {
 }
 
 // lacking returns what is missing of an operator; empty for nothing.
-func (tr *trial) lacking(now census.Census) string {
+func (tr *trial) lacking(now inventory.Objects) string {
 	names := slices.Sorted(maps.Keys(now.About(tr.namespace)))
 	for _, name := range tr.cleaned() {
 		name = strings.ReplaceAll(name, "NS", tr.namespace)
@@ -123,22 +123,22 @@ func (tr *trial) lacking(now census.Census) string {
 }
 
 // leaves waits until the cluster is as before.
-func (b *bed) leaves(before census.Census) {
+func (b *bed) leaves(before inventory.Objects) {
 	b.t.Helper()
 	testenv.Until(b.t, patience, "the cluster to be as it was", func(ctx context.Context) string {
 		after, err := b.inventory(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		return census.Difference(withoutTheirs(before), withoutTheirs(after), nil)
+		return inventory.Difference(withoutTheirs(before), withoutTheirs(after), nil)
 	})
 }
 
 // left waits until the cluster is as before, as far as it concerns one operator. Others, which have
 // copies in its namespace, still exist.
-func (b *bed) left(before census.Census, tr *trial, others []*trial) {
+func (b *bed) left(before inventory.Objects, tr *trial, others []*trial) {
 	b.t.Helper()
-	part := func(all census.Census) census.Census {
+	part := func(all inventory.Objects) inventory.Objects {
 		about := withoutTheirs(all).About(tr.namespace)
 		for _, other := range others {
 			for name := range about.About(csvName(other.namespace)) {
@@ -152,7 +152,7 @@ func (b *bed) left(before census.Census, tr *trial, others []*trial) {
 		if err != nil {
 			return err.Error()
 		}
-		return census.Difference(part(before), part(after), nil)
+		return inventory.Difference(part(before), part(after), nil)
 	})
 }
 
@@ -165,7 +165,7 @@ func (b *bed) vacated(namespaces ...string) {
 			return err.Error()
 		}
 		for _, namespace := range namespaces {
-			if left := census.Difference(nil, now.About(namespace), nil); left != "" {
+			if left := inventory.Difference(nil, now.About(namespace), nil); left != "" {
 				return left
 			}
 		}

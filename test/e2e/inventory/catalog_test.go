@@ -13,7 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/test/census"
+	"github.com/chandlery/chandlery/test/inventory"
 )
 
 // catalog is a folder with a file-based catalog. It is read in the simplest way, because the
@@ -90,13 +90,13 @@ func (v *version) add(property []byte) error {
 // comes returns the names of what an installed version must have in its namespace, besides its
 // definitions: itself, its Deployments, and their ServiceAccounts.
 func (v *version) comes(namespace string) []string {
-	names := []string{census.Entry(operatorsv1alpha1.ClusterServiceVersionKind, operatorsv1alpha1.GroupName, namespace, v.csv.Name)}
+	names := []string{inventory.Entry(operatorsv1alpha1.ClusterServiceVersionKind, operatorsv1alpha1.GroupName, namespace, v.csv.Name)}
 	strategy := &v.csv.Spec.InstallStrategy.StrategySpec
 	for i := range strategy.DeploymentSpecs {
-		names = append(names, census.Entry("Deployment", "apps", namespace, strategy.DeploymentSpecs[i].Name))
+		names = append(names, inventory.Entry("Deployment", "apps", namespace, strategy.DeploymentSpecs[i].Name))
 	}
 	for _, rights := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
-		names = append(names, census.Entry("ServiceAccount", "", namespace, rights.ServiceAccountName))
+		names = append(names, inventory.Entry("ServiceAccount", "", namespace, rights.ServiceAccountName))
 	}
 	return names
 }
@@ -108,10 +108,10 @@ func (v *version) stays(pkg, namespace string) []string {
 	var names []string
 	for i := range v.definitions {
 		crd := &v.definitions[i]
-		names = append(names, census.Entry("CustomResourceDefinition", apiextensionsv1.GroupName, "", crd.Name))
+		names = append(names, inventory.Entry("CustomResourceDefinition", apiextensionsv1.GroupName, "", crd.Name))
 		for _, served := range crd.Spec.Versions {
 			if served.Served {
-				names = append(names, census.Entry("APIService", "apiregistration.k8s.io", "", served.Name+"."+crd.Spec.Group))
+				names = append(names, inventory.Entry("APIService", "apiregistration.k8s.io", "", served.Name+"."+crd.Spec.Group))
 			}
 		}
 	}
@@ -120,13 +120,13 @@ func (v *version) stays(pkg, namespace string) []string {
 		if i < 0 {
 			continue
 		}
-		names = append(names, census.Entry("Operator", operatorsv1alpha1.GroupName, "", pkg+"."+namespace))
+		names = append(names, inventory.Entry("Operator", operatorsv1alpha1.GroupName, "", pkg+"."+namespace))
 		described := func(is apiextensionsv1.CustomResourceDefinitionVersion) bool { return is.Name == owned.Version }
 		if v.definitions[i].Spec.Names.Kind != owned.Kind || !slices.ContainsFunc(v.definitions[i].Spec.Versions, described) {
 			continue
 		}
 		for _, suffix := range []string{"admin", "edit", "view", "crdview"} {
-			names = append(names, census.Entry("ClusterRole", "rbac.authorization.k8s.io", "", owned.Name+"-"+owned.Version+"-"+suffix))
+			names = append(names, inventory.Entry("ClusterRole", "rbac.authorization.k8s.io", "", owned.Name+"-"+owned.Version+"-"+suffix))
 		}
 	}
 	slices.Sort(names)

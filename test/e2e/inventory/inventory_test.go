@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/test/census"
+	"github.com/chandlery/chandlery/test/inventory"
 	"github.com/chandlery/chandlery/test/programs"
 	"github.com/chandlery/chandlery/test/realcatalogs"
 	"github.com/chandlery/chandlery/test/testenv"
@@ -57,7 +57,7 @@ func TestUninstallsWithoutTrace(t *testing.T) {
 		trials = append(trials, &trial{choice: c, namespace: fmt.Sprintf("shelf-%02d", i+1), asks: i%4 == 0 || i%4 == 3})
 	}
 	before := b.prepare(trials)
-	said, err := b.taker.Read(t.Context())
+	said, err := b.lister.ListContents(t.Context())
 	must(t, err)
 	expected := map[string]bool{}
 	for _, tr := range trials {
@@ -74,7 +74,7 @@ func TestUninstallsWithoutTrace(t *testing.T) {
 }
 
 // prepare creates what exists before any operator, and counts it when it does not change any more.
-func (b *bed) prepare(trials []*trial) census.Census {
+func (b *bed) prepare(trials []*trial) inventory.Objects {
 	b.t.Helper()
 	source := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"sourceType": "grpc", "address": programs.Serve(b.t, programs.Registry(b.t), b.catalog.dir)}}}
 	source.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.CatalogSourceKind))
@@ -88,16 +88,16 @@ func (b *bed) prepare(trials []*trial) census.Census {
 		}
 		b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tr.namespace}}, group)
 	}
-	var before census.Census
+	var before inventory.Objects
 	testenv.Until(b.t, patience, "the cluster to settle", func(ctx context.Context) string {
 		if missing := b.unprepared(ctx, trials); missing != "" {
 			return missing
 		}
-		now, err := b.taker.Take(ctx)
+		now, err := b.lister.List(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		changes := census.Difference(before, now, nil)
+		changes := inventory.Difference(before, now, nil)
 		before = now
 		return changes
 	})
@@ -136,7 +136,7 @@ func (b *bed) source(ctx context.Context) *unstructured.Unstructured {
 }
 
 // try installs a package and uninstalls it. It adds what the package leaves to expected.
-func (b *bed) try(tr *trial, before census.Census, expected map[string]bool) {
+func (b *bed) try(tr *trial, before inventory.Objects, expected map[string]bool) {
 	b.t.Helper()
 	begun := time.Now()
 	sub := &operatorsv1alpha1.Subscription{
@@ -152,7 +152,7 @@ func (b *bed) try(tr *trial, before census.Census, expected map[string]bool) {
 	stayed := len(expected)
 	comes, converted := b.expect(tr, expected)
 	testenv.Until(b.t, patience, "everything of "+tr.name+" to be there", func(ctx context.Context) string {
-		now, err := b.taker.Take(ctx)
+		now, err := b.lister.List(ctx)
 		if err != nil {
 			return err.Error()
 		}
@@ -167,11 +167,11 @@ func (b *bed) try(tr *trial, before census.Census, expected map[string]bool) {
 	begun = time.Now()
 	b.uninstall(tr, sub)
 	testenv.Until(b.t, patience, "nothing of "+tr.name+" to be left", func(ctx context.Context) string {
-		now, err := b.taker.Take(ctx)
+		now, err := b.lister.List(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		return census.Difference(before, now, expected)
+		return inventory.Difference(before, now, expected)
 	})
 	tr.out = time.Since(begun)
 	for _, name := range converted {
@@ -264,13 +264,13 @@ func (b *bed) unconverted(name string) {
 
 // forget deletes the remaining definitions, and with them the other remains. The contents of what
 // existed before must be unchanged.
-func (b *bed) forget(before, said census.Census) {
+func (b *bed) forget(before, said inventory.Objects) {
 	b.t.Helper()
 	var definitions apiextensionsv1.CustomResourceDefinitionList
 	must(b.t, b.List(b.t.Context(), &definitions))
 	for i := range definitions.Items {
 		crd := &definitions.Items[i]
-		if _, ours := before[census.Entry("CustomResourceDefinition", apiextensionsv1.GroupName, "", crd.Name)]; ours {
+		if _, ours := before[inventory.Entry("CustomResourceDefinition", apiextensionsv1.GroupName, "", crd.Name)]; ours {
 			continue
 		}
 		if err := b.Delete(b.t.Context(), crd); err != nil && !apierrors.IsNotFound(err) {
@@ -278,18 +278,18 @@ func (b *bed) forget(before, said census.Census) {
 		}
 	}
 	testenv.Until(b.t, patience, "the cluster to be as it was", func(ctx context.Context) string {
-		now, err := b.taker.Take(ctx)
+		now, err := b.lister.List(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		return census.Difference(before, now, nil)
+		return inventory.Difference(before, now, nil)
 	})
 	testenv.Until(b.t, patience, "everything to say what it said", func(ctx context.Context) string {
-		now, err := b.taker.Read(ctx)
+		now, err := b.lister.ListContents(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		return census.Difference(said, now, nil)
+		return inventory.Difference(said, now, nil)
 	})
 }
 
@@ -317,8 +317,8 @@ func table(trials []*trial) string {
 	return text.String()
 }
 
-// since returns the number of objects that one census has and the earlier one lacks.
-func since(before, now census.Census) int {
+// since returns the number of objects that one inventory has and the earlier one lacks.
+func since(before, now inventory.Objects) int {
 	n := 0
 	for name := range now {
 		if _, there := before[name]; !there {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/apiproxy/supervisors"
-	"github.com/chandlery/chandlery/test/census"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/inventory"
 	"github.com/chandlery/chandlery/test/testenv"
 )
 
@@ -33,7 +33,7 @@ type bed struct {
 	client.Client
 
 	t       *testing.T
-	taker   *census.Taker
+	lister  *inventory.Lister
 	catalog catalog
 }
 
@@ -55,9 +55,9 @@ func connect(t *testing.T) *bed {
 	t.Helper()
 	cfg := controlplane.Get(t).Config()
 	cfg.QPS, cfg.WarningHandler = -1, rest.NoWarnings{}
-	taker, err := census.New(cfg, nil)
+	lister, err := inventory.New(cfg, nil)
 	must(t, err)
-	return &bed{Client: controlplane.Client(t), t: t, taker: taker}
+	return &bed{Client: controlplane.Client(t), t: t, lister: lister}
 }
 
 // on returns the bed for another test of the same run.

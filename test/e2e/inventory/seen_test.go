@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/test/census"
+	"github.com/chandlery/chandlery/test/inventory"
 	"github.com/chandlery/chandlery/test/testenv"
 )
 
@@ -27,7 +27,7 @@ func TestSeesWhatIsLeft(t *testing.T) {
 	kept, goes := &corev1.ConfigMap{ObjectMeta: in("kept")}, &corev1.ConfigMap{ObjectMeta: in("goes")}
 	b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "traces"}}, kept, goes, cups())
 	testenv.Until(b.t, patience, "the namespace to be complete", func(ctx context.Context) string {
-		now, err := b.taker.Take(ctx)
+		now, err := b.lister.List(ctx)
 		if err != nil {
 			return err.Error()
 		}
@@ -38,9 +38,9 @@ func TestSeesWhatIsLeft(t *testing.T) {
 		}
 		return ""
 	})
-	before, err := b.taker.Take(t.Context())
+	before, err := b.lister.List(t.Context())
 	must(t, err)
-	said, err := b.taker.Read(t.Context())
+	said, err := b.lister.ListContents(t.Context())
 	must(t, err)
 
 	cup := object("traces.example/v1", "Cup", "traces", "left")
@@ -67,15 +67,15 @@ func TestSeesWhatIsLeft(t *testing.T) {
 		"gone: ConfigMap traces/goes", "gone, though it ought to stay: Secret traces/missed",
 	}
 	testenv.Until(b.t, patience, "all of it to be seen", func(ctx context.Context) string {
-		now, err := b.taker.Take(ctx)
+		now, err := b.lister.List(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		return unlike(census.Difference(before, now, expected), want)
+		return unlike(inventory.Difference(before, now, expected), want)
 	})
-	now, err := b.taker.Read(t.Context())
+	now, err := b.lister.ListContents(t.Context())
 	must(t, err)
-	if changes := census.Difference(said, now, nil); !strings.Contains(changes, `changed: ConfigMap traces/kept from {"apiVersion":"v1","kind":"ConfigMap"} to {`) {
+	if changes := inventory.Difference(said, now, nil); !strings.Contains(changes, `changed: ConfigMap traces/kept from {"apiVersion":"v1","kind":"ConfigMap"} to {`) {
 		t.Errorf("of what was written to a ConfigMap the contents say\n%s", changes)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/failover"
 	"github.com/chandlery/chandlery/test/images"
 	"github.com/chandlery/chandlery/test/oracle"
-	"github.com/chandlery/chandlery/test/turmoil"
 )
 
 // kind is the content of a catalog image.
@@ -39,7 +39,7 @@ const (
 
 // pushCatalog builds a catalog image and pushes it to the bed's registry. It returns the reference
 // for nodes and supervisors.
-func pushCatalog(t *testing.T, s *turmoil.Scene, repository string, what kind) string {
+func pushCatalog(t *testing.T, s *failover.Scene, repository string, what kind) string {
 	t.Helper()
 	image, err := makeCatalog(t, what)
 	must(t, err)

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/webhook"
-	"github.com/chandlery/chandlery/test/turmoil"
+	"github.com/chandlery/chandlery/test/failover"
 )
 
 const (
@@ -42,7 +42,7 @@ const (
 // no object may differ from what was written.
 func TestConversionThroughUpgrades(t *testing.T) {
 	s := scene(t)
-	create(t, s, turmoil.NewCatalog(millCatalogs, pushMill(t, s), 1))
+	create(t, s, failover.NewCatalog(millCatalogs, pushMill(t, s), 1))
 	must(t, s.Ready(t.Context(), millCatalogs))
 	create(t, s,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: millNamespace}},
@@ -55,7 +55,7 @@ func TestConversionThroughUpgrades(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: millNamespace, Name: millPackage},
 		Spec: &operatorsv1alpha1.SubscriptionSpec{
 			Package: millPackage, Channel: "stable", StartingCSV: versions[0].csv(), InstallPlanApproval: operatorsv1alpha1.ApprovalManual,
-			CatalogSource: millCatalogs, CatalogSourceNamespace: turmoil.CatalogNamespace,
+			CatalogSource: millCatalogs, CatalogSourceNamespace: failover.CatalogNamespace,
 		},
 	}))
 	approve(t, s, versions[0])
@@ -84,9 +84,9 @@ func TestConversionThroughUpgrades(t *testing.T) {
 }
 
 // relieved waits until only the pods of a version exist. A failing call to a pod that ends shows by then.
-func relieved(t *testing.T, s *turmoil.Scene, m mill) {
+func relieved(t *testing.T, s *failover.Scene, m mill) {
 	t.Helper()
-	must(t, turmoil.Eventually(t.Context(), "pods to have ended that are not wanted any more", func(ctx context.Context) string {
+	must(t, failover.Eventually(t.Context(), "pods to have ended that are not wanted any more", func(ctx context.Context) string {
 		d := &appsv1.Deployment{}
 		var pods corev1.PodList
 		if err := errors.Join(s.Client.Get(ctx, client.ObjectKey{Namespace: millNamespace, Name: m.deployment}, d),
@@ -108,7 +108,7 @@ func relieved(t *testing.T, s *turmoil.Scene, m mill) {
 func grindOn(t *testing.T, g *grinding) {
 	t.Helper()
 	from := g.calls()
-	must(t, turmoil.Eventually(t.Context(), "clients to grind", func(context.Context) string {
+	must(t, failover.Eventually(t.Context(), "clients to grind", func(context.Context) string {
 		if n := g.calls() - from; n < enough {
 			return fmt.Sprintf("%d requests", n)
 		}
@@ -134,9 +134,9 @@ func ending(t *testing.T, m mill) *corev1.Secret {
 }
 
 // approve approves the InstallPlan of a version and waits until the version has succeeded and is the only one.
-func approve(t *testing.T, s *turmoil.Scene, m mill) {
+func approve(t *testing.T, s *failover.Scene, m mill) {
 	t.Helper()
-	must(t, turmoil.Eventually(t.Context(), m.csv()+" to be installed", func(ctx context.Context) string {
+	must(t, failover.Eventually(t.Context(), m.csv()+" to be installed", func(ctx context.Context) string {
 		if said := approvePlan(ctx, s, m.csv()); said != "" {
 			return said
 		}
@@ -157,7 +157,7 @@ func approve(t *testing.T, s *turmoil.Scene, m mill) {
 	}))
 }
 
-func approvePlan(ctx context.Context, s *turmoil.Scene, version string) string {
+func approvePlan(ctx context.Context, s *failover.Scene, version string) string {
 	var plans operatorsv1alpha1.InstallPlanList
 	if err := s.Client.List(ctx, &plans, client.InNamespace(millNamespace)); err != nil {
 		return err.Error()
@@ -182,7 +182,7 @@ func approvePlan(ctx context.Context, s *turmoil.Scene, version string) string {
 }
 
 // stored fails if the definition differs from the definition of the installed version.
-func stored(t *testing.T, s *turmoil.Scene, m mill) {
+func stored(t *testing.T, s *failover.Scene, m mill) {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	must(t, s.Client.Get(t.Context(), client.ObjectKey{Name: blendCRD}, crd))
@@ -198,9 +198,9 @@ func stored(t *testing.T, s *turmoil.Scene, m mill) {
 }
 
 // renewed waits until another certificate has replaced the first one and the rotation has finished.
-func renewed(t *testing.T, s *turmoil.Scene, first *corev1.Secret) {
+func renewed(t *testing.T, s *failover.Scene, first *corev1.Secret) {
 	t.Helper()
-	must(t, turmoil.Eventually(t.Context(), "the certificate to be renewed", func(ctx context.Context) string {
+	must(t, failover.Eventually(t.Context(), "the certificate to be renewed", func(ctx context.Context) string {
 		now := &corev1.Secret{}
 		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(first), now); err != nil {
 			return err.Error()
@@ -217,7 +217,7 @@ func renewed(t *testing.T, s *turmoil.Scene, first *corev1.Secret) {
 
 // closeMill deletes the operator and all its objects. It deletes the custom resources while their
 // conversion still works.
-func closeMill(t *testing.T, s *turmoil.Scene) {
+func closeMill(t *testing.T, s *failover.Scene) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
@@ -233,7 +233,7 @@ func closeMill(t *testing.T, s *turmoil.Scene) {
 			t.Error(err)
 		}
 	}
-	err := turmoil.Eventually(ctx, "the mill to be gone", func(ctx context.Context) string {
+	err := failover.Eventually(ctx, "the mill to be gone", func(ctx context.Context) string {
 		var left operatorsv1alpha1.ClusterServiceVersionList
 		if err := s.Client.List(ctx, &left, in); err != nil {
 			return err.Error()

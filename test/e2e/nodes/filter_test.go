@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/proto/api"
-	"github.com/chandlery/chandlery/test/turmoil"
+	"github.com/chandlery/chandlery/test/failover"
 )
 
 // filtered returns a catalog from an image without a program, with a filter.
 func filtered(name, image, filter string) *operatorsv1alpha1.CatalogSource {
-	source := turmoil.NewCatalog(name, image, 1)
+	source := failover.NewCatalog(name, image, 1)
 	if source.Annotations == nil {
 		source.Annotations = map[string]string{}
 	}
@@ -51,7 +51,7 @@ func TestFilteredCatalog(t *testing.T) {
 		t.Errorf("conditions: %s", said)
 	}
 	installed(t)
-	must(t, turmoil.Eventually(t.Context(), "the status to name the package that is not there", func(ctx context.Context) string {
+	must(t, failover.Eventually(t.Context(), "the status to name the package that is not there", func(ctx context.Context) string {
 		source, err := s.Source(ctx, "candles")
 		if err != nil {
 			return err.Error()
@@ -66,10 +66,10 @@ func TestFilteredCatalog(t *testing.T) {
 }
 
 // packagesOf returns the packages of a catalog, from one of its replicas.
-func packagesOf(t *testing.T, s *turmoil.Scene, name string) []string {
+func packagesOf(t *testing.T, s *failover.Scene, name string) []string {
 	t.Helper()
 	var pods corev1.PodList
-	must(t, s.Client.List(t.Context(), &pods, client.InNamespace(turmoil.CatalogNamespace), client.MatchingLabels{"olm.catalogSource": name}))
+	must(t, s.Client.List(t.Context(), &pods, client.InNamespace(failover.CatalogNamespace), client.MatchingLabels{"olm.catalogSource": name}))
 	if len(pods.Items) == 0 {
 		t.Fatalf("catalog %s has no replica", name)
 	}

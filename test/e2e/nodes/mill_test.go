@@ -11,9 +11,9 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/chandlery/chandlery/test/failover"
 	"github.com/chandlery/chandlery/test/images"
 	"github.com/chandlery/chandlery/test/programs"
-	"github.com/chandlery/chandlery/test/turmoil"
 )
 
 // The mill is an operator that converts blends between two API versions. All three versions of the
@@ -46,7 +46,7 @@ func (m mill) csv() string { return fmt.Sprintf("mill.v%d.0.0", m.major) }
 
 // pushMill pushes the image of the operator and a catalog with its versions, and returns the
 // reference of the catalog.
-func pushMill(t *testing.T, s *turmoil.Scene) string {
+func pushMill(t *testing.T, s *failover.Scene) string {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, programs.Build(t.Context(), dir, "./test/e2e/nodes/mill"))

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/test/failover"
 	"github.com/chandlery/chandlery/test/nodes"
-	"github.com/chandlery/chandlery/test/turmoil"
 )
 
 // TestMistakes makes mistakes that only a kubelet or a registry can detect. Each must have its own
@@ -19,7 +19,7 @@ import (
 func TestMistakes(t *testing.T) {
 	s := scene(t)
 	const well = "well"
-	create(t, s, turmoil.NewCatalog(well, pushCatalog(t, s, "well:v1", ownServer), 1))
+	create(t, s, failover.NewCatalog(well, pushCatalog(t, s, "well:v1", ownServer), 1))
 	must(t, s.Ready(t.Context(), well))
 	witness, err := s.Watch(t.Context(), well)
 	must(t, err)
@@ -32,28 +32,28 @@ func TestMistakes(t *testing.T) {
 	}{
 		{
 			name:   "unknown-image",
-			source: turmoil.NewCatalog("unknown-image", s.Bed.Registry()+"/nobody/knows:it", 1),
+			source: failover.NewCatalog("unknown-image", s.Bed.Registry()+"/nobody/knows:it", 1),
 			reason: operatorsv1alpha1.CatalogSourceRegistryServerError, says: []string{"couldn't ensure registry server", "nobody/knows:it"},
 		},
 		{
 			name:   "no-catalog",
-			source: turmoil.NewCatalog("no-catalog", pushCatalog(t, s, "no-catalog:v1", noContent), 1),
+			source: failover.NewCatalog("no-catalog", pushCatalog(t, s, "no-catalog:v1", noContent), 1),
 			reason: operatorsv1alpha1.CatalogSourceRegistryServerError, says: []string{"couldn't ensure registry server", "no-catalog"},
 		},
 		{
 			name:   "broken-content",
-			source: turmoil.NewCatalog("broken-content", pushCatalog(t, s, "broken-content:v1", brokenContent), 1),
+			source: failover.NewCatalog("broken-content", pushCatalog(t, s, "broken-content:v1", brokenContent), 1),
 			reason: operatorsv1alpha1.CatalogSourceRegistryServerError, says: []string{"couldn't ensure registry server", "broken-content"},
 		},
 		{
 			name:   "deaf",
-			source: turmoil.NewCatalog("deaf", pushCatalog(t, s, "deaf:v1", otherPort), 1),
+			source: failover.NewCatalog("deaf", pushCatalog(t, s, "deaf:v1", otherPort), 1),
 			reason: operatorsv1alpha1.CatalogSourceRegistryServerError, says: []string{"couldn't ensure registry server", "50051"},
 		},
 		{
 			name: "closed-port",
 			source: &operatorsv1alpha1.CatalogSource{
-				ObjectMeta: metav1.ObjectMeta{Namespace: turmoil.CatalogNamespace, Name: "closed-port"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: failover.CatalogNamespace, Name: "closed-port"},
 				Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: s.Bed.Registry() + "1"},
 			},
 			reason: operatorsv1alpha1.CatalogSourceRegistryServerError, says: []string{"spec.address"},
@@ -61,7 +61,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			create(t, s, tt.source)
-			must(t, turmoil.Eventually(t.Context(), "the status to tell of the mistake", func(ctx context.Context) string {
+			must(t, failover.Eventually(t.Context(), "the status to tell of the mistake", func(ctx context.Context) string {
 				source, err := s.Source(ctx, tt.name)
 				if err != nil {
 					return err.Error()
@@ -90,10 +90,10 @@ func TestPullSecret(t *testing.T) {
 	registry := s.Bed.Registry()
 	wrong, right := pullSecret("wrong", registry, "nobody", "nothing"), pullSecret("right", registry, nodes.PrivateUser, nodes.PrivatePassword)
 	create(t, s, wrong, right)
-	source := turmoil.NewCatalog("guarded", registry+"/private/guarded:v1", 1)
+	source := failover.NewCatalog("guarded", registry+"/private/guarded:v1", 1)
 	source.Spec.Secrets = []string{wrong.Name}
 	create(t, s, source)
-	must(t, turmoil.Eventually(t.Context(), "the status to tell that the secret is wrong", func(ctx context.Context) string {
+	must(t, failover.Eventually(t.Context(), "the status to tell that the secret is wrong", func(ctx context.Context) string {
 		source, err := s.Source(ctx, source.Name)
 		if err != nil {
 			return err.Error()
@@ -105,14 +105,14 @@ func TestPullSecret(t *testing.T) {
 		t.Log(said)
 		return ""
 	}))
-	must(t, s.Kubectl(t.Context(), "-n", turmoil.CatalogNamespace, "patch", "catalogsource", source.Name, "--type=merge",
+	must(t, s.Kubectl(t.Context(), "-n", failover.CatalogNamespace, "patch", "catalogsource", source.Name, "--type=merge",
 		"-p", fmt.Sprintf(`{"spec":{"secrets":[%q]}}`, right.Name)))
 	must(t, s.Ready(t.Context(), source.Name))
 }
 
 func pullSecret(name, registry, user, password string) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: turmoil.CatalogNamespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: failover.CatalogNamespace, Name: name},
 		Type:       corev1.SecretTypeDockerConfigJson,
 		StringData: map[string]string{
 			corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"username":%q,"password":%q}}}`, registry, user, password),

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/test/caller"
-	"github.com/chandlery/chandlery/test/turmoil"
+	"github.com/chandlery/chandlery/test/failover"
 )
 
 // rolled is the name of the catalog that is rolled out.
@@ -23,7 +23,7 @@ const pollInterval = 5 * time.Second
 
 // polled returns that catalog, whose tag is polled.
 func polled(image string) *operatorsv1alpha1.CatalogSource {
-	source := turmoil.NewCatalog(rolled, image, replicas)
+	source := failover.NewCatalog(rolled, image, replicas)
 	source.Spec.UpdateStrategy = &operatorsv1alpha1.UpdateStrategy{
 		RegistryPoll: &operatorsv1alpha1.RegistryPoll{
 			RawInterval: pollInterval.String(),
@@ -42,26 +42,26 @@ func TestRollOut(t *testing.T) {
 	image := pushCatalog(t, s, "rolled:latest", ownServer)
 	create(t, s, polled(image))
 	must(t, s.Ready(t.Context(), rolled))
-	must(t, s.Strong(t.Context(), turmoil.Hosted(rolled, replicas)))
-	calls, err := s.Call(t.Context(), turmoil.Hosted(rolled, replicas))
+	must(t, s.Strong(t.Context(), failover.Hosted(rolled, replicas)))
+	calls, err := s.Call(t.Context(), failover.Hosted(rolled, replicas))
 	must(t, err)
 	defer func() { must(t, calls.Stop()) }()
 	begun := time.Now()
 
 	first := served(t.Context(), t, s)
 	pushCatalog(t, s, "rolled:latest", otherContent)
-	must(t, turmoil.Eventually(t.Context(), "other content to be rolled out", func(ctx context.Context) string {
+	must(t, failover.Eventually(t.Context(), "other content to be rolled out", func(ctx context.Context) string {
 		if now := served(ctx, t, s); now == first || strings.Contains(now, ",") {
 			return "served are " + now
 		}
 		return ""
 	}))
-	must(t, s.Strong(t.Context(), turmoil.Hosted(rolled, replicas)))
+	must(t, s.Strong(t.Context(), failover.Hosted(rolled, replicas)))
 	noneFailed(t, calls, begun)
 
 	second := served(t.Context(), t, s)
 	pushCatalog(t, s, "rolled:latest", brokenContent)
-	must(t, turmoil.Eventually(t.Context(), "the status to tell of the image that cannot serve", func(ctx context.Context) string {
+	must(t, failover.Eventually(t.Context(), "the status to tell of the image that cannot serve", func(ctx context.Context) string {
 		source, err := s.Source(ctx, rolled)
 		if err != nil {
 			return err.Error()
@@ -81,7 +81,7 @@ func TestRollOut(t *testing.T) {
 	}
 
 	pushCatalog(t, s, "rolled:latest", ownServer)
-	must(t, turmoil.Eventually(t.Context(), "the image that serves to be rolled out", func(ctx context.Context) string {
+	must(t, failover.Eventually(t.Context(), "the image that serves to be rolled out", func(ctx context.Context) string {
 		source, err := s.Source(ctx, rolled)
 		if err != nil {
 			return err.Error()
@@ -91,19 +91,19 @@ func TestRollOut(t *testing.T) {
 		}
 		return ""
 	}))
-	must(t, s.Strong(t.Context(), turmoil.Hosted(rolled, replicas)))
+	must(t, s.Strong(t.Context(), failover.Hosted(rolled, replicas)))
 	noneFailed(t, calls, begun)
 }
 
 // served returns the images of the ready replicas.
-func served(ctx context.Context, t *testing.T, s *turmoil.Scene) string {
+func served(ctx context.Context, t *testing.T, s *failover.Scene) string {
 	t.Helper()
-	running, err := s.Images(ctx, turmoil.Hosted(rolled, replicas))
+	running, err := s.Images(ctx, failover.Hosted(rolled, replicas))
 	must(t, err)
 	return strings.Join(running, ",")
 }
 
-func noneFailed(t *testing.T, calls *turmoil.Calls, since time.Time) {
+func noneFailed(t *testing.T, calls *failover.Calls, since time.Time) {
 	t.Helper()
 	for _, style := range caller.Styles() {
 		seen := calls.Summary(style, since)

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/test/turmoil"
+	"github.com/chandlery/chandlery/test/failover"
 )
 
 // The sample package and its newest version.
@@ -26,17 +26,17 @@ const (
 // installed is the product on the bed of the package, installed once.
 var installed struct {
 	once  sync.Once
-	scene *turmoil.Scene
+	scene *failover.Scene
 	err   error
 }
 
 // scene returns the product, installed from its manifests.
-func scene(t *testing.T) *turmoil.Scene {
+func scene(t *testing.T) *failover.Scene {
 	t.Helper()
 	installed.once.Do(func() {
 		// The programs must outlive the first test. The folder is removed with the bed.
 		dir := filepath.Dir(bed(t).LogDir())
-		installed.scene, installed.err = turmoil.Install(context.WithoutCancel(t.Context()), bed(t), dir, os.Stderr)
+		installed.scene, installed.err = failover.Install(context.WithoutCancel(t.Context()), bed(t), dir, os.Stderr)
 	})
 	must(t, installed.err)
 	return installed.scene
@@ -51,7 +51,7 @@ func must(t *testing.T, err error) {
 }
 
 // create creates objects and deletes them when the test ends.
-func create(t *testing.T, s *turmoil.Scene, objects ...client.Object) {
+func create(t *testing.T, s *failover.Scene, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
 		must(t, s.Client.Create(t.Context(), o))
@@ -65,7 +65,7 @@ func create(t *testing.T, s *turmoil.Scene, objects ...client.Object) {
 
 // subscribe creates a Subscription to the sample package in its own namespace. It returns a
 // function that waits until the newest version is installed, and then deletes it.
-func subscribe(t *testing.T, s *turmoil.Scene, namespace, catalog string) func(*testing.T) {
+func subscribe(t *testing.T, s *failover.Scene, namespace, catalog string) func(*testing.T) {
 	t.Helper()
 	create(t, s,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
@@ -77,12 +77,12 @@ func subscribe(t *testing.T, s *turmoil.Scene, namespace, catalog string) func(*
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: samplePackage},
 			Spec: &operatorsv1alpha1.SubscriptionSpec{
 				Package: samplePackage, Channel: "stable", StartingCSV: "lantern.v1.0.0",
-				CatalogSource: catalog, CatalogSourceNamespace: turmoil.CatalogNamespace,
+				CatalogSource: catalog, CatalogSourceNamespace: failover.CatalogNamespace,
 			},
 		})
 	return func(t *testing.T) {
 		t.Helper()
-		must(t, turmoil.Eventually(t.Context(), lastCSV+" to be installed in "+namespace, func(ctx context.Context) string {
+		must(t, failover.Eventually(t.Context(), lastCSV+" to be installed in "+namespace, func(ctx context.Context) string {
 			sub := &operatorsv1alpha1.Subscription{}
 			if err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: samplePackage}, sub); err != nil {
 				return err.Error()

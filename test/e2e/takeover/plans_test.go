@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/test/olmstyle"
+	"github.com/chandlery/chandlery/test/olmobjects"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/testenv"
 )
@@ -18,14 +18,14 @@ import (
 // Both are recreated. The waiting one still waits and can be approved.
 func (s *scene) proposes() *process.Process {
 	s.t.Helper()
-	w := olmstyle.New(s.Client)
+	w := olmobjects.New(s.Client)
 	for _, pkg := range []string{"horn", "bell"} {
 		s.publish(pkg, "1.0.0")
 		approval := operatorsv1alpha1.ApprovalAutomatic
 		if pkg == "horn" {
 			approval = operatorsv1alpha1.ApprovalManual
 		}
-		if err := w.Propose(s.t.Context(), olmstyle.Operator{
+		if err := w.Propose(s.t.Context(), olmobjects.Operator{
 			Namespace: pkg + "s", Package: pkg, Channel: "stable", Catalog: "shop",
 			Version: csv(pkg, "1.0.0", false), Semver: "1.0.0", Approval: approval,
 			Definitions: []*apiextensionsv1.CustomResourceDefinition{crd(pkg)},

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/controlplane"
-	"github.com/chandlery/chandlery/test/olmstyle"
+	"github.com/chandlery/chandlery/test/olmobjects"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
 	"github.com/chandlery/chandlery/test/testenv"
@@ -52,7 +52,7 @@ func newScene(t *testing.T) *scene {
 	for _, o := range operators {
 		s.publish(o.pkg, "1.0.0")
 	}
-	w := olmstyle.New(c)
+	w := olmobjects.New(c)
 	for _, err := range []error{
 		w.InstallOLM(t.Context()),
 		w.Catalog(t.Context(), "shop", "", programs.Serve(t, filepath.Join(bin, "registry"), s.catalog)),
@@ -63,7 +63,7 @@ func newScene(t *testing.T) *scene {
 		}
 	}
 	for _, o := range operators {
-		err := w.Install(t.Context(), olmstyle.Operator{
+		err := w.Install(t.Context(), olmobjects.Operator{
 			Namespace: o.namespace, Package: o.pkg, Channel: "stable", Catalog: "shop", Global: o.global,
 			Version: csv(o.pkg, "1.0.0", o.webhook), Semver: "1.0.0", Approval: operatorsv1alpha1.ApprovalAutomatic,
 			Definitions: []*apiextensionsv1.CustomResourceDefinition{crd(o.pkg)},

@@ -24,7 +24,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
-	"github.com/chandlery/chandlery/test/olmstyle"
+	"github.com/chandlery/chandlery/test/olmobjects"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
 	"github.com/chandlery/chandlery/test/testenv"
@@ -159,11 +159,11 @@ func TestLookalikeDeployments(t *testing.T) {
 
 	second := supervise(t, "second")
 	leads(t, admin, second, time.Time{})
-	if err := olmstyle.New(admin).InstallOLM(t.Context()); err != nil {
+	if err := olmobjects.New(admin).InstallOLM(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := admin.DeleteAllOf(context.WithoutCancel(t.Context()), &appsv1.Deployment{}, client.InNamespace(olmstyle.Namespace)); err != nil {
+		if err := admin.DeleteAllOf(context.WithoutCancel(t.Context()), &appsv1.Deployment{}, client.InNamespace(olmobjects.Namespace)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/chandlery/chandlery/test/buildcache"
-	"github.com/chandlery/chandlery/test/keeper"
+	"github.com/chandlery/chandlery/test/daemon"
 )
 
 func TestRunRefusesUnknownCommands(t *testing.T) {
@@ -32,8 +32,8 @@ func TestWithoutABed(t *testing.T) {
 
 	for _, args := range [][]string{{"status"}, {"lost", "1"}, {"back", "1"}, {"push", "image", "name:tag"}} {
 		err := run(t.Context(), args)
-		if !errors.Is(err, keeper.ErrNotRunning) || !strings.Contains(err.Error(), "make nodes-up") {
-			t.Errorf("run(%q): want %q and the remedy, got %v", args, keeper.ErrNotRunning, err)
+		if !errors.Is(err, daemon.ErrNotRunning) || !strings.Contains(err.Error(), "make nodes-up") {
+			t.Errorf("run(%q): want %q and the remedy, got %v", args, daemon.ErrNotRunning, err)
 		}
 	}
 

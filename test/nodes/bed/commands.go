@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/chandlery/chandlery/test/buildcache"
-	"github.com/chandlery/chandlery/test/keeper"
+	"github.com/chandlery/chandlery/test/daemon"
 	"github.com/chandlery/chandlery/test/nodes"
 )
 
@@ -24,10 +24,10 @@ const usage = "usage: bed up|down|status|build, bed lost N, bed back N, bed push
 
 // bed is the user's only bed, running or not.
 type bed struct {
-	keeper.Keeper
+	daemon.Daemon
 }
 
-// state is what the keeper announces when the nodes are Ready.
+// state is what the daemon announces when the nodes are Ready.
 type state struct {
 	PID        int       `json:"pid"`
 	Kubeconfig string    `json:"kubeconfig"`
@@ -44,7 +44,7 @@ func newBed() (bed, error) {
 		return bed{}, err
 	}
 
-	return bed{keeper.Keeper{Dir: filepath.Join(root, "bed"), Name: "bed", Start: "make nodes-up", Limit: upLimit}}, nil
+	return bed{daemon.Daemon{Dir: filepath.Join(root, "bed"), Name: "bed", Start: "make nodes-up", Limit: upLimit}}, nil
 }
 
 // command is the function of one word of the command line, with its number of arguments.
@@ -62,7 +62,7 @@ func commands() map[string]command {
 		"lost":        {1, func(ctx context.Context, b bed, a []string) error { return b.ask(ctx, os.Stdout, "lost", a[0]) }},
 		"back":        {1, func(ctx context.Context, b bed, a []string) error { return b.ask(ctx, os.Stdout, "back", a[0]) }},
 		"push":        {2, func(ctx context.Context, b bed, a []string) error { return b.push(ctx, os.Stdout, a[0], a[1]) }},
-		keeper.Action: {0, func(ctx context.Context, b bed, _ []string) error { return b.keep(ctx) }},
+		daemon.Action: {0, func(ctx context.Context, b bed, _ []string) error { return b.keep(ctx) }},
 	}
 }
 
@@ -126,7 +126,7 @@ func (b bed) serve(ctx context.Context, running *nodes.Bed) error {
 		Registry: running.Registry(), Logs: running.LogDir(), Nodes: running.Nodes(), Since: time.Now(),
 	})
 	if err == nil {
-		err = keeper.Watch(ctx, running.Err)
+		err = daemon.Watch(ctx, running.Err)
 	}
 
 	return errors.Join(err, control.Close())

@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/test/nodes"
 )
 
-// socket returns the path of the keeper's control socket. Only the keeper can end and start the
+// socket returns the path of the daemon's control socket. Only the daemon can end and start the
 // processes of its nodes. Only the user may read the socket's folder.
 func (b bed) socket() string { return filepath.Join(b.DataDir(), "control.sock") }
 
@@ -36,7 +36,7 @@ func listen(ctx context.Context, socket string, running *nodes.Bed) (*http.Serve
 	return server, nil
 }
 
-// orders returns the handler of the keeper's requests.
+// orders returns the handler of the daemon's requests.
 func orders(running *nodes.Bed) http.Handler {
 	mux := http.NewServeMux()
 
@@ -58,7 +58,7 @@ func orders(running *nodes.Bed) http.Handler {
 	return mux
 }
 
-// ask sends a request to the keeper and waits until it is done.
+// ask sends a request to the daemon and waits until it is done.
 func (b bed) ask(ctx context.Context, out io.Writer, order, node string) error {
 	n, err := number(node)
 	if err != nil {
@@ -92,19 +92,19 @@ func (b bed) post(ctx context.Context, path string) error {
 
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bed/"+path, http.NoBody)
 	if err != nil {
-		return fmt.Errorf("ask the keeper of the bed: %w", err)
+		return fmt.Errorf("ask the daemon of the bed: %w", err)
 	}
 
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("ask the keeper of the bed: %w", err)
+		return fmt.Errorf("ask the daemon of the bed: %w", err)
 	}
 
 	answer, err := io.ReadAll(response.Body)
 
 	err = errors.Join(err, response.Body.Close())
 	if err != nil {
-		return fmt.Errorf("ask the keeper of the bed: %w", err)
+		return fmt.Errorf("ask the daemon of the bed: %w", err)
 	}
 
 	if response.StatusCode != http.StatusOK {

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/test/latewatch"
+	"github.com/chandlery/chandlery/test/delayedwatch"
 )
 
 // soon bounds the time until a version is retried after a change of its permissions. Without a change it
@@ -220,7 +220,7 @@ func (n *asNamed) seen() (reads int, accounts []string) {
 // cache of the controller lags behind (R5).
 func TestNothingIsDoneWithAFormerAccount(t *testing.T) {
 	r := &refusedInstall{world: newWorld(t)}
-	noted, gate := &asNamed{}, latewatch.New("operatorgroups")
+	noted, gate := &asNamed{}, delayedwatch.New("operatorgroups")
 	r.Config.Wrap(noted.wrap)
 	r.Config.Wrap(gate.Wrap)
 	r.superviseWith(nil)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/plansteps"
-	"github.com/chandlery/chandlery/test/latewatch"
+	"github.com/chandlery/chandlery/test/delayedwatch"
 )
 
 // TestPlanContinuesWithoutAccount removes the account of a group for which a plan waits
@@ -57,7 +57,7 @@ func TestPlanUsesNoFormerAccount(t *testing.T) {
 				w.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}})
 			}
 			w.grant("all", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
-			gate := latewatch.New("operatorgroups")
+			gate := delayedwatch.New("operatorgroups")
 			w.Config.Wrap(gate.Wrap)
 			w.supervise(time.Minute)
 			w.plan(w.bundle(settings), false, plansteps.MaxInline)

@@ -1,4 +1,4 @@
-package turmoil
+package failover
 
 import (
 	"context"

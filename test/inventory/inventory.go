@@ -1,4 +1,4 @@
-package census
+package inventory
 
 import (
 	"context"
@@ -20,15 +20,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Census maps every counted object, by kind and name, to its UID and the metadata that others have
+// Objects maps every counted object, by kind and name, to its UID and the metadata that others have
 // set, or to its content.
-type Census map[string]string
+type Objects map[string]string
 
 // UnansweredGroup is the kind of an API group whose server does not answer.
 const UnansweredGroup = "APIGroup"
 
-// Taker takes censuses of a cluster.
-type Taker struct {
+// Lister lists the objects of a cluster.
+type Lister struct {
 	discovery discovery.DiscoveryInterface
 	metadata  metadata.Interface
 	dynamic   dynamic.Interface
@@ -36,8 +36,8 @@ type Taker struct {
 	overlooks func(*metav1.PartialObjectMetadata) bool
 }
 
-// New returns a Taker. It does not count objects for which overlooks returns true.
-func New(cfg *rest.Config, overlooks func(*metav1.PartialObjectMetadata) bool) (*Taker, error) {
+// New returns a Lister. It does not count objects for which overlooks returns true.
+func New(cfg *rest.Config, overlooks func(*metav1.PartialObjectMetadata) bool) (*Lister, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("making a client that finds kinds: %w", err)
@@ -50,10 +50,10 @@ func New(cfg *rest.Config, overlooks func(*metav1.PartialObjectMetadata) bool) (
 	if err != nil {
 		return nil, fmt.Errorf("making a client that reads: %w", err)
 	}
-	return &Taker{discovery: d, metadata: m, dynamic: r, overlooks: overlooks}, nil
+	return &Lister{discovery: d, metadata: m, dynamic: r, overlooks: overlooks}, nil
 }
 
-// Entry returns the name of an object in a census.
+// Entry returns the name of an object in an inventory.
 func Entry(kind, group, namespace, name string) string {
 	return strings.TrimSuffix(kind+"."+group, ".") + " " + strings.TrimPrefix(namespace+"/"+name, "/")
 }
@@ -72,13 +72,13 @@ type listed struct {
 
 // kinds returns all kinds that can be listed now. It counts groups that do not answer, because
 // their objects cannot be listed.
-func (t *Taker) kinds() ([]listed, Census, error) {
-	lists, err := t.discovery.ServerPreferredResources()
+func (l *Lister) kinds() ([]listed, Objects, error) {
+	lists, err := l.discovery.ServerPreferredResources()
 	var silent *discovery.ErrGroupDiscoveryFailed
 	if err != nil && !errors.As(err, &silent) {
 		return nil, nil, fmt.Errorf("finding what can be listed: %w", err)
 	}
-	unanswered := Census{}
+	unanswered := Objects{}
 	if silent != nil {
 		for version, err := range silent.Groups {
 			unanswered[Entry(UnansweredGroup, "", "", version.String())] = err.Error()
@@ -99,19 +99,19 @@ func (t *Taker) kinds() ([]listed, Census, error) {
 	return all, unanswered, nil
 }
 
-// Take counts everything that can be listed.
-func (t *Taker) Take(ctx context.Context) (Census, error) {
-	kinds, all, err := t.kinds()
+// List counts everything that can be listed.
+func (l *Lister) List(ctx context.Context) (Objects, error) {
+	kinds, all, err := l.kinds()
 	if err != nil {
 		return nil, err
 	}
-	parts := make([]Census, len(kinds))
+	parts := make([]Objects, len(kinds))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for i, k := range kinds {
 		group.Go(func() error {
 			var err error
-			parts[i], err = t.take(ctx, k)
+			parts[i], err = l.list(ctx, k)
 			return err
 		})
 	}
@@ -124,29 +124,29 @@ func (t *Taker) Take(ctx context.Context) (Census, error) {
 	return all, nil
 }
 
-func (t *Taker) take(ctx context.Context, k listed) (Census, error) {
-	list, err := t.metadata.Resource(k.GroupVersionResource).List(ctx, metav1.ListOptions{})
+func (l *Lister) list(ctx context.Context, k listed) (Objects, error) {
+	list, err := l.metadata.Resource(k.GroupVersionResource).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-		return Census{}, nil
+		return Objects{}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing every %s: %w", k.kind, err)
 	}
-	part := Census{}
+	part := Objects{}
 	for i := range list.Items {
 		o := &list.Items[i]
 		o.SetGroupVersionKind(k.GroupVersion().WithKind(k.kind))
-		if t.overlooks == nil || !t.overlooks(o) {
+		if l.overlooks == nil || !l.overlooks(o) {
 			part[Entry(k.kind, k.Group, o.Namespace, o.Name)] = marks(o)
 		}
 	}
 	return part, nil
 }
 
-// Read takes a census of the contents of objects without their status. It takes longer than Take
+// ListContents lists the contents of objects without their status. It takes longer than List
 // and is meant for the beginning and the end of a test.
-func (t *Taker) Read(ctx context.Context) (Census, error) {
-	kinds, all, err := t.kinds()
+func (l *Lister) ListContents(ctx context.Context) (Objects, error) {
+	kinds, all, err := l.kinds()
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (t *Taker) Read(ctx context.Context) (Census, error) {
 		if k.kind == "Lease" {
 			continue
 		}
-		list, err := t.dynamic.Resource(k.GroupVersionResource).List(ctx, metav1.ListOptions{})
+		list, err := l.dynamic.Resource(k.GroupVersionResource).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("reading every %s: %w", k.kind, err)
 		}
@@ -201,8 +201,8 @@ func marks(o *metav1.PartialObjectMetadata) string {
 	return string(text)
 }
 
-// About returns the part of a census that mentions a word in a name or in metadata.
-func (c Census) About(word string) Census {
+// About returns the part of an inventory that mentions a word in a name or in metadata.
+func (c Objects) About(word string) Objects {
 	part := maps.Clone(c)
 	maps.DeleteFunc(part, func(name, mark string) bool { return !strings.Contains(name+mark, word) })
 	return part
@@ -210,7 +210,7 @@ func (c Census) About(word string) Census {
 
 // Difference returns a text about the objects that appeared, disappeared or changed, except
 // expected ones; empty for none.
-func Difference(before, now Census, expected map[string]bool) string {
+func Difference(before, now Objects, expected map[string]bool) string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		was, there := before[name]

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/test/caller"
-	"github.com/chandlery/chandlery/test/turmoil"
+	"github.com/chandlery/chandlery/test/failover"
 )
 
 const (
@@ -31,27 +31,27 @@ const (
 	strongWithin  = time.Minute
 )
 
-// TestTurmoil stops nodes, leaders and replicas in turn while clients call a catalog and operators
+// TestLosses stops nodes, leaders and replicas in turn while clients call a catalog and operators
 // are installed from it. After each round, the catalog and the supervisors must have all replicas,
 // nothing may be Terminating or duplicated, and everything requested must be installed.
-func TestTurmoil(t *testing.T) {
+func TestLosses(t *testing.T) {
 	s := scene(t)
 	const catalog = "steady"
-	create(t, s, turmoil.NewCatalog(catalog, pushCatalog(t, s, "steady:v1", ownServer), replicas))
+	create(t, s, failover.NewCatalog(catalog, pushCatalog(t, s, "steady:v1", ownServer), replicas))
 	must(t, s.Ready(t.Context(), catalog))
-	must(t, s.Strong(t.Context(), turmoil.Hosted(catalog, replicas)))
-	calls, err := s.Call(t.Context(), turmoil.Hosted(catalog, replicas))
+	must(t, s.Strong(t.Context(), failover.Hosted(catalog, replicas)))
+	calls, err := s.Call(t.Context(), failover.Hosted(catalog, replicas))
 	must(t, err)
 	defer func() { must(t, calls.Stop()) }()
 	witness, err := s.Watch(t.Context(), catalog)
 	must(t, err)
 
-	var rounds []turmoil.Round
-	for i, kind := range turmoil.Kinds(numberOfRounds(t)) {
+	var rounds []failover.Round
+	for i, kind := range failover.Kinds(numberOfRounds(t)) {
 		name := fmt.Sprintf("%02d-%s", i+1, strings.ReplaceAll(string(kind), " ", "-"))
 		t.Run(name, func(t *testing.T) {
 			installed := subscribe(t, s, fmt.Sprintf("round-%d", i+1), catalog)
-			round, err := s.Go(t.Context(), kind, turmoil.Hosted(catalog, replicas), calls)
+			round, err := s.Go(t.Context(), kind, failover.Hosted(catalog, replicas), calls)
 			must(t, err)
 			rounds = append(rounds, round)
 			installed(t)
@@ -66,22 +66,22 @@ func TestTurmoil(t *testing.T) {
 	}
 	nothingTerminating(t, s)
 	var table strings.Builder
-	must(t, turmoil.Table(&table, rounds))
+	must(t, failover.Table(&table, rounds))
 	t.Logf("node monitor grace period %s\n%s", gracePeriod, table.String())
 }
 
 // judge checks a round against the targets.
-func judge(t *testing.T, round turmoil.Round) {
+func judge(t *testing.T, round failover.Round) {
 	t.Helper()
 	for _, style := range caller.Styles() {
 		seen := round.Seen[style]
 		if seen.Calls == 0 {
 			t.Errorf("%s: no calls", style)
 		}
-		if (round.Kind == turmoil.LostNode || round.Kind == turmoil.LostNodeLeader) && seen.Failing > failingAtMost {
+		if (round.Kind == failover.LostNode || round.Kind == failover.LostNodeLeader) && seen.Failing > failingAtMost {
 			t.Errorf("%s: calls failed for %s, at most %s are promised; %v", style, seen.Failing, failingAtMost, seen.Errors)
 		}
-		if round.Kind == turmoil.KilledLeader || round.Kind == turmoil.StoppedLeader || round.Kind == turmoil.DeletedReplica {
+		if round.Kind == failover.KilledLeader || round.Kind == failover.StoppedLeader || round.Kind == failover.DeletedReplica {
 			undisturbed(t, style, seen)
 		}
 	}
@@ -114,9 +114,9 @@ func numberOfRounds(t *testing.T) int {
 }
 
 // nothingTerminating fails for each pod and namespace whose deletion does not complete.
-func nothingTerminating(t *testing.T, s *turmoil.Scene) {
+func nothingTerminating(t *testing.T, s *failover.Scene) {
 	t.Helper()
-	must(t, turmoil.Eventually(t.Context(), "nothing to be Terminating", func(ctx context.Context) string {
+	must(t, failover.Eventually(t.Context(), "nothing to be Terminating", func(ctx context.Context) string {
 		var left []string
 		pods, namespaces := &corev1.PodList{}, &corev1.NamespaceList{}
 		if err := errors.Join(s.Client.List(ctx, pods), s.Client.List(ctx, namespaces)); err != nil {

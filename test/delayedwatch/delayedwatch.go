@@ -1,5 +1,5 @@
-// Package latewatch delays the events of a client's watches, to simulate a cache that lags behind the API server.
-package latewatch
+// Package delayedwatch delays the events of a client's watches, to simulate a cache that lags behind the API server.
+package delayedwatch
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-// Package olmstyle creates, in a cluster without OLM, the objects that OLM would have created: its
+// Package olmobjects creates, in a cluster without OLM, the objects that OLM would have created: its
 // own Deployments, catalogs, and installed operators, with OLM's names, labels, hashes, owners,
 // statuses and field managers. Tests take over such a cluster.
-package olmstyle
+package olmobjects

@@ -1,4 +1,4 @@
-package olmstyle
+package olmobjects
 
 import (
 	"context"

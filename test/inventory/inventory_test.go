@@ -1,4 +1,4 @@
-package census
+package inventory
 
 import (
 	"testing"
@@ -7,17 +7,17 @@ import (
 )
 
 func TestDifference(t *testing.T) {
-	before := Census{"Lamp a/one": "1", "Lamp a/two": "2", "Lamp b/three": "3"}
+	before := Objects{"Lamp a/one": "1", "Lamp a/two": "2", "Lamp b/three": "3"}
 	for name, c := range map[string]struct {
-		now      Census
+		now      Objects
 		expected map[string]bool
 		want     string
 	}{
-		"None":               {now: Census{"Lamp a/one": "1", "Lamp a/two": "2", "Lamp b/three": "3"}},
-		"Left":               {now: Census{"Lamp a/one": "1", "Lamp a/two": "2", "Lamp b/three": "3", "Lamp b/four": "4"}, want: "left over: Lamp b/four 4"},
-		"Changed":            {now: Census{"Lamp a/one": "5", "Lamp a/two": "2", "Lamp b/three": "3"}, want: "changed: Lamp a/one from 1 to 5"},
-		"Gone":               {now: Census{"Lamp a/one": "1", "Lamp a/two": "2"}, want: "gone: Lamp b/three"},
-		"Expected":           {now: Census{"Lamp a/one": "1", "Lamp a/two": "2", "Lamp b/three": "3", "Lamp b/four": "4"}, expected: map[string]bool{"Lamp b/four": true}},
+		"None":               {now: Objects{"Lamp a/one": "1", "Lamp a/two": "2", "Lamp b/three": "3"}},
+		"Left":               {now: Objects{"Lamp a/one": "1", "Lamp a/two": "2", "Lamp b/three": "3", "Lamp b/four": "4"}, want: "left over: Lamp b/four 4"},
+		"Changed":            {now: Objects{"Lamp a/one": "5", "Lamp a/two": "2", "Lamp b/three": "3"}, want: "changed: Lamp a/one from 1 to 5"},
+		"Gone":               {now: Objects{"Lamp a/one": "1", "Lamp a/two": "2"}, want: "gone: Lamp b/three"},
+		"Expected":           {now: Objects{"Lamp a/one": "1", "Lamp a/two": "2", "Lamp b/three": "3", "Lamp b/four": "4"}, expected: map[string]bool{"Lamp b/four": true}},
 		"ExpectedAndNotCome": {now: before, expected: map[string]bool{"Lamp b/four": true}, want: "gone, though it ought to stay: Lamp b/four"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -30,8 +30,8 @@ func TestDifference(t *testing.T) {
 
 // TestAbout finds a word in names and in metadata.
 func TestAbout(t *testing.T) {
-	c := Census{"Lamp shop/one": "", "Lamp two": `{"owner":"shop"}`, "Lamp three": ""}
-	if got := Difference(Census{"Lamp shop/one": "", "Lamp two": `{"owner":"shop"}`}, c.About("shop"), nil); got != "" {
+	c := Objects{"Lamp shop/one": "", "Lamp two": `{"owner":"shop"}`, "Lamp three": ""}
+	if got := Difference(Objects{"Lamp shop/one": "", "Lamp two": `{"owner":"shop"}`}, c.About("shop"), nil); got != "" {
 		t.Error(got)
 	}
 }
