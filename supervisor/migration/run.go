@@ -72,12 +72,14 @@ func outdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// scale sets the replicas and labels of a Deployment that was read, in one write.
+// scale sets the replicas of a Deployment that was read, and some of its labels, in one write. A nil value
+// removes a label; the other labels stay.
 func (o *Options) scale(ctx context.Context, d *appsv1.Deployment, replicas int32, labels map[string]any) error {
-	patch := apply.MergePatch{
-		"metadata": map[string]any{"resourceVersion": d.ResourceVersion, "labels": labels},
-		"spec":     map[string]any{"replicas": replicas},
+	metadata := map[string]any{"resourceVersion": d.ResourceVersion}
+	if len(labels) > 0 {
+		metadata["labels"] = labels
 	}
+	patch := apply.MergePatch{"metadata": metadata, "spec": map[string]any{"replicas": replicas}}
 	if err := apply.Patch(ctx, o.Client, d, patch, fieldOwner); err != nil {
 		return fmt.Errorf("scaling Deployment %s to %d: %w", client.ObjectKeyFromObject(d), replicas, err)
 	}

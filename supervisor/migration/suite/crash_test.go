@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -87,6 +88,7 @@ func TestDiesAtEveryWrite(t *testing.T) {
 	if err := errors.Join(w.InstallOLM(t.Context()), w.Catalog(t.Context(), "hosted", "registry.example.com/catalog@sha256:"+strings.Repeat("a", 64), "")); err != nil {
 		t.Fatal(err)
 	}
+	supervisors(t, c, home)
 	options := func(c client.Client) migration.Options {
 		return migration.Options{Config: competing.Config{Client: c, Namespace: home, Clock: clock.RealClock{}}, OnStep: func(string) {}}
 	}
@@ -107,11 +109,13 @@ func TestDiesAtEveryWrite(t *testing.T) {
 			}
 			isTakenOver(t, c, home, name)
 			work(t, c)
+			scaleSupervisors(t, c, home)
 			second := handBack(back.wrap(c))
 			if err := handBack(c); err != nil {
 				t.Fatalf("%s: going on to hand back: %v", name, err)
 			}
 			isHandedBack(t, c, home, name)
+			areStopped(t, c, home, name)
 			if first == nil && second == nil {
 				const least = 6
 				if n < least {
@@ -215,6 +219,47 @@ func isTakenOver(t *testing.T, c client.Client, home, when string) {
 	}
 }
 
+// supervisors creates the Deployment of the supervisors, with 0 replicas.
+func supervisors(t *testing.T, c client.Client, home string) {
+	t.Helper()
+	labels := map[string]string{"app.kubernetes.io/name": api.LeaseName, "shop.example/team": "blue"}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: api.LeaseName, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "supervisor", Image: "registry.example.com/supervisor"}}},
+			},
+		},
+	}
+	if err := c.Create(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scaleSupervisors scales the Deployment of the supervisors up, as a user does before each takeover.
+func scaleSupervisors(t *testing.T, c client.Client, home string) {
+	t.Helper()
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: api.LeaseName}}
+	if err := c.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// areStopped checks that the supervisors have 0 replicas and their labels. A later handback finds their Deployment
+// by its labels.
+func areStopped(t *testing.T, c client.Client, home, when string) {
+	t.Helper()
+	d := &appsv1.Deployment{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: home, Name: api.LeaseName}, d); err != nil {
+		t.Fatal(err)
+	}
+	if *d.Spec.Replicas != 0 || !maps.Equal(d.Labels, d.Spec.Template.Labels) {
+		t.Errorf("%s: the supervisors have %d replicas and the labels %v", when, *d.Spec.Replicas, d.Labels)
+	}
+}
+
 // work makes the changes of a supervisor to OLM's objects.
 func work(t *testing.T, c client.Client) {
 	t.Helper()
@@ -251,12 +296,12 @@ func isHandedBack(t *testing.T, c client.Client, home, when string) {
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: "hosted-unpack-bundles"}, &networkingv1.NetworkPolicy{}); err != nil {
 		t.Errorf("%s: %v", when, err)
 	}
-	var maps corev1.ConfigMapList
-	if err := c.List(t.Context(), &maps, client.InNamespace(home), client.HasLabels{"chandlery.dev/takeover"}); err != nil {
+	var records corev1.ConfigMapList
+	if err := c.List(t.Context(), &records, client.InNamespace(home), client.HasLabels{"chandlery.dev/takeover"}); err != nil {
 		t.Fatal(err)
 	}
-	if len(maps.Items) != 0 {
-		t.Errorf("%s: %d ConfigMaps are left", when, len(maps.Items))
+	if len(records.Items) != 0 {
+		t.Errorf("%s: %d ConfigMaps are left", when, len(records.Items))
 	}
 }
 
