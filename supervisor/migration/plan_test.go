@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -173,6 +174,31 @@ func TestRecordAdd(t *testing.T) {
 			r.add(&tt.w)
 			if got := r.find(&tt.w).Replicas; len(r.Deployments) != 1 || got != tt.want {
 				t.Errorf("replicas %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestRecordBegin checks that a takeover after an interruption records the objects again if OLM has worked since.
+func TestRecordBegin(t *testing.T) {
+	for name, tt := range map[string]struct {
+		w     competing.Workload
+		again bool
+	}{
+		"StartedAgain": {workload("olm-operator", 1, true), true},
+		"Unknown":      {workload("catalog-operator", 0, false), true},
+		"Stopped":      {workload("olm-operator", 0, true), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recorded(TakingOver, 3, "olm-operator")
+			r.Plans = []string{"shop/waits"}
+			r.begin([]competing.Workload{tt.w})
+			if again := r.Chunks == 0 && len(r.Plans) == 0; again != tt.again || r.Phase != TakingOver {
+				t.Errorf("record %+v", r)
+			}
+			p := NewPlan(&ClusterState{Record: r, Managers: competing.Finding{Workloads: []competing.Workload{workload("olm-operator", 0, true)}}}, true)
+			if records := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Action == RecordObjects }); records != tt.again {
+				t.Errorf("after an interruption: steps %v", p.Steps)
 			}
 		})
 	}

@@ -78,6 +78,19 @@ func (r *Record) find(w *competing.Workload) *ScaledDeployment {
 	return nil
 }
 
+// begin starts a takeover from Deployments. Objects that were recorded before one of them worked again are
+// outdated, so they have to be recorded again, even if the takeover is interrupted before.
+func (r *Record) begin(workloads []competing.Workload) {
+	r.Phase = TakingOver
+	for i := range workloads {
+		w := &workloads[i]
+		if w.Replicas > 0 || r.find(w) == nil {
+			r.Chunks, r.Plans = 0, nil
+		}
+		r.add(w)
+	}
+}
+
 // add records the number of replicas of a Deployment. A stopped one keeps its recorded number, or the number
 // in its label. For one that was started again, the latest number is recorded.
 func (r *Record) add(w *competing.Workload) {

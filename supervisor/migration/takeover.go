@@ -69,10 +69,7 @@ func (t *Takeover) recordReplicas(ctx context.Context) error {
 	if record == nil {
 		record = &Record{Begun: t.Clock.Now().UTC().Truncate(time.Second)}
 	}
-	for i := range found.Workloads {
-		record.add(&found.Workloads[i])
-	}
-	record.Phase = TakingOver
+	record.begin(found.Workloads)
 	return t.records().write(ctx, record, cm)
 }
 
