@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -22,26 +24,39 @@ import (
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
-// managerPollInterval is the interval of the checks for competing managers. They read Deployments from the cache,
-// so they are cheap.
-const managerPollInterval = 5 * time.Second
+const (
+	// managerPollInterval is the interval of the checks for competing managers while the process leads. They read
+	// Deployments from the cache, so they are cheap.
+	managerPollInterval = 5 * time.Second
+	// waitPollInterval is the interval while the process waits for another manager to stop, and takeoverPollInterval
+	// if it tries to take over each time, which reads more.
+	waitPollInterval     = time.Second
+	takeoverPollInterval = 10 * time.Second
+	// changePause is the time from a change of another manager's Deployment to the check.
+	changePause = 500 * time.Millisecond
+)
 
-// managerChecker prevents a supervisor from working beside another lifecycle manager: at its start, before it
-// takes the lead, and while it leads.
+// managerChecker prevents a supervisor from working beside another lifecycle manager: before it takes the lead, and
+// while it leads.
 type managerChecker struct {
 	detector *competing.Detector
-	// takeover takes over from a lifecycle manager; nil to refuse to start if one works.
+	// takeover takes over from a lifecycle manager; nil to wait until it stops.
 	takeover *migration.Takeover
 	record   *migration.Records
 	log      logr.Logger
+	waits    *waitReporter
 	// cached reads Deployments from a cache, and synced returns an error while that cache is not full.
 	cached client.Reader
 	synced func(context.Context) error
+	// changes has an element after a change of a Deployment that looks like a lifecycle manager's.
+	changes chan struct{}
 }
 
 // newManagerChecker returns the checker of a process. Its writes bypass the fence: it takes over before the process
 // leads, when no other process may work.
-func newManagerChecker(cfg *rest.Config, o Options, log logr.Logger) (*managerChecker, error) {
+//
+// notReady is called with the reason while the process waits for another manager, and with nil afterwards.
+func newManagerChecker(cfg *rest.Config, o Options, log logr.Logger, notReady func(error)) (*managerChecker, error) {
 	scheme, err := NewScheme()
 	if err != nil {
 		return nil, err
@@ -64,6 +79,8 @@ func newManagerChecker(cfg *rest.Config, o Options, log logr.Logger) (*managerCh
 			},
 		}),
 		record: migration.NewRecords(c, o.LeaderElectionNamespace), log: log,
+		waits:   &waitReporter{client: c, namespace: o.LeaderElectionNamespace, identity: o.Identity, log: log, notReady: notReady},
+		changes: make(chan struct{}, 1),
 	}
 	if o.TakeOver {
 		m.takeover = &migration.Takeover{Options: migration.Options{
@@ -77,9 +94,32 @@ func newManagerChecker(cfg *rest.Config, o Options, log logr.Logger) (*managerCh
 }
 
 // use sets the cache from which Deployments are read when it is full. A cluster may have thousands.
-func (m *managerChecker) use(c cache.Cache) { m.cached, m.synced = c, cachesSynced(c) }
+func (m *managerChecker) use(ctx context.Context, c cache.Cache) error {
+	m.cached, m.synced = c, cachesSynced(c)
+	deployments, err := c.GetInformer(ctx, &appsv1.Deployment{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching Deployments of other lifecycle managers: %w", err)
+	}
+	changed := func(o any) {
+		d, is := o.(*appsv1.Deployment)
+		if !is || len(competing.WorkloadsAmong([]appsv1.Deployment{*d})) == 0 {
+			return
+		}
+		select {
+		case m.changes <- struct{}{}:
+		default:
+		}
+	}
+	_, err = deployments.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }, DeleteFunc: changed,
+	})
+	if err != nil {
+		return fmt.Errorf("watching Deployments of other lifecycle managers: %w", err)
+	}
+	return nil
+}
 
-// checkBeforeStart returns an error if the process may not start, not even as a standby.
+// checkBeforeStart looks for other managers until the result is certain, so that the check before leading is quick.
 func (m *managerChecker) checkBeforeStart(ctx context.Context) error {
 	found, err := m.detector.Wait(ctx)
 	if err != nil {
@@ -91,23 +131,51 @@ func (m *managerChecker) checkBeforeStart(ctx context.Context) error {
 	if found.State == competing.Stopped && m.takeover == nil {
 		m.log.Info("OLM is installed and was scaled to zero without the command takeover, so that handback cannot restore it. To record its state, run takeover before a supervisor works")
 	}
-	return m.errorFor(ctx, &found, m.takeover != nil)
+	return nil
 }
 
-// errorFor returns an error if the finding stops the process. takesOver is true for a process that takes over
-// before it leads.
-func (m *managerChecker) errorFor(ctx context.Context, found *competing.Finding, takesOver bool) error {
-	if takesOver && len(found.Supervisors) == 0 {
-		return nil
-	}
-	if err := found.Err(); err != nil {
-		return err //nolint:wrapcheck // says everything
-	}
-	return m.record.Check(ctx) //nolint:wrapcheck // says everything
-}
-
-// checkBeforeLeading is called before the process takes the lead.
+// checkBeforeLeading is called before the process takes the lead. It waits while another manager works, or while a
+// takeover or a handback is incomplete.
 func (m *managerChecker) checkBeforeLeading(ctx context.Context) error {
+	interval := waitPollInterval
+	if m.takeover != nil {
+		interval = takeoverPollInterval
+	}
+	for {
+		err := m.mayLead(ctx)
+		if !isRefusal(err) {
+			m.waits.end()
+			return err
+		}
+		m.waits.report(ctx, err)
+		if !m.awaitChange(ctx, interval) {
+			return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+		}
+	}
+}
+
+// awaitChange waits until a Deployment of another manager changes, or for an interval. It returns false if ctx ends.
+func (m *managerChecker) awaitChange(ctx context.Context, interval time.Duration) bool {
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	select {
+	case <-m.changes:
+		timer.Reset(min(interval, changePause))
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// mayLead returns an error if the process may not take the lead now.
+func (m *managerChecker) mayLead(ctx context.Context) error {
 	if m.takeover != nil {
 		if err := m.takeover.Run(ctx); err != nil {
 			return fmt.Errorf("taking over because of --takeover: %w", err)
@@ -120,7 +188,15 @@ func (m *managerChecker) checkBeforeLeading(ctx context.Context) error {
 	if err != nil {
 		return err //nolint:wrapcheck // says what was looked for
 	}
-	return m.errorFor(ctx, &found, false)
+	return m.evaluate(ctx, &found)
+}
+
+// evaluate returns an error if another manager works, or if a takeover or a handback is incomplete.
+func (m *managerChecker) evaluate(ctx context.Context, found *competing.Finding) error {
+	if err := found.Err(); err != nil {
+		return err //nolint:wrapcheck // says everything
+	}
+	return m.record.Check(ctx) //nolint:wrapcheck // says everything
 }
 
 // isRefusal reports whether an error means that the process must not work here, rather than a temporary failure.
@@ -145,18 +221,11 @@ func (w *managerWatcher) NeedLeaderElection() bool { return true }
 func (w *managerWatcher) Start(ctx context.Context) error {
 	w.detector.Read(w.cached)
 	suspects := newSuspectReporter(w.mgr.GetEventRecorder("supervisor"), w.namespace, w.log)
-	tick := time.NewTicker(managerPollInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for w.awaitChange(ctx, managerPollInterval) {
 		found, err := w.detector.Check(ctx)
 		if err == nil {
 			suspects.report(&found)
-			err = w.errorFor(ctx, &found, false)
+			err = w.evaluate(ctx, &found)
 		}
 		switch {
 		case err == nil || ctx.Err() != nil:
@@ -167,9 +236,10 @@ func (w *managerWatcher) Start(ctx context.Context) error {
 			w.log.Error(err, "Cannot see whether another lifecycle manager works")
 		}
 	}
+	return nil
 }
 
-// stepDown ends the process. A new process gets the same refusal until the competing manager is removed.
+// stepDown ends the process. A new process waits until the competing manager has stopped.
 func (w *managerWatcher) stepDown(ctx context.Context, err error) {
 	w.log.Error(err, "Stepping down")
 	note := err.Error()

@@ -43,8 +43,7 @@ type fence struct {
 	leaderTimeout time.Duration
 	// cancelRun ends the run of the process; it is called at most once.
 	cancelRun context.CancelCauseFunc
-	// beforeLeading is called before the process takes the lead, unless it is nil. Its error prevents that; an
-	// error that is a refusal ends the run.
+	// beforeLeading is called before the process takes the lead, unless it is nil. Its error prevents that.
 	beforeLeading func(context.Context) error
 
 	mu sync.Mutex
@@ -259,11 +258,7 @@ func (l *fencedLock) checkBeforeLeading(ctx context.Context) error {
 	if l.fence.beforeLeading == nil || l.fence.isLeading() {
 		return nil
 	}
-	err := l.fence.beforeLeading(ctx)
-	if isRefusal(err) {
-		l.fence.cancelRun(err)
-	}
-	return err
+	return l.fence.beforeLeading(ctx)
 }
 
 func (l *fencedLock) recordRenewal(record resourcelock.LeaderElectionRecord, start time.Time, err error) {

@@ -76,7 +76,7 @@ type Options struct {
 	// Concurrency is the number of objects that each controller reconciles at once.
 	Concurrency int
 	// TakeOver makes the process take over from a running lifecycle manager before it leads. Without it, the process
-	// refuses to work beside one.
+	// waits until it has stopped.
 	TakeOver bool
 	// Catalogs configures how catalogs are run.
 	Catalogs catalogsource.Config
@@ -111,7 +111,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&o.FailoverRate, "failover-rate", 10, "rate limit for failover: catalog pods per second that the supervisor marks not ready, or deletes, after a node is lost")
 	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "burst for --failover-rate: largest number of catalog pods that fail over at once")
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller reconciles at once")
-	fs.BoolVar(&o.TakeOver, "takeover", false, "if OLM runs, take over from it before leading, instead of exiting")
+	fs.BoolVar(&o.TakeOver, "takeover", false, "if OLM runs, take over from it before leading, instead of waiting")
 	fs.Var(&o.OpenShift, optional.OpenShift, "whether operator containers get the proxy settings of the OpenShift Proxy named cluster; auto: if the cluster has the API config.openshift.io; required: always, and fail without the API; disabled: never")
 	o.Catalogs.AddFlags(fs, o.Version)
 }

@@ -13,11 +13,23 @@ import (
 // errStarting is the reason why a starting process is not ready.
 var errStarting = errors.New("the supervisor is starting")
 
-// readiness reports whether the process is ready, leading or not: when its caches are full. If it is not ready,
+// readiness reports whether the process is ready, leading or not: when its caches are full, unless it
+// waits until another lifecycle manager has stopped. If it is not ready,
 // the answer contains the reason.
 type readiness struct {
 	monitor *availability.Monitor
 	synced  atomic.Pointer[func(context.Context) error]
+	// waiting is why the process must not lead; nil if it may.
+	waiting atomic.Pointer[error]
+}
+
+// setWaiting sets why the process must not lead; nil if it may.
+func (r *readiness) setWaiting(reason error) {
+	if reason == nil {
+		r.waiting.Store(nil)
+		return
+	}
+	r.waiting.Store(&reason)
 }
 
 // use sets the check of readiness.
@@ -25,6 +37,9 @@ func (r *readiness) use(synced func(context.Context) error) { r.synced.Store(&sy
 
 // err returns why the process is not ready; nil if it is.
 func (r *readiness) err(ctx context.Context) error {
+	if waiting := r.waiting.Load(); waiting != nil {
+		return *waiting
+	}
 	err := errStarting
 	if synced := r.synced.Load(); synced != nil {
 		err = (*synced)(ctx)

@@ -67,7 +67,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return err
 	}
 	stop := served.serve(ctx, cancelRun)
-	s := &startup{cfg: cfg, options: o, proxies: proxies, monitor: monitor, cancelRun: cancelRun}
+	s := &startup{cfg: cfg, options: o, proxies: proxies, monitor: monitor, ready: ready, cancelRun: cancelRun}
 	mgr, err := s.prepare(ctx)
 	switch {
 	case err == nil:

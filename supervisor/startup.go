@@ -34,6 +34,7 @@ type startup struct {
 	options   Options
 	proxies   dialproxy.Environment
 	monitor   *availability.Monitor
+	ready     *readiness
 	cancelRun context.CancelCauseFunc
 	// preparing ends when the manager starts, and filling when its caches are full.
 	preparing, filling context.Context //nolint:containedctx // transports and mappers outlive calls
@@ -55,7 +56,7 @@ func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
 	if err := s.awaitKinds(ctx); err != nil {
 		return nil, err
 	}
-	g, err := newManagerChecker(s.cfg, o, ctrl.LoggerFrom(ctx))
+	g, err := newManagerChecker(s.cfg, o, ctrl.LoggerFrom(ctx), s.ready.setWaiting)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,9 @@ func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.use(mgr.GetCache())
+	if err := g.use(ctx, mgr.GetCache()); err != nil {
+		return nil, err
+	}
 	if err := s.preflight(ctx, mgr); err != nil {
 		return nil, err
 	}

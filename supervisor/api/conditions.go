@@ -178,3 +178,7 @@ const (
 	// ReasonProxiesUnknown means that a version waits for the proxies of the cluster.
 	ReasonProxiesUnknown = "ProxiesUnknown"
 )
+
+// ReasonWaitingToLead is the reason of an Event on the Lease of the supervisors: a process waits until another lifecycle
+// manager has stopped.
+const ReasonWaitingToLead = "WaitingToLead"

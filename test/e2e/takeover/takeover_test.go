@@ -18,10 +18,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/migration"
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -29,20 +34,22 @@ import (
 	"github.com/chandlery/chandlery/test/testenv"
 )
 
-// TestTakeOver performs the steps of an administrator. A supervisor refuses, a dry run shows the
+// TestTakeOver performs the steps of an administrator. A supervisor waits, a dry run shows the
 // changes, the command takes over, and handing back undoes it. Then a supervisor takes over while
 // it is killed repeatedly, and updates work. The cluster is handed back and taken over once more.
-// Finally, supervisors must refuse to compete.
+// Finally, supervisors must not compete.
 func TestTakeOver(t *testing.T) {
 	s := newScene(t)
 	before := take(t)
 
-	s.refuses()
+	running := s.supervise("first")
+	s.stands(running, "Deployment olm/catalog-operator (1 of 1 replicas ready", "Deployment olm/olm-operator", "supervisor takeover --dry-run",
+		"kubectl -n olm scale deployment catalog-operator olm-operator --replicas=0")
 	s.shows("takeover", "Deployment olm/olm-operator from 1 to 0")
-	unchanged(t, "a refusal and a dry run", before, nil)
+	unchanged(t, "a supervisor that waits and a dry run", before, nil)
 
 	s.command("takeover", "--yes")
-	running := s.supervise("first")
+	s.leads(running)
 	s.settled()
 	untouched(t, before)
 	s.truthful(before)
@@ -69,11 +76,18 @@ func TestTakeOver(t *testing.T) {
 	s.updated(before)
 	running = s.proposes()
 
-	s.ends(s.supervise("elsewhere", "--leader-election-namespace", "default", "--manager-namespaces", home), "another supervisor (again_", "Lease chandlery-system/chandlery-supervisor")
+	s.permitLease("default")
+	elsewhere := s.supervise("elsewhere", "--leader-election-namespace", "default", "--manager-namespaces", home)
+	s.stands(elsewhere, "another supervisor (again_", "Lease chandlery-system/chandlery-supervisor")
+	if err := elsewhere.Kill(); err != nil {
+		t.Fatal(err)
+	}
 	s.startsAgain("olm-operator")
 	s.ends(running, "Stepping down", "Deployment olm/olm-operator", "scaled up again since it was taken over from")
-	s.ends(s.supervise("stubborn", "--takeover"), "was scaled up again after the takeover")
+	again := s.supervise("stubborn", "--takeover")
+	s.stands(again, "was scaled up again after the takeover")
 	s.command("takeover", "--yes")
+	s.leads(again)
 }
 
 // startsAgain scales a Deployment of OLM up, as an uninformed user might.
@@ -86,11 +100,72 @@ func (s *scene) startsAgain(name string) {
 	}
 }
 
-// refuses checks that a supervisor without permission to take over exits.
-func (s *scene) refuses() {
+// stands waits until a supervisor has logged that it waits, with all texts, and has created an Event. It must not
+// end.
+func (s *scene) stands(p *process.Process, says ...string) {
 	s.t.Helper()
-	s.ends(s.supervise("refused"), "Deployment olm/catalog-operator (1 of 1 replicas ready", "Deployment olm/olm-operator", "supervisor takeover --dry-run",
-		"kubectl -n olm scale deployment catalog-operator olm-operator --replicas=0")
+	testenv.Until(s.t, patience, p.Name()+" to wait", func(ctx context.Context) string {
+		select {
+		case <-p.Done():
+			s.t.Fatalf("the supervisor ended by itself:\n%s", process.Tail(p.Log()))
+		default:
+		}
+		text, err := os.ReadFile(p.Log())
+		if err != nil {
+			return err.Error()
+		}
+		for _, part := range append([]string{"Waiting until this process may lead"}, says...) {
+			if !bytes.Contains(text, []byte(part)) {
+				return fmt.Sprintf("it did not say %q but: %s", part, text)
+			}
+		}
+		var events eventsv1.EventList
+		if err := s.List(ctx, &events); err != nil {
+			return err.Error()
+		}
+		if !slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool {
+			return e.Reason == api.ReasonWaitingToLead && e.ReportingInstance == p.Name() && strings.Contains(e.Note, says[0])
+		}) {
+			return "there is no Event"
+		}
+		return ""
+	})
+}
+
+// permitLease permits the supervisor's account to use a Lease in a namespace.
+func (s *scene) permitLease(namespace string) {
+	s.t.Helper()
+	name := metav1.ObjectMeta{Namespace: namespace, Name: "lease"}
+	for _, o := range []client.Object{
+		&rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
+		}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: "chandlery-supervisor"}},
+		},
+	} {
+		if err := s.Create(s.t.Context(), o); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// leads waits until a supervisor leads.
+func (s *scene) leads(p *process.Process) {
+	s.t.Helper()
+	begun := time.Now()
+	testenv.Until(s.t, patience, p.Name()+" to lead", func(ctx context.Context) string {
+		lease := &coordinationv1.Lease{}
+		if err := s.Get(ctx, client.ObjectKey{Namespace: home, Name: api.LeaseName}, lease); err != nil {
+			return err.Error()
+		}
+		if holder := supervisor.IdentityOf(ptr.Deref(lease.Spec.HolderIdentity, "")); holder != p.Name() {
+			return fmt.Sprintf("%q leads", holder)
+		}
+		return ""
+	})
+	s.t.Logf("%s leads after %s", p.Name(), time.Since(begun).Round(time.Millisecond))
 }
 
 // ends waits until a supervisor has exited with an error that contains all texts.

@@ -78,7 +78,7 @@ func New(name, agent string) *cobra.Command {
 		nothing: "There is nothing to take over: no OLM was found in this cluster.",
 		done:    "The takeover is complete; there is nothing left to do.",
 		action:  func(o migration.Options) action { return &migration.Takeover{Options: o, Again: true} },
-		next:    "Taken over. Make sure that supervisors run in namespace %s; supervisors that refused to work start automatically. To check the cluster, run: " + name + " status. To go back, run: " + name + " handback",
+		next:    "Taken over. Make sure that supervisors run in namespace %s; supervisors that waited lead within seconds. To check the cluster, run: " + name + " status. To go back, run: " + name + " handback",
 	})
 }
 
@@ -93,7 +93,7 @@ func NewHandBack(name, agent string) *cobra.Command {
 		question: "Hand back?", refused: "nothing was handed back",
 		nothing: "There is nothing to hand back: no namespace has the record of a takeover, and no Deployment of OLM has the label of a takeover. To start an OLM that was stopped manually, run: kubectl -n olm scale deployment olm-operator catalog-operator --replicas=1",
 		action:  func(o migration.Options) action { return &migration.Handback{Options: o} },
-		next:    "Handed back. OLM's Deployments have their replicas again. Supervisors refuse to work beside OLM; uninstall them from namespace %s, or leave them at 0 replicas",
+		next:    "Handed back. OLM's Deployments have their replicas again. Supervisors wait while OLM runs; uninstall them from namespace %s, or leave them at 0 replicas",
 	})
 }
 

@@ -1,0 +1,51 @@
+package supervisor
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+// TestWaitReporter checks that a wait has one line in the log at its begin and one at its end, one Event, and an
+// answer of the probe in between.
+func TestWaitReporter(t *testing.T) {
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).Build()
+	var lines []string
+	ready := &readiness{}
+	r := &waitReporter{
+		client: c, namespace: "home", identity: "pod-1", notReady: ready.setWaiting,
+		log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}),
+	}
+	reason := errors.New("OLM works here: " + strings.Repeat("x", api.MaxEventNote))
+	r.end()
+	r.report(t.Context(), reason)
+	r.report(t.Context(), reason)
+	if err := ready.err(t.Context()); !errors.Is(err, reason) {
+		t.Errorf("the probe answers %v", err)
+	}
+	r.end()
+	if ready.waiting.Load() != nil {
+		t.Error("the probe does not know of the end")
+	}
+	if len(lines) != 2 || !strings.Contains(lines[0], reason.Error()) {
+		t.Errorf("log: %q", lines)
+	}
+	var events corev1.EventList
+	if err := c.List(t.Context(), &events, client.InNamespace("home")); err != nil {
+		t.Fatal(err)
+	}
+	if len(events.Items) != 1 || events.Items[0].InvolvedObject.Name != api.LeaseName || events.Items[0].Reason != api.ReasonWaitingToLead || len(events.Items[0].Message) > api.MaxEventNote {
+		t.Errorf("events: %+v", events.Items)
+	}
+}
