@@ -87,7 +87,8 @@ func newManagerChecker(cfg *rest.Config, o Options, log logr.Logger, notReady fu
 			Config: competing.Config{
 				Client: c, Deployments: deployments, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
 			},
-			OnStep: func(step string) { log.Info("Taking over", "step", step) },
+			GlobalCatalogNamespace: o.GlobalCatalogNamespace,
+			OnStep:                 func(step string) { log.Info("Taking over", "step", step) },
 		}}
 	}
 	return m, nil

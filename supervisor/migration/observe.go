@@ -33,6 +33,8 @@ type ClusterState struct {
 	Missing []string
 	// OpenShift is true if the cluster's own operator reverts changes to OLM.
 	OpenShift bool
+	// CatalogNamespaces are the namespaces of the global catalogs.
+	CatalogNamespaces CatalogNamespaces
 	// PackageServer is the Deployment that serves packages.operators.coreos.com, as NAMESPACE/NAME; empty for none.
 	PackageServer string
 	// Counts are the objects to adopt.
@@ -58,7 +60,8 @@ type Count struct {
 }
 
 // observe reads the input of a plan.
-func observe(ctx context.Context, cfg competing.Config) (*ClusterState, error) {
+func observe(ctx context.Context, options Options) (*ClusterState, error) {
+	cfg := options.Config
 	found, err := competing.NewDetector(cfg).CheckAll(ctx)
 	if err != nil {
 		return nil, err
@@ -75,6 +78,10 @@ func observe(ctx context.Context, cfg competing.Config) (*ClusterState, error) {
 	}
 	o.OpenShift, err = isOpenShift(ctx, c, found.Workloads)
 	if err != nil {
+		return nil, err
+	}
+	o.CatalogNamespaces, err = readCatalogNamespaces(ctx, options, found.Workloads)
+	if missing.collect(err) != nil {
 		return nil, err
 	}
 	o.PackageServer, err = findPackageServer(ctx, c, found.Workloads)

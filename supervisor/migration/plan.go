@@ -107,6 +107,9 @@ func blockers(o *ClusterState, again bool) []string {
 	for _, s := range o.Managers.Supervisors {
 		all = append(all, fmt.Sprintf("another supervisor works here (%s, Lease %s/%s); stop it first", s.Holder, s.Namespace, api.LeaseName))
 	}
+	if blocker := o.CatalogNamespaces.blocker(); blocker != "" {
+		all = append(all, blocker)
+	}
 	for _, hidden := range o.Managers.Hidden {
 		all = append(all, "cannot read "+hidden)
 	}
@@ -200,6 +203,9 @@ func (p *Plan) describe(o *ClusterState) {
 		p.Left = append(p.Left, "Deployment "+o.PackageServer+" still serves packages.operators.coreos.com (kubectl get packagemanifests), which supervisors do not serve; it is not updated while OLM is stopped")
 	}
 	p.Risks = append(p.Risks, o.Missing...)
+	if risk := o.CatalogNamespaces.risk(); risk != "" {
+		p.Risks = append(p.Risks, risk)
+	}
 	p.Risks = append(p.Risks, "handing back does not revert updates of operators")
 	if len(o.Counts.InProgress) > 0 {
 		p.Risks = append(p.Risks, "InstallPlans in progress are recreated with other names and continue; handing back does not revert this: "+strings.Join(o.Counts.InProgress, ", "))

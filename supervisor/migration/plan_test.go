@@ -90,6 +90,10 @@ func TestNewPlan(t *testing.T) {
 		},
 		{reason: "one that may not look", with: func(ob *ClusterState) { ob.Managers.Hidden = []string{"Deployments"} }, want: Blocked, blocked: "cannot read Deployments"},
 		{
+			reason: "the supervisors would not find the global catalogs", workloads: []competing.Workload{workload(c, 1, false)},
+			with: func(ob *ClusterState) { ob.CatalogNamespaces = CatalogNamespaces{"shared", "olm"} }, want: Blocked, blocked: "--global-catalog-namespace=shared",
+		},
+		{
 			reason: "half handed back", workloads: []competing.Workload{workload(o, 0, true)},
 			with: func(ob *ClusterState) { ob.Record = recorded(HandingBack, 1, o) }, want: Blocked, blocked: "supervisor handback",
 		},

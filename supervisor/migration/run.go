@@ -29,6 +29,9 @@ type Options struct {
 	// without a cache, and its Namespace has the record.
 	competing.Config
 
+	// GlobalCatalogNamespace is the namespace whose catalogs serve all namespaces, as the supervisors use it; empty to
+	// read it from their Deployment.
+	GlobalCatalogNamespace string
 	// OnStep is called with the text of each step before it runs.
 	OnStep func(text string)
 }

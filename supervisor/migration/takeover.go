@@ -26,7 +26,7 @@ type Takeover struct {
 
 // Plan returns the plan of a takeover.
 func (t *Takeover) Plan(ctx context.Context) (Plan, error) {
-	o, err := observe(ctx, t.Config)
+	o, err := observe(ctx, t.Options)
 	if err != nil {
 		return Plan{}, err
 	}

@@ -20,6 +20,9 @@ import (
 // not compete: it writes no object that a supervisor writes.
 const OLMPackageServer = "packageserver"
 
+// OLMCatalogOperator is the program of OLM that runs catalogs.
+const OLMCatalogOperator = "catalog-operator"
+
 // State is the state of other lifecycle managers.
 type State string
 
@@ -102,7 +105,7 @@ const (
 
 // programs are the programs of OLM that write the same objects as a supervisor, with the commands in their
 // containers.
-var programs = map[string]string{"olm-operator": "olm", "catalog-operator": "catalog"}
+var programs = map[string]string{"olm-operator": "olm", OLMCatalogOperator: "catalog"}
 
 // recognize returns the lifecycle manager of a Deployment; nil for none. A name, a label or an image alone is
 // not enough: there are other operators called catalog-operator. It requires the name or the label, and a
