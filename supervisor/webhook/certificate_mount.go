@@ -17,14 +17,21 @@ const (
 	pathWebhook   = "/tmp/k8s-webhook-server/serving-certs"
 )
 
+// DefaultServiceAccount is the service account of pods whose template names none.
+const DefaultServiceAccount = "default"
+
 // Mount adds the certificate of s to the containers of its pods, and replaces pods when its authority changes.
-// It replaces volumes and mounts of the template with these names or paths, as operators expect.
+// It replaces volumes and mounts of the template with these names or paths, as operators expect. It names the default
+// service account if the template names none, as OLM does: otherwise a takeover or a handback would replace the pods.
 func Mount(template *corev1.PodTemplateSpec, s Server, c *Certificate) {
 	mounts := []corev1.VolumeMount{
 		{Name: volumeAPI, MountPath: pathAPI},
 		{Name: volumeWebhook, MountPath: pathWebhook},
 	}
 	spec := &template.Spec
+	if spec.ServiceAccountName == "" {
+		spec.ServiceAccountName = DefaultServiceAccount
+	}
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == volumeAPI || v.Name == volumeWebhook })
 	spec.Volumes = append(spec.Volumes,
 		secretVolume(volumeAPI, s.SecretName(), "apiserver.crt", "apiserver.key"),

@@ -235,7 +235,8 @@ func TestMount(t *testing.T) {
 	want := &corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"olmcahash": c.CAHash()}},
 		Spec: corev1.PodSpec{
-			InitContainers: []corev1.Container{{Name: "init"}},
+			ServiceAccountName: "default",
+			InitContainers:     []corev1.Container{{Name: "init"}},
 			Containers: []corev1.Container{
 				{Name: "manager", VolumeMounts: append([]corev1.VolumeMount{{Name: "data", MountPath: "/data"}}, mounts...)},
 				{Name: "proxy", VolumeMounts: mounts},

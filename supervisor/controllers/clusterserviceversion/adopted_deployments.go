@@ -14,6 +14,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
 // adoptedDeployment returns the current form of a Deployment that OLM or an earlier release created for the
@@ -26,6 +27,10 @@ func adoptedDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, want, forme
 		return nil, nil //nolint:nilnil // nothing is adopted, which is no error
 	}
 	same := want.DeepCopy()
+	// Earlier releases did not name the default account.
+	if account := &same.Spec.Template.Spec.ServiceAccountName; *account == webhook.DefaultServiceAccount && have.Spec.Template.Spec.ServiceAccountName == "" {
+		*account = ""
+	}
 	delete(same.Labels, api.LabelPodAnnotations)
 	same.Labels[api.LabelDeploymentHash] = hash
 	olm := same.DeepCopy()

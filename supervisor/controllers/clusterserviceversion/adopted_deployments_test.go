@@ -203,3 +203,29 @@ func TestInheritedForms(t *testing.T) {
 		})
 	}
 }
+
+// TestInheritedAccount checks whether pods stay that an earlier release created without a service account. Their
+// template must not get one, since that would replace them.
+func TestInheritedAccount(t *testing.T) {
+	for name, tt := range map[string]struct {
+		account string
+		stays   bool
+	}{
+		"Default": {"default", true},
+		"Other":   {"kettle", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			csv := kettle()
+			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = ""
+			have := derived(t, csv, settings{}, podAnnotations)
+			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = tt.account
+			same := inheritedFrom(t, csv, settings{}, have)
+			if (same != nil) != tt.stays {
+				t.Fatalf("stays %v, want %v", same != nil, tt.stays)
+			}
+			if same != nil && same.Spec.Template.Spec.ServiceAccountName != "" {
+				t.Errorf("the pods would get the account %s", same.Spec.Template.Spec.ServiceAccountName)
+			}
+		})
+	}
+}
