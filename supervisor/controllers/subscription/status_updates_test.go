@@ -197,6 +197,11 @@ func TestBacklogStart(t *testing.T) {
 		}
 		return s
 	}
+	recorded := func(s *operatorsv1alpha1.Subscription) *operatorsv1alpha1.Subscription {
+		entries := transitionlog.Log{}.Append(transitionlog.Transition{Plan: "install-a", UID: "plan", Version: "5", Phase: "Complete"})
+		s.Annotations = map[string]string{api.AnnotationTransitions: entries.Text()}
+		return s
+	}
 	others := planAt(9, "Complete")
 	others.UID, others.OwnerReferences = "others", nil
 	for _, tt := range []struct {
@@ -207,7 +212,9 @@ func TestBacklogStart(t *testing.T) {
 		untold bool
 	}{
 		{reason: "all is told", sub: sub("5", "7"), plans: []*operatorsv1alpha1.InstallPlan{planAt(5, "Complete"), others}, from: 5},
-		{reason: "its plan went on", sub: sub("5", "7"), plans: []*operatorsv1alpha1.InstallPlan{planAt(6, "Complete")}, from: 5, untold: true},
+		{reason: "its plan went on", sub: recorded(sub("5", "7")), plans: []*operatorsv1alpha1.InstallPlan{planAt(6, "Complete")}, from: 5, untold: true},
+		{reason: "OLM wrote the status", sub: sub("5", "7"), plans: []*operatorsv1alpha1.InstallPlan{planAt(6, "Complete")}, from: 6},
+		{reason: "its plan went on after OLM", sub: sub("5", "7"), plans: []*operatorsv1alpha1.InstallPlan{planAt(6, "Failed")}, from: 5, untold: true},
 		{reason: "its plan is gone", sub: sub("5", "7"), plans: []*operatorsv1alpha1.InstallPlan{others}, from: 5, untold: true},
 		{reason: "nothing was told yet", sub: sub("", "3"), plans: []*operatorsv1alpha1.InstallPlan{planAt(5, "Installing")}, from: 3, untold: true},
 		{reason: "there is nothing to tell", sub: sub("", "3"), plans: []*operatorsv1alpha1.InstallPlan{others}, from: 3},

@@ -54,13 +54,17 @@ func backlogStart(sub *operatorsv1alpha1.Subscription, plans []*operatorsv1alpha
 	from, gone := transitionlog.Version(sub.ResourceVersion), false
 	if ref != nil {
 		shown, _ := transitionlog.Shown(&sub.Status)
-		from, gone = transitionlog.Version(ref.ResourceVersion), shown != transitionlog.Missing()
+		i := slices.IndexFunc(plans, func(p *operatorsv1alpha1.InstallPlan) bool { return p.UID == ref.UID })
+		from, gone = transitionlog.Version(ref.ResourceVersion), i < 0 && shown != transitionlog.Missing()
+		if i >= 0 {
+			// An unreadable log counts as empty.
+			entries, _ := transitionlog.Read(sub)
+			from = shownVersion(&sub.Status, entries, []observedStage{{version: transitionlog.Version(plans[i].ResourceVersion), plan: plans[i]}})
+		}
 	}
-	newer := false
-	for _, p := range plans {
+	newer := slices.ContainsFunc(plans, func(p *operatorsv1alpha1.InstallPlan) bool {
 		shows := ref != nil && ref.UID == p.UID
-		gone = gone && !shows
-		newer = newer || ((shows || serves(p, sub)) && transitionlog.Version(p.ResourceVersion) > from)
-	}
+		return (shows || serves(p, sub)) && transitionlog.Version(p.ResourceVersion) > from
+	})
 	return from, from > 0 && (newer || gone)
 }

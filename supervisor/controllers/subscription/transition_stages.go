@@ -42,11 +42,12 @@ func pendingStages(
 	shownEntries, ahead := splitLog(&sub.Status, entries, p)
 	b := &backlog{sub: sub, find: find, reached: map[types.UID]uint64{}}
 	for _, t := range shownEntries {
-		b.reach(t.UID, t.Version)
+		b.reach(t.UID, transitionlog.Version(t.Version))
 	}
 	ref := sub.Status.InstallPlanRef
 	if ref != nil {
-		b.reach(ref.UID, ref.ResourceVersion)
+		stages, _ := find(ref.UID, transitionlog.Version(ref.ResourceVersion))
+		b.reach(ref.UID, shownVersion(&sub.Status, entries, stages))
 	}
 	b.addRecorded(ahead)
 	shown, _ := transitionlog.Shown(&sub.Status)
@@ -76,8 +77,8 @@ type backlog struct {
 	stages  []pendingStage
 }
 
-func (b *backlog) reach(plan types.UID, version string) {
-	b.reached[plan] = max(b.reached[plan], transitionlog.Version(version))
+func (b *backlog) reach(plan types.UID, version uint64) {
+	b.reached[plan] = max(b.reached[plan], version)
 }
 
 // addRecorded adds the transitions that the log has ahead of the status.
@@ -88,7 +89,7 @@ func (b *backlog) addRecorded(ahead transitionlog.Log) {
 			s.plan = recordedPlan(t, b.sub.Namespace, b.find)
 		}
 		b.stages = append(b.stages, s)
-		b.reach(t.UID, t.Version)
+		b.reach(t.UID, transitionlog.Version(t.Version))
 	}
 }
 
@@ -124,6 +125,23 @@ func withFirstStage(stages []observedStage, sub *operatorsv1alpha1.Subscription)
 	first.plan.Status = operatorsv1alpha1.InstallPlanStatus{}
 	first.plan.ResourceVersion = strconv.FormatUint(first.version, 10)
 	return append([]observedStage{first}, stages...)
+}
+
+// shownVersion returns the version up to which a status shows its plan, from the stages of the plan after the version
+// in its reference.
+//
+// OLM does not update the reference when the plan enters another stage, and writes no log. The status then shows
+// the plan up to the first version at the stage of the status.
+func shownVersion(status *operatorsv1alpha1.SubscriptionStatus, entries transitionlog.Log, stages []observedStage) uint64 {
+	ref := status.InstallPlanRef
+	if entries.LastOf(ref.UID) == nil {
+		for _, s := range stages {
+			if transitionlog.Shows(status, s.plan) {
+				return s.version
+			}
+		}
+	}
+	return transitionlog.Version(ref.ResourceVersion)
 }
 
 // splitLog splits a log into the transitions that the status of a Subscription shows and those ahead
