@@ -113,7 +113,7 @@ func statusWriteDelay(s *state, t phase.Transition) time.Duration {
 // the work is repeated.
 func (r *reconciler) perform(ctx context.Context, s *state, t phase.Transition) (phase.Transition, error) {
 	for _, action := range t.Actions {
-		err := r.act(ctx, action, s)
+		err := r.act(ctx, action, s, t.Cause)
 		if err != nil && slices.Contains([]phase.Action{phase.PrepareWebhooks, phase.Install, phase.Switch, phase.CopyRBAC}, action) && isRefused(err) {
 			refused, unread := r.observer.attempt(ctx, s)
 			if unread != nil {
@@ -130,10 +130,14 @@ func (r *reconciler) perform(ctx context.Context, s *state, t phase.Transition) 
 }
 
 // act performs one action. All actions are idempotent.
-func (r *reconciler) act(ctx context.Context, action phase.Action, s *state) error {
+func (r *reconciler) act(ctx context.Context, action phase.Action, s *state, cause *api.Cause) error {
 	switch action {
 	case phase.Annotate:
-		return r.writer.annotate(ctx, s.CSV, &s.Groups[0])
+		if err := r.writer.annotate(ctx, s.CSV, &s.Groups[0], cause); err != nil {
+			return err
+		}
+		emitDetail(r.events, s.CSV, cause)
+		return nil
 	case phase.PrepareWebhooks:
 		return r.installer.prepareWebhooks(ctx, s)
 	case phase.Install:

@@ -65,8 +65,8 @@ func TestRecordOfTheGroup(t *testing.T) {
 			found := &operatorsv1alpha1.ClusterServiceVersion{}
 			get(t, c, csv, found)
 			o.CSV = found
-			if slices.Contains(phase.Next(o).Actions, phase.Annotate) {
-				if err := w.annotate(t.Context(), o.CSV, &o.Groups[0]); err != nil {
+			if next := phase.Next(o); slices.Contains(next.Actions, phase.Annotate) {
+				if err := w.annotate(t.Context(), o.CSV, &o.Groups[0], next.Cause); err != nil {
 					t.Fatal(err)
 				}
 				get(t, c, csv, found)

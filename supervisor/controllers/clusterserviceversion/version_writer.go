@@ -55,16 +55,9 @@ func (w *versionWriter) write(ctx context.Context, csv *operatorsv1alpha1.Cluste
 func writeCause(ctx context.Context, writer client.Client, csv *operatorsv1alpha1.ClusterServiceVersion,
 	cause *api.Cause,
 ) (*operatorsv1alpha1.ClusterServiceVersion, error) {
-	wanted := &metav1.ObjectMeta{}
-	api.SetCause(wanted, cause)
-	before, found := csv.Annotations[api.AnnotationCause]
-	text, set := wanted.Annotations[api.AnnotationCause]
-	if before == text && found == set {
+	value, differs := causeValue(csv, cause)
+	if !differs {
 		return csv, nil
-	}
-	value := &text
-	if !set {
-		value = nil // removes the annotation
 	}
 	patch := apply.MergePatch{"metadata": map[string]any{
 		"resourceVersion": csv.ResourceVersion, "annotations": map[string]*string{api.AnnotationCause: value},
@@ -74,6 +67,18 @@ func writeCause(ctx context.Context, writer client.Client, csv *operatorsv1alpha
 		return nil, fmt.Errorf("writing the cause of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
 	}
 	return changed, nil
+}
+
+// causeValue returns the value of the annotation of a cause, nil for none, and whether csv has another.
+func causeValue(csv *operatorsv1alpha1.ClusterServiceVersion, cause *api.Cause) (value *string, differs bool) {
+	wanted := &metav1.ObjectMeta{}
+	api.SetCause(wanted, cause)
+	before, found := csv.Annotations[api.AnnotationCause]
+	text, set := wanted.Annotations[api.AnnotationCause]
+	if set {
+		value = &text
+	}
+	return value, before != text || found != set
 }
 
 // writeStatus patches only the status, so that specs with large icons and examples are not sent. It
@@ -115,8 +120,11 @@ func (w *versionWriter) setFinalizer(ctx context.Context, csv *operatorsv1alpha1
 	return nil
 }
 
-// annotate writes the OperatorGroup annotations, and the labels of the provided and required APIs.
-func (w *versionWriter) annotate(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) error {
+// annotate writes the OperatorGroup annotations, the labels of the provided and required APIs, and a cause. Without
+// a cause, that of csv stays: only write removes it.
+func (w *versionWriter) annotate(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion,
+	group *operatorsv1.OperatorGroup, cause *api.Cause,
+) error {
 	labels := map[string]any{}
 	for key, value := range phase.APILabels(csv) {
 		labels[key] = value
@@ -130,6 +138,9 @@ func (w *versionWriter) annotate(ctx context.Context, csv *operatorsv1alpha1.Clu
 	}
 	if phase.StaleRecord(csv, group) {
 		annotations[api.AnnotationGroupAccount] = nil
+	}
+	if value, differs := causeValue(csv, cause); cause != nil && differs {
+		annotations[api.AnnotationCause] = value
 	}
 	patch := apply.MergePatch{"metadata": map[string]any{
 		"resourceVersion": csv.ResourceVersion,

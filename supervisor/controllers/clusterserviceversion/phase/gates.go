@@ -2,11 +2,13 @@ package phase
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -41,9 +43,7 @@ func gates() []rule {
 		groupCountRules(),
 		[]rule{
 			{"operator group not processed yet", groupUnprocessed, keepPhase},
-			{"annotations differ", annotationsDiffer, func(o Input) Transition {
-				return with(keepPhase(o), o, do(Annotate))
-			}},
+			{"annotations differ", annotationsDiffer, annotate},
 		},
 		installModeRules(),
 		[]rule{
@@ -132,6 +132,36 @@ func annotationsDiffer(o Input) bool {
 		}
 	}
 	return len(StaleLabels(o.CSV)) > 0
+}
+
+// annotate returns a transition that keeps the phase. Where the phase stays afterwards too, the cause is that of the
+// next transition, so that one write is enough.
+func annotate(o Input) Transition {
+	t := with(keepPhase(o), o, do(Annotate))
+	if next := Next(annotated(o)); next.Cause != nil && next.Phase == t.Phase && next.Reason == t.Reason {
+		t.Cause = next.Cause
+	}
+	return t
+}
+
+// annotated returns an input as it is after Annotate.
+func annotated(o Input) Input {
+	group, csv := &o.Groups[0], *o.CSV
+	csv.Annotations, csv.Labels = maps.Clone(o.CSV.Annotations), maps.Clone(o.CSV.Labels)
+	if StaleRecord(o.CSV, group) {
+		delete(csv.Annotations, api.AnnotationGroupAccount)
+	}
+	for key, value := range GroupAnnotations(group) {
+		metav1.SetMetaDataAnnotation(&csv.ObjectMeta, key, value)
+	}
+	for _, key := range StaleLabels(o.CSV) {
+		delete(csv.Labels, key)
+	}
+	for key, value := range APILabels(o.CSV) {
+		metav1.SetMetaDataLabel(&csv.ObjectMeta, key, value)
+	}
+	o.CSV = &csv
+	return o
 }
 
 // mayLag reports whether the record of a former account may stay while the group names none. The

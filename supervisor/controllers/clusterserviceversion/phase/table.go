@@ -40,8 +40,8 @@ const messageReplacementOut = "the replacement was deleted, installing this vers
 type Action string
 
 const (
-	// Annotate writes the OperatorGroup annotations, and the labels of the provided and required
-	// APIs.
+	// Annotate writes the OperatorGroup annotations, the labels of the provided and required APIs, and
+	// the cause.
 	Annotate Action = "Annotate"
 	// PrepareWebhooks applies certificates and Services. Deployments that serve the API server need them to
 	// start.

@@ -130,6 +130,18 @@ func TestNext(t *testing.T) {
 			"annotations are written before anything is judged by them", good(pending, "RequirementsUnknown", bareCSV),
 			kept(pending, "RequirementsUnknown", Annotate),
 		},
+		"FailedNotAnnotated": {
+			"the cause is written with the annotations", good(broken, "UnsupportedOperatorGroup", targeting(""), bareCSV),
+			Transition{
+				Phase: broken, Reason: "UnsupportedOperatorGroup", Message: "as before", Actions: []Action{Annotate},
+				Cause: detail("UnsupportedOperatorGroup", "change spec.targetNamespaces of "+
+					"OperatorGroup own in namespace kitchen (without it all namespaces are selected): this version supports OwnNamespace"),
+			},
+		},
+		"SoonFailedNotAnnotated": {
+			"a cause is not written with the phase before it", good(pending, "RequirementsUnknown", targeting(""), bareCSV),
+			kept(pending, "RequirementsUnknown", Annotate),
+		},
 		"InvalidModes": {
 			"install modes listed twice", good(pending, "RequirementsUnknown", doubleModes),
 			Transition{
