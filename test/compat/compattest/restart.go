@@ -16,3 +16,21 @@ func StopSupervisor(t *testing.T) (restart func()) {
 		}
 	}
 }
+
+// AfterOLM runs OLM in place of the supervisor while it calls prepare, and then the supervisor again. If OLM is tested,
+// it runs OLM all the time, and restarts it.
+func AfterOLM(t *testing.T, prepare func()) {
+	t.Helper()
+	restart, tested := StopSupervisor(t), target.restart
+	if err := startOLM(t.Context(), target.plane); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := target.started.Stop(grace); err != nil {
+			t.Errorf("stopping OLM: %v", err)
+		}
+		target.restart = tested
+		restart()
+	}()
+	prepare()
+}

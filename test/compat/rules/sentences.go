@@ -523,4 +523,8 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		Difference: "OLM judges webhooks after requirements, so the version stays Pending",
 		Reason:     "The author learns of the error at once.",
 	},
+	{
+		ID: "F13", Given: "OLM wrote the statuses of the objects, and the supervisor takes over",
+		Then: "each object is written at most once, and its conditions keep their reasons and messages",
+	},
 }}
