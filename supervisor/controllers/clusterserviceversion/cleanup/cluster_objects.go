@@ -14,11 +14,20 @@ import (
 // cleanContent deletes the other cluster-scoped objects of a bundle. Most clusters lack most of
 // these kinds.
 func (c *Cleaner) cleanContent(ctx context.Context, up *cleanup) (stageResult, error) {
-	kinds, err := servedKinds(ctx, c.client.RESTMapper(), c.hasGroup, c.contentKinds)
+	kinds, err := servedKinds(ctx, c.client.RESTMapper(), c.servesGroup, c.contentKinds)
 	if err != nil {
 		return stageResult{}, err
 	}
 	return c.deleteKinds(kinds...)(ctx, up)
+}
+
+// servesGroup reports whether the API server has an API group. It asks for groups that are not of Kubernetes. No
+// earlier answer replaces this request: objects of a group that has just appeared would stay.
+func (c *Cleaner) servesGroup(ctx context.Context, name string) (bool, error) {
+	if c.client.Scheme().IsGroupRegistered(name) {
+		return true, nil
+	}
+	return c.hasGroup(ctx, name)
 }
 
 // contentKinds returns the cluster-scoped kinds that bundles may bring and that have no stage of

@@ -80,6 +80,20 @@ func TestServedKinds(t *testing.T) {
 	}
 }
 
+// TestGroupsOfKubernetesNeedNoRequest checks for which groups the API server is asked.
+func TestGroupsOfKubernetesNeedNoRequest(t *testing.T) {
+	for group, want := range map[string]bool{"scheduling.k8s.io": false, "console.openshift.io": true} {
+		asked := false
+		c := &Cleaner{client: memory(t), hasGroup: func(context.Context, string) (bool, error) {
+			asked = true
+			return true, nil
+		}}
+		if has, err := c.servesGroup(t.Context(), group); !has || err != nil || asked != want {
+			t.Errorf("servesGroup(%s) = %t, %v, after a request: %t, want %t", group, has, err, asked, want)
+		}
+	}
+}
+
 // TestWhatPlansMakeIsCleanedUp checks that each kind that only labels connect to a version has a
 // stage, and that the supervisor has the permissions for it.
 func TestWhatPlansMakeIsCleanedUp(t *testing.T) {
