@@ -23,30 +23,38 @@ import (
 // soon bounds what takes less than five seconds on an idle machine. OLM is slower.
 func soon() time.Duration { return compattest.RetryWindow() }
 
-// yard is the namespace of one case, with ClusterServiceVersion crane.v1.
-type yard struct {
+// stepObjects builds, reads and checks the objects of steps in the namespace of a case.
+type stepObjects struct {
 	*compattest.Cluster
 
-	t     *testing.T
+	t *testing.T
+}
+
+// planFixture creates InstallPlans as tools do that write InstallPlans, and waits for their phases.
+type planFixture struct {
+	stepObjects
+
+	// crane is the ClusterServiceVersion that owns the objects of steps. It is nil if bundles contain the objects.
 	crane *operatorsv1alpha1.ClusterServiceVersion
 }
 
-func newYard(t *testing.T, c *compattest.Cluster) *yard {
+// newPlanFixture creates ClusterServiceVersion crane.v1.
+func newPlanFixture(t *testing.T, c *compattest.Cluster) *planFixture {
 	t.Helper()
-	y := &yard{Cluster: c, t: t, crane: c.CSV("crane.v1")}
-	c.Make(y.crane)
-	return y
+	f := &planFixture{stepObjects: stepObjects{c, t}, crane: c.CSV("crane.v1")}
+	c.Make(f.crane)
+	return f
 }
 
-// yardKind is a kind of objects in steps.
-type yardKind struct {
+// stepKind is a kind of objects in steps.
+type stepKind struct {
 	// step is the kind in the step.
 	step, group, version string
 	namespaced           bool
-	content              func(y *yard) map[string]any
+	content              func(s *stepObjects) map[string]any
 }
 
-func (k yardKind) gvk() schema.GroupVersionKind {
+func (k stepKind) gvk() schema.GroupVersionKind {
 	kind := k.step
 	if kind == "BundleSecret" {
 		kind = "Secret"
@@ -56,49 +64,49 @@ func (k yardKind) gvk() schema.GroupVersionKind {
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// yardKinds are the kinds that OLM decodes into Go types.
-func yardKinds() []yardKind {
-	rules := func(*yard) map[string]any {
+// typedKinds are the kinds that OLM decodes into Go types.
+func typedKinds() []stepKind {
+	rules := func(*stepObjects) map[string]any {
 		return map[string]any{"rules": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}}
 	}
-	binding := func(kind string) func(y *yard) map[string]any {
-		return func(y *yard) map[string]any {
+	binding := func(kind string) func(s *stepObjects) map[string]any {
+		return func(s *stepObjects) map[string]any {
 			return map[string]any{
 				"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": kind, "name": "view"},
-				"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": "default", "namespace": y.Namespace}},
+				"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": "default", "namespace": s.Namespace}},
 			}
 		}
 	}
-	return []yardKind{
-		{"ServiceAccount", "", "v1", true, func(*yard) map[string]any { return nil }},
+	return []stepKind{
+		{"ServiceAccount", "", "v1", true, func(*stepObjects) map[string]any { return nil }},
 		{"Role", rbacGroup, "v1", true, rules},
 		{"RoleBinding", rbacGroup, "v1", true, binding("Role")},
 		{"ClusterRole", rbacGroup, "v1", false, rules},
 		{"ClusterRoleBinding", rbacGroup, "v1", false, binding("ClusterRole")},
-		{"Service", "", "v1", true, func(*yard) map[string]any {
+		{"Service", "", "v1", true, func(*stepObjects) map[string]any {
 			return map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}}
 		}},
-		{"ConfigMap", "", "v1", true, func(*yard) map[string]any { return map[string]any{"data": map[string]any{"a": "b"}} }},
-		{"BundleSecret", "", "v1", true, func(*yard) map[string]any { return map[string]any{"stringData": map[string]any{"a": "b"}} }},
-		{"ClusterServiceVersion", "operators.coreos.com", "v1alpha1", true, func(y *yard) map[string]any {
+		{"ConfigMap", "", "v1", true, func(*stepObjects) map[string]any { return map[string]any{"data": map[string]any{"a": "b"}} }},
+		{"BundleSecret", "", "v1", true, func(*stepObjects) map[string]any { return map[string]any{"stringData": map[string]any{"a": "b"}} }},
+		{"ClusterServiceVersion", "operators.coreos.com", "v1alpha1", true, func(s *stepObjects) map[string]any {
 			var csv map[string]any
-			if err := json.Unmarshal([]byte(y.Manifest(y.CSV("hook.v1"))), &csv); err != nil {
-				y.t.Fatal(err)
+			if err := json.Unmarshal([]byte(s.Manifest(s.CSV("hook.v1"))), &csv); err != nil {
+				s.t.Fatal(err)
 			}
 			return map[string]any{"spec": csv["spec"]}
 		}},
-		{"Subscription", "operators.coreos.com", "v1alpha1", true, func(y *yard) map[string]any {
-			return map[string]any{"spec": map[string]any{"name": "hook", "channel": "stable", "source": "absent", "sourceNamespace": y.Namespace}}
+		{"Subscription", "operators.coreos.com", "v1alpha1", true, func(s *stepObjects) map[string]any {
+			return map[string]any{"spec": map[string]any{"name": "hook", "channel": "stable", "source": "absent", "sourceNamespace": s.Namespace}}
 		}},
-		{"CustomResourceDefinition", "apiextensions.k8s.io", "v1", false, func(y *yard) map[string]any { return yardDefinition(y.hookPlural()) }},
+		{"CustomResourceDefinition", "apiextensions.k8s.io", "v1", false, func(s *stepObjects) map[string]any { return namespacedCRD(s.crdPlural()) }},
 	}
 }
 
-// yardDefinition returns the content of a namespaced CustomResourceDefinition of group yard.example.
-func yardDefinition(plural string) map[string]any {
+// namespacedCRD returns the content of a namespaced CustomResourceDefinition of group steps.example.
+func namespacedCRD(plural string) map[string]any {
 	kind := strings.ToUpper(plural[:1]) + plural[1:]
 	return map[string]any{"spec": map[string]any{
-		"group": "yard.example", "scope": "Namespaced",
+		"group": "steps.example", "scope": "Namespaced",
 		"names": map[string]any{"plural": plural, "singular": plural, "kind": kind, "listKind": kind + "List"},
 		"versions": []any{map[string]any{
 			"name": "v1", "served": true, "storage": true,
@@ -110,21 +118,21 @@ func yardDefinition(plural string) map[string]any {
 }
 
 // kindNamed returns a kind by its name in steps.
-func kindNamed(name string) yardKind {
-	kinds := yardKinds()
-	return kinds[slices.IndexFunc(kinds, func(k yardKind) bool { return k.step == name })]
+func kindNamed(name string) stepKind {
+	kinds := typedKinds()
+	return kinds[slices.IndexFunc(kinds, func(k stepKind) bool { return k.step == name })]
 }
 
-// hookPlural is the plural of the case's definition.
-func (y *yard) hookPlural() string { return "h" + strings.ReplaceAll(y.Namespace, "-", "") }
+// crdPlural returns the plural name in the CustomResourceDefinition of the case.
+func (s *stepObjects) crdPlural() string { return "h" + strings.ReplaceAll(s.Namespace, "-", "") }
 
-// hookName is the name of the object of a step.
-func (y *yard) hookName(k yardKind) string {
+// nameOf returns the name of the object of a kind.
+func (s *stepObjects) nameOf(k stepKind) string {
 	switch {
 	case k.step == "CustomResourceDefinition":
-		return y.hookPlural() + ".yard.example"
+		return s.crdPlural() + ".steps.example"
 	case !k.namespaced:
-		return "hook-" + y.Namespace
+		return "hook-" + s.Namespace
 	case k.step == "ClusterServiceVersion":
 		return "hook.v1"
 	default:
@@ -132,24 +140,24 @@ func (y *yard) hookName(k yardKind) string {
 	}
 }
 
-// hook returns the complete manifest of a kind.
-func (y *yard) hook(k yardKind) map[string]any {
+// manifestOf returns the complete manifest of a kind.
+func (s *stepObjects) manifestOf(k stepKind) map[string]any {
 	gvk := k.gvk()
-	m := map[string]any{"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind, "metadata": map[string]any{"name": y.hookName(k)}}
-	maps.Copy(m, k.content(y))
+	m := map[string]any{"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind, "metadata": map[string]any{"name": s.nameOf(k)}}
+	maps.Copy(m, k.content(s))
 	return m
 }
 
 // step returns a complete step for a manifest. Changes make it incomplete.
-func (y *yard) step(k yardKind, manifest map[string]any, change ...func(*operatorsv1alpha1.Step)) *operatorsv1alpha1.Step {
+func (f *planFixture) step(k stepKind, manifest map[string]any, change ...func(*operatorsv1alpha1.Step)) *operatorsv1alpha1.Step {
 	s := &operatorsv1alpha1.Step{
-		Resolving: y.crane.Name, Status: operatorsv1alpha1.StepStatusUnknown,
+		Resolving: f.crane.Name, Status: operatorsv1alpha1.StepStatusUnknown,
 		Resource: operatorsv1alpha1.StepResource{
-			Group: k.group, Version: k.version, Kind: k.step, Name: y.hookName(k), Manifest: y.Manifest(manifest),
+			Group: k.group, Version: k.version, Kind: k.step, Name: f.nameOf(k), Manifest: f.Manifest(manifest),
 		},
 	}
-	for _, f := range change {
-		f(s)
+	for _, set := range change {
+		set(s)
 	}
 	return s
 }
@@ -161,56 +169,56 @@ func withoutGroup(s *operatorsv1alpha1.Step) { s.Resource.Group = "" }
 func unresolved(s *operatorsv1alpha1.Step) { s.Resolving = "" }
 
 // plan creates a plan, and deletes the cluster-scoped objects of its steps at the end.
-func (y *yard) plan(name string, steps ...*operatorsv1alpha1.Step) *operatorsv1alpha1.InstallPlan {
-	y.t.Helper()
+func (f *planFixture) plan(name string, steps ...*operatorsv1alpha1.Step) *operatorsv1alpha1.InstallPlan {
+	f.t.Helper()
 	csvs := []string{}
 	for _, s := range steps {
 		switch s.Resource.Kind {
 		case "ClusterServiceVersion":
 			csvs = append(csvs, s.Resource.Name)
 		case "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition":
-			y.deleteAtEnd(y.object(kindNamed(s.Resource.Kind)))
+			f.deleteAtEnd(f.objectOf(kindNamed(s.Resource.Kind)))
 		}
 	}
-	return y.Plan(name, csvs, steps...)
+	return f.Plan(name, csvs, steps...)
 }
 
 // deleteAtEnd deletes an object at the end of the case.
-func (y *yard) deleteAtEnd(o client.Object) {
-	y.t.Cleanup(func() { _ = y.Delete(context.WithoutCancel(y.t.Context()), o) })
+func (s *stepObjects) deleteAtEnd(o client.Object) {
+	s.t.Cleanup(func() { _ = s.Delete(context.WithoutCancel(s.t.Context()), o) })
 }
 
-// object returns the empty object of a step, to be read.
-func (y *yard) object(k yardKind) *unstructured.Unstructured {
+// objectOf returns an object of a kind that has only its key.
+func (s *stepObjects) objectOf(k stepKind) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(k.gvk())
-	u.SetName(y.hookName(k))
+	u.SetName(s.nameOf(k))
 	if k.namespaced {
-		u.SetNamespace(y.Namespace)
+		u.SetNamespace(s.Namespace)
 	}
 	return u
 }
 
 // read reads the object of a step.
-func (y *yard) read(k yardKind) *unstructured.Unstructured {
-	y.t.Helper()
-	u := y.object(k)
-	if left := y.Read(u); left != "" {
-		y.t.Fatal(left)
+func (s *stepObjects) read(k stepKind) *unstructured.Unstructured {
+	s.t.Helper()
+	u := s.objectOf(k)
+	if left := s.Read(u); left != "" {
+		s.t.Fatal(left)
 	}
 	return u
 }
 
 // complete waits until a plan is complete.
-func (y *yard) complete(p *operatorsv1alpha1.InstallPlan) {
-	y.t.Helper()
-	y.completeWithin(soon(), p)
+func (f *planFixture) complete(p *operatorsv1alpha1.InstallPlan) {
+	f.t.Helper()
+	f.completeWithin(soon(), p)
 }
 
-func (y *yard) completeWithin(limit time.Duration, p *operatorsv1alpha1.InstallPlan) {
-	y.t.Helper()
-	y.Eventually(limit, func() string {
-		if left := y.Read(p); left != "" {
+func (f *planFixture) completeWithin(limit time.Duration, p *operatorsv1alpha1.InstallPlan) {
+	f.t.Helper()
+	f.Eventually(limit, func() string {
+		if left := f.Read(p); left != "" {
 			return left
 		}
 		if p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
@@ -220,16 +228,16 @@ func (y *yard) completeWithin(limit time.Duration, p *operatorsv1alpha1.InstallP
 	})
 	for _, s := range p.Status.Plan {
 		if s.Status != operatorsv1alpha1.StepStatusCreated && s.Status != operatorsv1alpha1.StepStatusPresent {
-			y.t.Errorf("step %s %s has the status %q", s.Resource.Kind, s.Resource.Name, s.Status)
+			f.t.Errorf("step %s %s has the status %q", s.Resource.Kind, s.Resource.Name, s.Status)
 		}
 	}
 }
 
 // retrying waits until a step is retried whose error contains texts.
-func (y *yard) retrying(p *operatorsv1alpha1.InstallPlan, texts ...string) {
-	y.t.Helper()
-	y.Eventually(soon(), func() string {
-		if left := y.Read(p); left != "" {
+func (f *planFixture) retrying(p *operatorsv1alpha1.InstallPlan, texts ...string) {
+	f.t.Helper()
+	f.Eventually(soon(), func() string {
+		if left := f.Read(p); left != "" {
 			return left
 		}
 		if p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseInstalling {
@@ -240,10 +248,10 @@ func (y *yard) retrying(p *operatorsv1alpha1.InstallPlan, texts ...string) {
 }
 
 // fails waits until a plan fails with texts in its message and in its condition.
-func (y *yard) fails(limit time.Duration, p *operatorsv1alpha1.InstallPlan, texts ...string) {
-	y.t.Helper()
-	y.Eventually(limit, func() string {
-		if left := y.Read(p); left != "" {
+func (f *planFixture) fails(limit time.Duration, p *operatorsv1alpha1.InstallPlan, texts ...string) {
+	f.t.Helper()
+	f.Eventually(limit, func() string {
+		if left := f.Read(p); left != "" {
 			return left
 		}
 		if p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseFailed {
@@ -253,11 +261,11 @@ func (y *yard) fails(limit time.Duration, p *operatorsv1alpha1.InstallPlan, text
 	})
 	condition := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
 	if condition.Status != "False" || condition.Reason != operatorsv1alpha1.InstallPlanReasonComponentFailed {
-		y.t.Errorf("the condition Installed is %+v", condition)
+		f.t.Errorf("the condition Installed is %+v", condition)
 	}
 	for _, message := range []string{p.Status.Message, condition.Message} {
 		if left := lacks(message, texts...); left != "" {
-			y.t.Error(left)
+			f.t.Error(left)
 		}
 	}
 }
@@ -268,11 +276,11 @@ func failedAfter(p *operatorsv1alpha1.InstallPlan) time.Duration {
 }
 
 // refuses waits until a plan fails without a retry.
-func (y *yard) refuses(p *operatorsv1alpha1.InstallPlan, texts ...string) {
-	y.t.Helper()
-	y.fails(soon(), p, texts...)
+func (f *planFixture) refuses(p *operatorsv1alpha1.InstallPlan, texts ...string) {
+	f.t.Helper()
+	f.fails(soon(), p, texts...)
 	if after := failedAfter(p); after > compattest.RetryWindow()/2 {
-		y.t.Errorf("InstallPlan %s failed %s after its start", p.Name, after)
+		f.t.Errorf("InstallPlan %s failed %s after its start", p.Name, after)
 	}
 }
 
@@ -287,10 +295,10 @@ func lacks(message string, texts ...string) string {
 }
 
 // absent fails if an object exists.
-func (y *yard) absent(o client.Object) {
-	y.t.Helper()
-	if y.Read(o) == "" {
-		y.t.Errorf("%T %s exists", o, client.ObjectKeyFromObject(o))
+func (s *stepObjects) absent(o client.Object) {
+	s.t.Helper()
+	if s.Read(o) == "" {
+		s.t.Errorf("%T %s exists", o, client.ObjectKeyFromObject(o))
 	}
 }
 
@@ -305,15 +313,15 @@ func ownersOf(o client.Object) []string {
 }
 
 // ownedBy fails unless exactly some ClusterServiceVersions own an object.
-func (y *yard) ownedBy(o client.Object, csvs ...*operatorsv1alpha1.ClusterServiceVersion) {
-	y.t.Helper()
+func (s *stepObjects) ownedBy(o client.Object, csvs ...*operatorsv1alpha1.ClusterServiceVersion) {
+	s.t.Helper()
 	want := []string{}
 	for _, csv := range csvs {
 		want = append(want, fmt.Sprintf("ClusterServiceVersion %s %s", csv.Name, csv.UID))
 	}
 	slices.Sort(want)
 	if got := ownersOf(o); !slices.Equal(got, want) {
-		y.t.Errorf("the owners of %s are %q, want %q", o.GetName(), got, want)
+		s.t.Errorf("the owners of %s are %q, want %q", o.GetName(), got, want)
 	}
 }
 
@@ -328,12 +336,12 @@ func ownerReference(csv, uid string) map[string]any {
 
 // setMetadata sets a field of the metadata of a manifest.
 func setMetadata(manifest map[string]any, field string, value any) map[string]any {
-	manifest["metadata"].(map[string]any)[field] = value //nolint:forcetypeassert // hook sets it
+	manifest["metadata"].(map[string]any)[field] = value //nolint:forcetypeassert // manifestOf sets it
 	return manifest
 }
 
 // withoutType removes apiVersion and kind from a manifest. OLM needs the version of a definition.
-func withoutType(k yardKind, manifest map[string]any) map[string]any {
+func withoutType(k stepKind, manifest map[string]any) map[string]any {
 	delete(manifest, "kind")
 	delete(manifest, "apiVersion")
 	if k.step == "CustomResourceDefinition" {
@@ -345,50 +353,50 @@ func withoutType(k yardKind, manifest map[string]any) map[string]any {
 // TestSteps checks steps that lack something, by kind.
 func TestSteps(t *testing.T) {
 	t.Parallel()
-	made := func(y *yard, k yardKind, manifest map[string]any) {
-		p := y.plan("by-hand", y.step(k, manifest, withoutGroup))
-		y.complete(p)
-		if got := y.read(k).GetLabels()["olm.managed"]; got != "true" {
+	made := func(f *planFixture, k stepKind, manifest map[string]any) {
+		p := f.plan("by-hand", f.step(k, manifest, withoutGroup))
+		f.complete(p)
+		if got := f.read(k).GetLabels()["olm.managed"]; got != "true" {
 			t.Errorf("olm.managed is %q", got)
 		}
 		if s := p.Status.Plan[0].Status; s != operatorsv1alpha1.StepStatusCreated {
 			t.Errorf("the step has the status %s", s)
 		}
 	}
-	for i, k := range yardKinds() {
+	for i, k := range typedKinds() {
 		compattest.Check(t, fmt.Sprintf("B%d", i+1), func(t *testing.T, c *compattest.Cluster) {
-			y := newYard(t, c)
-			made(y, k, y.hook(k))
+			f := newPlanFixture(t, c)
+			made(f, k, f.manifestOf(k))
 		})
 		compattest.Check(t, fmt.Sprintf("B%d", i+12), func(t *testing.T, c *compattest.Cluster) {
-			y := newYard(t, c)
-			made(y, k, withoutType(k, y.hook(k)))
+			f := newPlanFixture(t, c)
+			made(f, k, withoutType(k, f.manifestOf(k)))
 		})
 		if !k.namespaced {
 			continue
 		}
 		compattest.Check(t, "B27-"+k.step, func(t *testing.T, c *compattest.Cluster) {
-			y := newYard(t, c)
-			elsewhere := y.NewNamespace()
-			y.complete(y.plan("by-hand", y.step(k, setMetadata(y.hook(k), "namespace", elsewhere))))
-			y.read(k)
-			other := y.object(k)
+			f := newPlanFixture(t, c)
+			elsewhere := f.NewNamespace()
+			f.complete(f.plan("by-hand", f.step(k, setMetadata(f.manifestOf(k), "namespace", elsewhere))))
+			f.read(k)
+			other := f.objectOf(k)
 			other.SetNamespace(elsewhere)
-			y.absent(other)
+			f.absent(other)
 		})
 	}
 	compattest.Check(t, "B28", func(t *testing.T, c *compattest.Cluster) {
-		y, k := newYard(t, c), kindNamed("ClusterRole")
-		y.complete(y.plan("by-hand", y.step(k, setMetadata(y.hook(k), "namespace", y.Namespace))))
-		if ns := y.read(k).GetNamespace(); ns != "" {
+		f, k := newPlanFixture(t, c), kindNamed("ClusterRole")
+		f.complete(f.plan("by-hand", f.step(k, setMetadata(f.manifestOf(k), "namespace", f.Namespace))))
+		if ns := f.read(k).GetNamespace(); ns != "" {
 			t.Errorf("the namespace of the ClusterRole is %s", ns)
 		}
 	})
 }
 
 // budgets is a kind that OLM does not decode.
-func budgets() yardKind {
-	return yardKind{"PodDisruptionBudget", "policy", "v1", true, func(*yard) map[string]any {
+func budgets() stepKind {
+	return stepKind{"PodDisruptionBudget", "policy", "v1", true, func(*stepObjects) map[string]any {
 		return map[string]any{"spec": map[string]any{"minAvailable": int64(1), "selector": map[string]any{"matchLabels": map[string]any{"app": "hook"}}}}
 	}}
 }
@@ -397,81 +405,80 @@ func budgets() yardKind {
 func TestStepsOfOtherKinds(t *testing.T) {
 	t.Parallel()
 	compattest.Check(t, "B23", func(t *testing.T, c *compattest.Cluster) {
-		y, k := newYard(t, c), budgets()
-		y.complete(y.plan("by-hand", y.step(k, y.hook(k), withoutGroup)))
-		y.ownedBy(y.read(k), y.crane)
+		f, k := newPlanFixture(t, c), budgets()
+		f.complete(f.plan("by-hand", f.step(k, f.manifestOf(k), withoutGroup)))
+		f.ownedBy(f.read(k), f.crane)
 	})
 	compattest.Check(t, "B24", func(t *testing.T, c *compattest.Cluster) {
-		y, k := newYard(t, c), budgets()
-		y.complete(y.plan("with-version", y.step(k, withoutType(k, y.hook(k)), withoutGroup)))
-		y.read(k)
-		p := y.plan("without-version", y.step(k, withoutType(k, y.hook(k)), withoutGroup, func(s *operatorsv1alpha1.Step) { s.Resource.Version = "" }))
-		y.refuses(p, "apiVersion", "kind", "PodDisruptionBudget", "hook")
+		f, k := newPlanFixture(t, c), budgets()
+		f.complete(f.plan("with-version", f.step(k, withoutType(k, f.manifestOf(k)), withoutGroup)))
+		f.read(k)
+		p := f.plan("without-version", f.step(k, withoutType(k, f.manifestOf(k)), withoutGroup, func(s *operatorsv1alpha1.Step) { s.Resource.Version = "" }))
+		f.refuses(p, "apiVersion", "kind", "PodDisruptionBudget", "hook")
 	})
 	compattest.Check(t, "B40", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		k := yardKind{"VerticalPodAutoscaler", "gone.example", "v1", true, func(*yard) map[string]any { return map[string]any{"spec": map[string]any{}} }}
+		f := newPlanFixture(t, c)
+		k := stepKind{"VerticalPodAutoscaler", "gone.example", "v1", true, func(*stepObjects) map[string]any { return map[string]any{"spec": map[string]any{}} }}
 		const sentence = "api-server resource not found installing VerticalPodAutoscaler hook: GroupVersionKind gone.example/v1, Kind=VerticalPodAutoscaler not found on the cluster"
-		p := y.plan("by-hand", y.step(k, y.hook(k)))
-		y.retrying(p, sentence)
-		y.fails(retryLimit(), p, sentence)
+		p := f.plan("by-hand", f.step(k, f.manifestOf(k)))
+		f.retrying(p, sentence)
+		f.fails(retryLimit(), p, sentence)
 	})
 	compattest.Check(t, "B41", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		k := yardKind{"Gadget", "shop.example", "v1", true, func(*yard) map[string]any { return nil }}
-		p := y.plan("by-hand", y.step(k, y.hook(k)))
-		y.refuses(p, "Gadget", "--bundle-kind=shop.example/Gadget")
+		f := newPlanFixture(t, c)
+		k := stepKind{"Gadget", "shop.example", "v1", true, func(*stepObjects) map[string]any { return nil }}
+		p := f.plan("by-hand", f.step(k, f.manifestOf(k)))
+		f.refuses(p, "Gadget", "--bundle-kind=shop.example/Gadget")
 		if s := p.Status.Plan[0].Status; s != operatorsv1alpha1.StepStatusUnsupportedResource {
 			t.Errorf("the step has the status %s", s)
 		}
 	})
 	compattest.Check(t, "B42", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		y.shopDefinition("widgets", "Widget", "Namespaced")
-		y.shopDefinition("signboards", "Signboard", "Cluster")
-		widget := yardKind{"Widget", "shop.example", "v1", true, func(*yard) map[string]any { return nil }}
-		sign := yardKind{"Signboard", "shop.example", "v1", false, func(*yard) map[string]any { return nil }}
-		y.deleteAtEnd(y.object(sign))
-		y.completeWithin(compattest.Patience, y.plan("by-hand", y.step(widget, y.hook(widget)), y.step(sign, y.hook(sign))))
-		y.ownedBy(y.read(widget), y.crane)
-		labels := y.read(sign).GetLabels()
-		if labels["olm.owner"] != "crane.v1" || labels["olm.owner.namespace"] != y.Namespace || labels["olm.owner.kind"] != "ClusterServiceVersion" {
+		f := newPlanFixture(t, c)
+		makeShopCRD(f.Cluster, "widgets", "Widget", "Namespaced")
+		makeShopCRD(f.Cluster, "signboards", "Signboard", "Cluster")
+		widget := stepKind{"Widget", "shop.example", "v1", true, func(*stepObjects) map[string]any { return nil }}
+		sign := stepKind{"Signboard", "shop.example", "v1", false, func(*stepObjects) map[string]any { return nil }}
+		f.deleteAtEnd(f.objectOf(sign))
+		f.completeWithin(compattest.Patience, f.plan("by-hand", f.step(widget, f.manifestOf(widget)), f.step(sign, f.manifestOf(sign))))
+		f.ownedBy(f.read(widget), f.crane)
+		labels := f.read(sign).GetLabels()
+		if labels["olm.owner"] != "crane.v1" || labels["olm.owner.namespace"] != f.Namespace || labels["olm.owner.kind"] != "ClusterServiceVersion" {
 			t.Errorf("the labels of the cluster-scoped object are %v", labels)
 		}
-		y.Eventually(compattest.Patience, func() string {
-			if left := y.Read(y.crane); left != "" {
+		f.Eventually(compattest.Patience, func() string {
+			if left := f.Read(f.crane); left != "" {
 				return left
 			}
-			if len(y.crane.Finalizers) == 0 {
+			if len(f.crane.Finalizers) == 0 {
 				return "the version has no finalizer"
 			}
 			return ""
 		})
-		if err := y.Delete(t.Context(), y.crane); err != nil {
+		if err := f.Delete(t.Context(), f.crane); err != nil {
 			t.Fatal(err)
 		}
-		y.Gone(compattest.Patience, y.object(sign), y.object(widget))
+		f.Gone(compattest.Patience, f.objectOf(sign), f.objectOf(widget))
 	})
 }
 
-// shopDefinition creates a CustomResourceDefinition of group shop.example, and waits until it is served.
-func (y *yard) shopDefinition(plural, kind, scope string) {
-	y.t.Helper()
-	content := yardDefinition(plural)
-	spec := content["spec"].(map[string]any) //nolint:forcetypeassert // yardDefinition sets it
+// makeShopCRD creates a CustomResourceDefinition of group shop.example, and waits until it is served.
+func makeShopCRD(c *compattest.Cluster, plural, kind, scope string) {
+	content := namespacedCRD(plural)
+	spec := content["spec"].(map[string]any) //nolint:forcetypeassert // namespacedCRD sets it
 	spec["group"], spec["scope"] = "shop.example", scope
 	spec["names"] = map[string]any{"plural": plural, "singular": strings.ToLower(kind), "kind": kind, "listKind": kind + "List"}
 	content["apiVersion"], content["kind"] = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 	content["metadata"] = map[string]any{"name": plural + ".shop.example"}
 	crd := &unstructured.Unstructured{Object: content}
-	y.Make(crd)
-	y.Eventually(compattest.Patience, func() string {
-		if left := y.Read(crd); left != "" {
+	c.Make(crd)
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(crd); left != "" {
 			return left
 		}
 		conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
-		for _, c := range conditions {
-			if m, ok := c.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
+		for _, condition := range conditions {
+			if m, ok := condition.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
 				return ""
 			}
 		}
@@ -490,18 +497,18 @@ func TestStepsWithDefinitions(t *testing.T) {
 	k := kindNamed("CustomResourceDefinition")
 	odd := func(s *operatorsv1alpha1.Step) { s.Resource.Group, s.Resource.Version = "", "apiextensions.k8s.io/v1" }
 	compattest.Check(t, "B25", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		y.complete(y.plan("by-hand", y.step(k, y.hook(k), odd)))
-		if got := installedAlongside(y.read(k)); !slices.Equal(got, []string{y.Namespace + "/crane.v1"}) {
+		f := newPlanFixture(t, c)
+		f.complete(f.plan("by-hand", f.step(k, f.manifestOf(k), odd)))
+		if got := installedAlongside(f.read(k)); !slices.Equal(got, []string{f.Namespace + "/crane.v1"}) {
 			t.Errorf("the definition names the versions %q", got)
 		}
 	})
 	compattest.Check(t, "B26", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		y.complete(y.plan("by-hand", y.step(k, y.hook(k), odd)))
-		y.Make(y.CSV("crane.v2", waitingUpdate))
-		y.complete(y.plan("second", y.step(k, y.hook(k), odd, func(s *operatorsv1alpha1.Step) { s.Resolving = "crane.v2" })))
-		if got := installedAlongside(y.read(k)); !slices.Equal(got, []string{y.Namespace + "/crane.v1", y.Namespace + "/crane.v2"}) {
+		f := newPlanFixture(t, c)
+		f.complete(f.plan("by-hand", f.step(k, f.manifestOf(k), odd)))
+		f.Make(f.CSV("crane.v2", waitingUpdate))
+		f.complete(f.plan("second", f.step(k, f.manifestOf(k), odd, func(s *operatorsv1alpha1.Step) { s.Resolving = "crane.v2" })))
+		if got := installedAlongside(f.read(k)); !slices.Equal(got, []string{f.Namespace + "/crane.v1", f.Namespace + "/crane.v2"}) {
 			t.Errorf("the definition names the versions %q", got)
 		}
 	})
@@ -510,7 +517,7 @@ func TestStepsWithDefinitions(t *testing.T) {
 // waitingUpdate makes a version an update of crane.v1. It waits, so that crane.v1 is not deleted.
 func waitingUpdate(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	csv.Spec.Replaces = "crane.v1"
-	csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "absent.yard.example", Version: "v1", Kind: "Absent"}}
+	csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "absent.steps.example", Version: "v1", Kind: "Absent"}}
 }
 
 // installedAlongside returns the versions that a definition was installed with.
@@ -530,70 +537,70 @@ func TestStepsWithOwners(t *testing.T) {
 	t.Parallel()
 	k := kindNamed("ConfigMap")
 	compattest.Check(t, "B29", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		y.complete(y.plan("by-hand", y.step(k, y.hook(k), unresolved)))
-		y.ownedBy(y.read(k))
-		if err := y.Delete(t.Context(), y.crane); err != nil {
+		f := newPlanFixture(t, c)
+		f.complete(f.plan("by-hand", f.step(k, f.manifestOf(k), unresolved)))
+		f.ownedBy(f.read(k))
+		if err := f.Delete(t.Context(), f.crane); err != nil {
 			t.Fatal(err)
 		}
-		y.Gone(compattest.Patience, y.crane)
+		f.Gone(compattest.Patience, f.crane)
 		pause.For(t.Context(), 2*time.Second)
-		y.read(k)
+		f.read(k)
 	})
 	compattest.Check(t, "B30", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		y.complete(y.plan("by-hand", y.step(k, setMetadata(y.hook(k), "ownerReferences", []any{ownerReference("crane.v1", "")}), unresolved)))
-		y.ownedBy(y.read(k), y.crane)
-		if err := y.Delete(t.Context(), y.crane); err != nil {
+		f := newPlanFixture(t, c)
+		f.complete(f.plan("by-hand", f.step(k, setMetadata(f.manifestOf(k), "ownerReferences", []any{ownerReference("crane.v1", "")}), unresolved)))
+		f.ownedBy(f.read(k), f.crane)
+		if err := f.Delete(t.Context(), f.crane); err != nil {
 			t.Fatal(err)
 		}
-		y.Gone(compattest.Patience, y.object(k))
+		f.Gone(compattest.Patience, f.objectOf(k))
 	})
 	compattest.Check(t, "B31", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		p := y.plan("by-hand", y.step(k, setMetadata(y.hook(k), "ownerReferences", []any{ownerReference("ghost", "")}), unresolved))
-		y.retrying(p, "ghost")
-		y.fails(retryLimit(), p, "ghost")
+		f := newPlanFixture(t, c)
+		p := f.plan("by-hand", f.step(k, setMetadata(f.manifestOf(k), "ownerReferences", []any{ownerReference("ghost", "")}), unresolved))
+		f.retrying(p, "ghost")
+		f.fails(retryLimit(), p, "ghost")
 	})
 	compattest.Check(t, "B32", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		p := y.plan("by-hand", y.step(k, setMetadata(y.hook(k), "ownerReferences", []any{ownerReference("ghost", "")}), unresolved))
-		y.retrying(p, "ghost")
-		ghost := y.CSV("ghost")
-		y.Make(ghost)
-		y.complete(p)
-		y.ownedBy(y.read(k), ghost)
+		f := newPlanFixture(t, c)
+		p := f.plan("by-hand", f.step(k, setMetadata(f.manifestOf(k), "ownerReferences", []any{ownerReference("ghost", "")}), unresolved))
+		f.retrying(p, "ghost")
+		ghost := f.CSV("ghost")
+		f.Make(ghost)
+		f.complete(p)
+		f.ownedBy(f.read(k), ghost)
 	})
 	compattest.Check(t, "B33", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
+		f := newPlanFixture(t, c)
 		refs := []any{ownerReference("crane.v1", "00000000-0000-0000-0000-000000000000")}
-		y.complete(y.plan("by-hand", y.step(k, setMetadata(y.hook(k), "ownerReferences", refs), unresolved)))
-		y.ownedBy(y.read(k), y.crane)
+		f.complete(f.plan("by-hand", f.step(k, setMetadata(f.manifestOf(k), "ownerReferences", refs), unresolved)))
+		f.ownedBy(f.read(k), f.crane)
 	})
 	compattest.Check(t, "B34", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		other := y.CSV("crane.v2")
-		y.Make(other)
-		y.complete(y.plan("by-hand", y.step(k, setMetadata(y.hook(k), "ownerReferences", []any{ownerReference("crane.v2", "")}))))
-		y.ownedBy(y.read(k), y.crane, other)
+		f := newPlanFixture(t, c)
+		other := f.CSV("crane.v2")
+		f.Make(other)
+		f.complete(f.plan("by-hand", f.step(k, setMetadata(f.manifestOf(k), "ownerReferences", []any{ownerReference("crane.v2", "")}))))
+		f.ownedBy(f.read(k), f.crane, other)
 	})
 	compattest.Check(t, "B35", func(t *testing.T, c *compattest.Cluster) {
-		y, k := newYard(t, c), kindNamed("ServiceAccount")
-		other := y.CSV("crane.v2", waitingUpdate)
-		y.Make(other)
-		live := &unstructured.Unstructured{Object: y.hook(k)}
-		live.SetNamespace(y.Namespace)
+		f, k := newPlanFixture(t, c), kindNamed("ServiceAccount")
+		other := f.CSV("crane.v2", waitingUpdate)
+		f.Make(other)
+		live := &unstructured.Unstructured{Object: f.manifestOf(k)}
+		live.SetNamespace(f.Namespace)
 		live.SetAnnotations(map[string]string{"site": "north"})
-		live.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: y.crane.Name, UID: y.crane.UID}})
+		live.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: f.crane.Name, UID: f.crane.UID}})
 		live.Object["secrets"] = []any{map[string]any{"name": "token"}}
 		live.Object["imagePullSecrets"] = []any{map[string]any{"name": "pull"}}
-		y.Make(live)
-		p := y.plan("by-hand", y.step(k, setMetadata(y.hook(k), "ownerReferences", []any{ownerReference("crane.v2", "")}), unresolved))
-		y.complete(p)
-		after := y.read(k)
-		y.ownedBy(after, y.crane, other)
+		f.Make(live)
+		p := f.plan("by-hand", f.step(k, setMetadata(f.manifestOf(k), "ownerReferences", []any{ownerReference("crane.v2", "")}), unresolved))
+		f.complete(p)
+		after := f.read(k)
+		f.ownedBy(after, f.crane, other)
 		if after.GetAnnotations()["site"] != "north" || after.Object["secrets"] == nil || after.Object["imagePullSecrets"] == nil {
-			t.Errorf("the ServiceAccount lost something: %s", y.Manifest(after))
+			t.Errorf("the ServiceAccount lost something: %s", f.Manifest(after))
 		}
 		if s := p.Status.Plan[0].Status; s != operatorsv1alpha1.StepStatusPresent {
 			t.Errorf("the step has the status %s", s)
@@ -601,34 +608,34 @@ func TestStepsWithOwners(t *testing.T) {
 	})
 	for _, name := range []string{"Role", "Service", "ConfigMap"} {
 		compattest.Check(t, "B36-"+name, func(t *testing.T, c *compattest.Cluster) {
-			y, k := newYard(t, c), kindNamed(name)
-			y.complete(y.plan("first", y.step(k, y.hook(k))))
-			other := y.CSV("crane.v2", waitingUpdate)
-			y.Make(other)
-			y.complete(y.plan("second", y.step(k, setMetadata(y.hook(k), "ownerReferences", []any{ownerReference("crane.v2", "")}), unresolved)))
-			y.ownedBy(y.read(k), y.crane, other)
+			f, k := newPlanFixture(t, c), kindNamed(name)
+			f.complete(f.plan("first", f.step(k, f.manifestOf(k))))
+			other := f.CSV("crane.v2", waitingUpdate)
+			f.Make(other)
+			f.complete(f.plan("second", f.step(k, setMetadata(f.manifestOf(k), "ownerReferences", []any{ownerReference("crane.v2", "")}), unresolved)))
+			f.ownedBy(f.read(k), f.crane, other)
 		})
 	}
 	compattest.Check(t, "B37", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		owner := &unstructured.Unstructured{Object: y.hook(kindNamed("ServiceAccount"))}
-		owner.SetNamespace(y.Namespace)
-		y.Make(owner)
+		f := newPlanFixture(t, c)
+		owner := &unstructured.Unstructured{Object: f.manifestOf(kindNamed("ServiceAccount"))}
+		owner.SetNamespace(f.Namespace)
+		f.Make(owner)
 		refs := []any{map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "name": owner.GetName(), "uid": string(owner.GetUID())}}
-		y.complete(y.plan("by-hand", y.step(k, setMetadata(y.hook(k), "ownerReferences", refs), unresolved)))
-		if got, want := ownersOf(y.read(k)), fmt.Sprintf("ServiceAccount %s %s", owner.GetName(), owner.GetUID()); !slices.Equal(got, []string{want}) {
+		f.complete(f.plan("by-hand", f.step(k, setMetadata(f.manifestOf(k), "ownerReferences", refs), unresolved)))
+		if got, want := ownersOf(f.read(k)), fmt.Sprintf("ServiceAccount %s %s", owner.GetName(), owner.GetUID()); !slices.Equal(got, []string{want}) {
 			t.Errorf("the owners are %q, want %q", got, want)
 		}
 	})
 	compattest.Check(t, "B38", func(t *testing.T, c *compattest.Cluster) {
-		y, k := newYard(t, c), kindNamed("Service")
-		live := &unstructured.Unstructured{Object: y.hook(k)}
-		live.SetNamespace(y.Namespace)
-		y.Make(live)
+		f, k := newPlanFixture(t, c), kindNamed("Service")
+		live := &unstructured.Unstructured{Object: f.manifestOf(k)}
+		live.SetNamespace(f.Namespace)
+		f.Make(live)
 		address, _, _ := unstructured.NestedString(live.Object, "spec", "clusterIP")
-		p := y.plan("by-hand", y.step(k, y.hook(k), unresolved))
-		y.complete(p)
-		if got, _, _ := unstructured.NestedString(y.read(k).Object, "spec", "clusterIP"); got != address || address == "" {
+		p := f.plan("by-hand", f.step(k, f.manifestOf(k), unresolved))
+		f.complete(p)
+		if got, _, _ := unstructured.NestedString(f.read(k).Object, "spec", "clusterIP"); got != address || address == "" {
 			t.Errorf("the address was %q and is %q", address, got)
 		}
 		if s := p.Status.Plan[0].Status; s != operatorsv1alpha1.StepStatusPresent {
@@ -636,9 +643,9 @@ func TestStepsWithOwners(t *testing.T) {
 		}
 	})
 	compattest.Check(t, "B39", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		y.complete(y.plan("first", y.step(k, y.hook(k))))
-		p := y.plan("second", y.step(k, y.hook(k), unresolved))
-		y.fails(retryLimit(), p, "crane.v1")
+		f := newPlanFixture(t, c)
+		f.complete(f.plan("first", f.step(k, f.manifestOf(k))))
+		p := f.plan("second", f.step(k, f.manifestOf(k), unresolved))
+		f.fails(retryLimit(), p, "crane.v1")
 	})
 }

@@ -337,31 +337,31 @@ func TestDeletedPlans(t *testing.T) {
 		m.onlyPlan(former[3])
 	})
 	checkMill(t, "G13", func(_ *testing.T, m *mill) {
-		y := &yard{Cluster: m.Cluster, t: m.t}
-		definition := y.hook(kindNamed("CustomResourceDefinition"))
-		spec := definition["spec"].(map[string]any) //nolint:forcetypeassert // hook sets it
+		f := m.planFixture()
+		definition := f.manifestOf(kindNamed("CustomResourceDefinition"))
+		spec := definition["spec"].(map[string]any) //nolint:forcetypeassert // manifestOf sets it
 		spec["scope"] = "Nowhere"
 		sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), definition))
 		p := m.planOf(sub)
-		y.fails(compattest.Patience+compattest.RetryWindow(), p, "Nowhere")
+		f.fails(compattest.Patience+compattest.RetryWindow(), p, "Nowhere")
 		m.condition(sub, operatorsv1alpha1.SubscriptionInstallPlanFailed, "InstallComponentFailed")
 		m.remove(p)
 		next := m.replacedBy(sub, p)
-		y.fails(compattest.Patience+compattest.RetryWindow(), next, "Nowhere")
+		f.fails(compattest.Patience+compattest.RetryWindow(), next, "Nowhere")
 	})
-	checkMill(t, "G14", func(_ *testing.T, m *mill) {
+	checkMill(t, "G14", func(t *testing.T, m *mill) {
 		// A missing right keeps the plan in phase Installing.
-		y := &yard{Cluster: m.Cluster, t: m.t}
-		role := y.agent(ruleFor("operators.coreos.com", "clusterserviceversions", "get", "create", "update"))
-		y.useAgent()
-		settings := y.hook(kindNamed("ConfigMap"))
+		f := m.planFixture()
+		account := newInstallerAccount(t, f.Cluster, ruleFor("operators.coreos.com", "clusterserviceversions", "get", "create", "update"))
+		account.use()
+		settings := f.manifestOf(kindNamed("ConfigMap"))
 		sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), settings))
 		p := m.planOf(sub)
-		y.retrying(p, "forbidden")
+		f.retrying(p, "forbidden")
 		m.condition(sub, operatorsv1alpha1.SubscriptionInstallPlanPending, "Installing")
 		m.remove(p)
 		next := m.replacedBy(sub, p)
-		y.grant(role, ruleFor("", "configmaps", "get", "create", "update"))
+		account.grant(ruleFor("", "configmaps", "get", "create", "update"))
 		m.inPhase(next, operatorsv1alpha1.InstallPlanPhaseComplete)
 	})
 	checkMill(t, "G15", func(t *testing.T, m *mill) {

@@ -37,38 +37,40 @@ func field(manifest map[string]any, value any, path ...any) map[string]any {
 	return manifest
 }
 
-// yard returns the objects of steps for the namespace of the case.
-func (m *mill) yard() *yard { return &yard{Cluster: m.Cluster, t: m.t} }
+// planFixture returns the objects of steps for the namespace of the case.
+func (m *mill) planFixture() *planFixture {
+	return &planFixture{stepObjects: stepObjects{m.Cluster, m.t}}
+}
 
 // object returns a complete manifest of a kind.
 func (m *mill) object(name string) map[string]any {
 	m.t.Helper()
-	y := m.yard()
+	f := m.planFixture()
 	for _, k := range otherKinds() {
 		if k.step == name {
 			if !k.namespaced {
 				m.deleteAtEnd(k)
 			}
-			return y.hook(k)
+			return f.manifestOf(k)
 		}
 	}
 	k := kindNamed(name)
 	if !k.namespaced {
 		m.deleteAtEnd(k)
 	}
-	return y.hook(k)
+	return f.manifestOf(k)
 }
 
-func (m *mill) deleteAtEnd(k yardKind) { m.yard().deleteAtEnd(m.yard().object(k)) }
+func (m *mill) deleteAtEnd(k stepKind) { m.planFixture().deleteAtEnd(m.planFixture().objectOf(k)) }
 
 // otherKinds are kinds of bundles that OLM does not decode.
-func otherKinds() []yardKind {
-	spec := func(content map[string]any) func(*yard) map[string]any {
-		return func(*yard) map[string]any { return map[string]any{"spec": content} }
+func otherKinds() []stepKind {
+	spec := func(content map[string]any) func(*stepObjects) map[string]any {
+		return func(*stepObjects) map[string]any { return map[string]any{"spec": content} }
 	}
-	return []yardKind{
+	return []stepKind{
 		budgets(),
-		{"PriorityClass", "scheduling.k8s.io", "v1", false, func(*yard) map[string]any { return map[string]any{"value": int64(7)} }},
+		{"PriorityClass", "scheduling.k8s.io", "v1", false, func(*stepObjects) map[string]any { return map[string]any{"value": int64(7)} }},
 		{"NetworkPolicy", "networking.k8s.io", "v1", true, spec(map[string]any{"podSelector": map[string]any{}})},
 		{"VerticalPodAutoscaler", "autoscaling.k8s.io", "v1", true, spec(map[string]any{"a": "b"})},
 		{"ServiceMonitor", "monitoring.coreos.com", "v1", true, spec(map[string]any{"a": "b"})},
@@ -85,7 +87,7 @@ func structural() map[string]any {
 }
 
 // definitionOf returns the manifest of the CustomResourceDefinition of a kind.
-func definitionOf(k yardKind, schema map[string]any) map[string]any {
+func definitionOf(k stepKind, schema map[string]any) map[string]any {
 	plural, scope := strings.ToLower(k.step)+"s", "Namespaced"
 	if !k.namespaced {
 		scope = "Cluster"
@@ -100,13 +102,13 @@ func definitionOf(k yardKind, schema map[string]any) map[string]any {
 }
 
 // serve creates the CustomResourceDefinition of a kind. Cases share it.
-func (m *mill) serve(name string) yardKind {
+func (m *mill) serve(name string) stepKind {
 	m.t.Helper()
 	all := otherKinds()
-	k := all[slices.IndexFunc(all, func(k yardKind) bool { return k.step == name })]
+	k := all[slices.IndexFunc(all, func(k stepKind) bool { return k.step == name })]
 	schema := structural()
 	if name == "ServiceMonitor" {
-		m.yard().monitorDefinition()
+		makeServiceMonitorCRD(m.t, m.Cluster)
 		return k
 	}
 	crd := &unstructured.Unstructured{Object: definitionOf(k, schema)}
@@ -161,10 +163,10 @@ func (m *mill) silent(p *operatorsv1alpha1.InstallPlan) {
 // stored reads the object of a kind.
 func (m *mill) stored(name string) map[string]any {
 	m.t.Helper()
-	y := m.yard()
-	for _, k := range append(otherKinds(), yardKinds()...) {
+	f := m.planFixture()
+	for _, k := range append(otherKinds(), typedKinds()...) {
 		if k.step == name {
-			return y.read(k).Object
+			return f.read(k).Object
 		}
 	}
 	m.t.Fatalf("no kind is named %s", name)
@@ -252,12 +254,12 @@ func TestUnknownFields(t *testing.T) {
 	checkMill(t, "H12", func(_ *testing.T, m *mill) {
 		all := otherKinds()
 		definition := definitionOf(all[len(all)-1], structural())
-		m.yard().deleteAtEnd(&unstructured.Unstructured{Object: map[string]any{"apiVersion": definition["apiVersion"], "kind": definition["kind"], "metadata": definition["metadata"]}})
+		m.planFixture().deleteAtEnd(&unstructured.Unstructured{Object: map[string]any{"apiVersion": definition["apiVersion"], "kind": definition["kind"], "metadata": definition["metadata"]}})
 		m.warned(m.install(definition, field(m.object("ConsoleLink"), "x", "spec", "bogus")), "ConsoleLink", unknown("spec.bogus"))
 	})
 	checkMill(t, "H14", func(_ *testing.T, m *mill) {
 		sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), field(m.object("PodDisruptionBudget"), map[string]any{}, "spec", "minAvailable")))
-		m.yard().fails(compattest.Patience+compattest.RetryWindow(), m.planOf(sub), "minAvailable")
+		m.planFixture().fails(compattest.Patience+compattest.RetryWindow(), m.planOf(sub), "minAvailable")
 	})
 	checkMill(t, "H16", func(t *testing.T, m *mill) {
 		m.install(field(field(m.object("ConfigMap"), nil, "immutable"), nil, "binaryData"))
@@ -308,7 +310,7 @@ func TestUnknownFieldsOfVersions(t *testing.T) {
 		mounts := []any{map[string]any{"name": "a", "mountPath": "/x"}, map[string]any{"name": "b", "mountPath": "/x"}}
 		volumes := []any{map[string]any{"name": "a", "emptyDir": map[string]any{}}, map[string]any{"name": "b", "emptyDir": map[string]any{}}}
 		csv := field(field(m.bundleCSV("mill.v1"), mounts, container("volumeMounts")...), volumes, podSpec("volumes")...)
-		m.yard().fails(compattest.Patience+compattest.RetryWindow(), m.planOf(m.subscribe(m.entry("mill.v1", "1.0.0", csv))), "volumeMounts[1]: Duplicate value", "/x")
+		m.planFixture().fails(compattest.Patience+compattest.RetryWindow(), m.planOf(m.subscribe(m.entry("mill.v1", "1.0.0", csv))), "volumeMounts[1]: Duplicate value", "/x")
 	})
 	checkMill(t, "H20", func(_ *testing.T, m *mill) {
 		p := withCSV(m, field(m.bundleCSV("mill.v1"), "x", container("bogus")...))
@@ -362,31 +364,32 @@ func TestUnknownFieldsOfVersions(t *testing.T) {
 	checkMill(t, "H26", func(t *testing.T, m *mill) {
 		p := m.install(field(m.object("ConfigMap"), "1", "bogus"))
 		m.warned(p, "ConfigMap", unknown("bogus"))
-		m.AtRest(m.Rest(), m.yard().object(kindNamed("ConfigMap")))
+		m.AtRest(m.Rest(), m.planFixture().objectOf(kindNamed("ConfigMap")))
 		if list := m.warnings(p); len(list) != 1 {
 			t.Errorf("the plan has the warnings %q", list)
 		}
 	})
-	checkMill(t, "H27", func(_ *testing.T, m *mill) {
+	checkMill(t, "H27", func(t *testing.T, m *mill) {
 		m.serve("VerticalPodAutoscaler")
-		y := m.yard()
-		y.agent(
+		f := m.planFixture()
+		account := newInstallerAccount(
+			t, f.Cluster,
 			ruleFor("operators.coreos.com", "clusterserviceversions", "get", "create", "update"), ruleFor("apps", "deployments", "*"),
 			ruleFor("autoscaling.k8s.io", "verticalpodautoscalers", "get", "create", "update"),
 		)
-		y.useAgent()
+		account.use()
 		m.warned(m.install(field(m.object("VerticalPodAutoscaler"), "x", "spec", "bogus")), "VerticalPodAutoscaler", unknown("spec.bogus"))
 	})
 	checkMill(t, "H28", func(_ *testing.T, m *mill) {
-		y, k := m.yard(), kindNamed("CustomResourceDefinition")
+		f, k := m.planFixture(), kindNamed("CustomResourceDefinition")
 		live := &unstructured.Unstructured{Object: m.object(k.step)}
-		y.Make(live)
+		f.Make(live)
 		unsafe := strings.Replace(m.Manifest(m.object(k.step)), `"name":"v1"`, `"name":"v2"`, 1)
 		sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), unsafe, field(m.object("ConfigMap"), "1", "bogus")))
 		p := m.planOf(sub)
-		y.fails(retryLimit(), p)
+		f.fails(retryLimit(), p)
 		m.warned(p, "ConfigMap", unknown("bogus"))
-		y.absent(y.object(kindNamed("ConfigMap")))
+		f.absent(f.objectOf(kindNamed("ConfigMap")))
 	})
 	checkMill(t, "H29", func(t *testing.T, m *mill) {
 		p := m.planOf(m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), field(m.object("ConfigMap"), "1", "bogus")), approvedByHand))
@@ -396,7 +399,7 @@ func TestUnknownFieldsOfVersions(t *testing.T) {
 			t.Errorf("exit code %d; %s", code, left)
 		}
 		m.inPhase(p, operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
-		m.yard().absent(m.yard().object(kindNamed("ConfigMap")))
+		m.planFixture().absent(m.planFixture().objectOf(kindNamed("ConfigMap")))
 	})
 	checkMill(t, "H30", func(_ *testing.T, m *mill) {
 		object := m.object("ConfigMap")

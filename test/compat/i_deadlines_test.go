@@ -19,23 +19,23 @@ import (
 func deadlineSlack() time.Duration { return max(7*time.Second, compattest.RetryWindow()/4) }
 
 // awaiting returns a plan whose steps each need a ClusterServiceVersion that does not exist.
-func (y *yard) awaiting(name string, csvs ...string) *operatorsv1alpha1.InstallPlan {
-	y.t.Helper()
+func (f *planFixture) awaiting(name string, csvs ...string) *operatorsv1alpha1.InstallPlan {
+	f.t.Helper()
 	var steps []*operatorsv1alpha1.Step
 	for _, csv := range csvs {
 		k := kindNamed("ConfigMap")
-		manifest := setMetadata(setMetadata(y.hook(k), "ownerReferences", []any{ownerReference(csv, "")}), "name", "for-"+csv)
-		steps = append(steps, y.step(k, manifest, unresolved, func(s *operatorsv1alpha1.Step) { s.Resource.Name = "for-" + csv }))
+		manifest := setMetadata(setMetadata(f.manifestOf(k), "ownerReferences", []any{ownerReference(csv, "")}), "name", "for-"+csv)
+		steps = append(steps, f.step(k, manifest, unresolved, func(s *operatorsv1alpha1.Step) { s.Resource.Name = "for-" + csv }))
 	}
-	return y.plan(name, steps...)
+	return f.plan(name, steps...)
 }
 
 // inTime fails unless a plan failed at its deadline.
-func (y *yard) inTime(p *operatorsv1alpha1.InstallPlan) {
-	y.t.Helper()
+func (f *planFixture) inTime(p *operatorsv1alpha1.InstallPlan) {
+	f.t.Helper()
 	window := compattest.RetryWindow()
 	if after := failedAfter(p); after < window-time.Second || after > window+deadlineSlack() {
-		y.t.Errorf("InstallPlan %s failed %s after its start, want %s", p.Name, after, window)
+		f.t.Errorf("InstallPlan %s failed %s after its start, want %s", p.Name, after, window)
 	}
 }
 
@@ -44,52 +44,52 @@ func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	window := compattest.RetryWindow()
 	compattest.Check(t, "I1", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		p := y.awaiting("by-hand", "ghost")
-		y.retrying(p, "ghost")
-		y.fails(retryLimit(), p, "ghost")
-		y.inTime(p)
+		f := newPlanFixture(t, c)
+		p := f.awaiting("by-hand", "ghost")
+		f.retrying(p, "ghost")
+		f.fails(retryLimit(), p, "ghost")
+		f.inTime(p)
 	})
 	compattest.Check(t, "I2-10m", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		p := y.awaiting("by-hand", "ghost")
+		f := newPlanFixture(t, c)
+		p := f.awaiting("by-hand", "ghost")
 		pause.For(t.Context(), window-3*time.Second)
-		y.retrying(p, "ghost")
-		y.fails(retryLimit(), p, "ghost")
-		y.inTime(p)
+		f.retrying(p, "ghost")
+		f.fails(retryLimit(), p, "ghost")
+		f.inTime(p)
 	})
 	compattest.Check(t, "I3", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		p := y.awaiting("by-hand", "ghost")
-		y.retrying(p, "ghost")
+		f := newPlanFixture(t, c)
+		p := f.awaiting("by-hand", "ghost")
+		f.retrying(p, "ghost")
 		text := strings.TrimPrefix(p.Status.Message, "retrying execution due to error: ")
-		y.fails(retryLimit(), p, text)
+		f.fails(retryLimit(), p, text)
 		if !strings.HasPrefix(p.Status.Message, text) || !strings.HasPrefix(p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message, text) {
-			t.Errorf("the messages do not begin with %q: %s", text, y.Manifest(p.Status))
+			t.Errorf("the messages do not begin with %q: %s", text, f.Manifest(p.Status))
 		}
 	})
 	compattest.Check(t, "I4", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		p := y.awaiting("by-hand", "ghost", "wraith")
-		y.retrying(p, "ghost")
+		f := newPlanFixture(t, c)
+		p := f.awaiting("by-hand", "ghost", "wraith")
+		f.retrying(p, "ghost")
 		first := p.Status.StartTime
 		pause.For(t.Context(), window/2)
-		y.Make(y.CSV("ghost"))
-		y.retrying(p, "wraith")
-		y.fails(retryLimit(), p, "wraith")
-		y.inTime(p)
+		f.Make(f.CSV("ghost"))
+		f.retrying(p, "wraith")
+		f.fails(retryLimit(), p, "wraith")
+		f.inTime(p)
 		if moved := p.Status.StartTime.Sub(first.Time); moved < window/2-time.Second {
 			t.Errorf("status.startTime moved by %s, so the second step did not have the whole retry timeout", moved)
 		}
 	})
 	compattest.Check(t, "I5", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		p := y.awaiting("by-hand", "ghost")
-		y.retrying(p, "ghost")
+		f := newPlanFixture(t, c)
+		p := f.awaiting("by-hand", "ghost")
+		f.retrying(p, "ghost")
 		pause.For(t.Context(), time.Until(p.Status.StartTime.Add(window-2*time.Second)))
-		y.Make(y.CSV("ghost"))
-		y.Eventually(soon(), func() string {
-			if left := y.Read(p); left != "" {
+		f.Make(f.CSV("ghost"))
+		f.Eventually(soon(), func() string {
+			if left := f.Read(p); left != "" {
 				return left
 			}
 			switch p.Status.Phase {
@@ -103,34 +103,34 @@ func TestDeadlines(t *testing.T) {
 		})
 	})
 	compattest.Check(t, "I6", func(t *testing.T, c *compattest.Cluster) {
-		y := newYard(t, c)
-		p := y.awaiting("by-hand", "ghost")
-		y.fails(retryLimit(), p, "ghost")
-		y.Make(y.CSV("ghost"))
-		y.completeWithin(compattest.Patience, p)
+		f := newPlanFixture(t, c)
+		p := f.awaiting("by-hand", "ghost")
+		f.fails(retryLimit(), p, "ghost")
+		f.Make(f.CSV("ghost"))
+		f.completeWithin(compattest.Patience, p)
 	})
 	compattest.Check(t, "I7", func(t *testing.T, c *compattest.Cluster) {
-		y, k := newYard(t, c), kindNamed("Service")
-		y.agent(ruleFor("", "configmaps", "get"))
-		y.useAgent()
-		p := y.plan("by-hand", y.step(k, y.hook(k)))
-		y.retrying(p, "forbidden")
+		f, k := newPlanFixture(t, c), kindNamed("Service")
+		account := newInstallerAccount(t, f.Cluster, ruleFor("", "configmaps", "get"))
+		account.use()
+		p := f.plan("by-hand", f.step(k, f.manifestOf(k)))
+		f.retrying(p, "forbidden")
 		pause.For(t.Context(), max(window+deadlineSlack(), c.Rest()))
-		y.retrying(p, "forbidden")
+		f.retrying(p, "forbidden")
 	})
 	compattest.Check(t, "I10", func(t *testing.T, c *compattest.Cluster) {
-		y, k := newYard(t, c), kindNamed("Role")
-		p := y.plan("by-hand", y.step(k, y.hook(kindNamed("ConfigMap"))))
-		y.refuses(p, "Role", "ConfigMap")
+		f, k := newPlanFixture(t, c), kindNamed("Role")
+		p := f.plan("by-hand", f.step(k, f.manifestOf(kindNamed("ConfigMap"))))
+		f.refuses(p, "Role", "ConfigMap")
 	})
 	compattest.Check(t, "I12", func(t *testing.T, c *compattest.Cluster) {
-		y, k, versions := newYard(t, c), kindNamed("CustomResourceDefinition"), kindNamed("ClusterServiceVersion")
-		y.complete(y.plan("first", y.step(k, y.hook(k))))
-		manifest := strings.Replace(y.Manifest(y.hook(k)), `"name":"v1"`, `"name":"v2"`, 1)
-		unsafe := y.step(k, nil, func(s *operatorsv1alpha1.Step) { s.Resource.Manifest = manifest })
-		p := y.plan("second", y.step(versions, y.hook(versions)), unsafe)
-		y.fails(retryLimit(), p, "risk of data loss updating")
-		y.absent(y.object(versions))
+		f, k, versions := newPlanFixture(t, c), kindNamed("CustomResourceDefinition"), kindNamed("ClusterServiceVersion")
+		f.complete(f.plan("first", f.step(k, f.manifestOf(k))))
+		manifest := strings.Replace(f.Manifest(f.manifestOf(k)), `"name":"v1"`, `"name":"v2"`, 1)
+		unsafe := f.step(k, nil, func(s *operatorsv1alpha1.Step) { s.Resource.Manifest = manifest })
+		p := f.plan("second", f.step(versions, f.manifestOf(versions)), unsafe)
+		f.fails(retryLimit(), p, "risk of data loss updating")
+		f.absent(f.objectOf(versions))
 	})
 }
 
@@ -139,7 +139,7 @@ func TestManyDeadlines(t *testing.T) {
 	compattest.CheckAlone(t, "I11", func(t *testing.T, c *compattest.Cluster) {
 		// A namespace keeps five plans that have ended.
 		var plans []*operatorsv1alpha1.InstallPlan
-		y := &yard{Cluster: c, t: t}
+		f := &planFixture{stepObjects: stepObjects{c, t}}
 		for range 10 {
 			in := *c
 			in.Namespace = c.NewNamespace()
@@ -147,12 +147,12 @@ func TestManyDeadlines(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{in.Namespace}},
 			})
 			for i := range 5 {
-				plans = append(plans, (&yard{Cluster: &in, t: t, crane: c.CSV("crane.v1")}).awaiting(fmt.Sprintf("by-hand-%d", i), fmt.Sprintf("ghost-%d", i)))
+				plans = append(plans, (&planFixture{stepObjects: stepObjects{&in, t}, crane: c.CSV("crane.v1")}).awaiting(fmt.Sprintf("by-hand-%d", i), fmt.Sprintf("ghost-%d", i)))
 			}
 		}
 		for _, p := range plans {
-			y.fails(retryLimit(), p, "ghost")
-			y.inTime(p)
+			f.fails(retryLimit(), p, "ghost")
+			f.inTime(p)
 		}
 	})
 }

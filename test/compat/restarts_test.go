@@ -113,15 +113,15 @@ func testHandback(t *testing.T, c *compattest.Cluster, reach func(int)) {
 
 // testDeadlineAfterRestart restarts the manager within the retry timeout.
 func testDeadlineAfterRestart(t *testing.T, c *compattest.Cluster, reach func(int)) {
-	y := newYard(t, c)
+	f := newPlanFixture(t, c)
 	reach(prepared)
-	p := y.awaiting("by-hand", "ghost")
-	y.retrying(p, "ghost")
+	p := f.awaiting("by-hand", "ghost")
+	f.retrying(p, "ghost")
 	start := p.Status.StartTime.Time
 	pause.For(t.Context(), time.Until(start.Add(compattest.RetryWindow()/2)))
 	reach(started)
-	y.fails(retryLimit(), p, "ghost")
-	y.inTime(p)
+	f.fails(retryLimit(), p, "ghost")
+	f.inTime(p)
 	if !p.Status.StartTime.Time.Equal(start) {
 		t.Errorf("status.startTime moved from %s to %s", start, p.Status.StartTime)
 	}
@@ -129,14 +129,14 @@ func testDeadlineAfterRestart(t *testing.T, c *compattest.Cluster, reach func(in
 
 // testDeadlineInOutage has an outage of the API server at the end of the retry timeout.
 func testDeadlineInOutage(t *testing.T, c *compattest.Cluster, reach func(int)) {
-	y := newYard(t, c)
+	f := newPlanFixture(t, c)
 	reach(started)
-	p := y.awaiting("by-hand", "ghost")
-	y.retrying(p, "ghost")
+	p := f.awaiting("by-hand", "ghost")
+	f.retrying(p, "ghost")
 	pause.For(t.Context(), time.Until(p.Status.StartTime.Add(compattest.RetryWindow()-2*time.Second)))
 	reach(interrupted)
 	back := time.Now()
-	y.fails(retryLimit(), p, "ghost")
+	f.fails(retryLimit(), p, "ghost")
 	if after := time.Since(back); after > 2*deadlineSlack() {
 		t.Errorf("the plan failed %s after the API server was back", after)
 	}
@@ -145,9 +145,9 @@ func testDeadlineInOutage(t *testing.T, c *compattest.Cluster, reach func(int)) 
 // failsAfter checks that a plan with a failing step fails when a retry timeout has passed.
 func failsAfter(t *testing.T, c *compattest.Cluster, window time.Duration) {
 	t.Helper()
-	y := newYard(t, c)
-	p := y.awaiting("by-hand", "ghost")
-	y.fails(compattest.Patience, p, "ghost")
+	f := newPlanFixture(t, c)
+	p := f.awaiting("by-hand", "ghost")
+	f.fails(compattest.Patience, p, "ghost")
 	if after := failedAfter(p); after < window-time.Second || after > window+2*time.Second {
 		t.Errorf("the plan failed %s after its start, want %s", after, window)
 	}
@@ -216,7 +216,7 @@ func testWarningsAfterRestarts(t *testing.T, c *compattest.Cluster, reach func(i
 	m := &mill{Cluster: c, t: t}
 	p := m.install(field(m.object("ConfigMap"), "1", "bogus"))
 	m.warned(p, "ConfigMap", unknown("bogus"))
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: m.yard().hookName(kindNamed("ConfigMap"))}}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: m.planFixture().nameOf(kindNamed("ConfigMap"))}}
 	if left := c.Read(object); left != "" {
 		t.Fatal(left)
 	}
