@@ -38,30 +38,32 @@ func field(manifest map[string]any, value any, path ...any) map[string]any {
 }
 
 // planFixture returns the objects of steps for the namespace of the case.
-func (m *mill) planFixture() *planFixture {
-	return &planFixture{stepObjects: stepObjects{m.Cluster, m.t}}
+func (b *bundleFixture) planFixture() *planFixture {
+	return &planFixture{stepObjects: stepObjects{b.Cluster, b.t}}
 }
 
 // object returns a complete manifest of a kind.
-func (m *mill) object(name string) map[string]any {
-	m.t.Helper()
-	f := m.planFixture()
+func (b *bundleFixture) object(name string) map[string]any {
+	b.t.Helper()
+	f := b.planFixture()
 	for _, k := range otherKinds() {
 		if k.step == name {
 			if !k.namespaced {
-				m.deleteAtEnd(k)
+				b.deleteAtEnd(k)
 			}
 			return f.manifestOf(k)
 		}
 	}
 	k := kindNamed(name)
 	if !k.namespaced {
-		m.deleteAtEnd(k)
+		b.deleteAtEnd(k)
 	}
 	return f.manifestOf(k)
 }
 
-func (m *mill) deleteAtEnd(k stepKind) { m.planFixture().deleteAtEnd(m.planFixture().objectOf(k)) }
+func (b *bundleFixture) deleteAtEnd(k stepKind) {
+	b.planFixture().deleteAtEnd(b.planFixture().objectOf(k))
+}
 
 // otherKinds are kinds of bundles that OLM does not decode.
 func otherKinds() []stepKind {
@@ -102,34 +104,34 @@ func definitionOf(k stepKind, schema map[string]any) map[string]any {
 }
 
 // serve creates the CustomResourceDefinition of a kind. Cases share it.
-func (m *mill) serve(name string) stepKind {
-	m.t.Helper()
+func (b *bundleFixture) serve(name string) stepKind {
+	b.t.Helper()
 	all := otherKinds()
 	k := all[slices.IndexFunc(all, func(k stepKind) bool { return k.step == name })]
 	schema := structural()
 	if name == "ServiceMonitor" {
-		makeServiceMonitorCRD(m.t, m.Cluster)
+		makeServiceMonitorCRD(b.t, b.Cluster)
 		return k
 	}
 	crd := &unstructured.Unstructured{Object: definitionOf(k, schema)}
 	crd.SetAnnotations(map[string]string{"api-approved.kubernetes.io": "https://github.com/kubernetes/kubernetes/pull/1"})
-	if err := m.Create(m.t.Context(), crd); err != nil && !apierrors.IsAlreadyExists(err) {
-		m.t.Fatal(err)
+	if err := b.Create(b.t.Context(), crd); err != nil && !apierrors.IsAlreadyExists(err) {
+		b.t.Fatal(err)
 	}
 	return k
 }
 
 // install installs a bundle with some objects, and returns its plan.
-func (m *mill) install(objects ...any) *operatorsv1alpha1.InstallPlan {
-	m.t.Helper()
-	return m.installed(m.subscribe(m.entry("mill.v1", "1.0.0", append([]any{m.bundleCSV("mill.v1")}, objects...)...)), "mill.v1")
+func (b *bundleFixture) install(objects ...any) *operatorsv1alpha1.InstallPlan {
+	b.t.Helper()
+	return b.installed(b.subscribe(b.entry("mill.v1", "1.0.0", append([]any{b.bundleCSV("mill.v1")}, objects...)...)), "mill.v1")
 }
 
 // warnings returns the messages of the Events about warnings of a plan.
-func (m *mill) warnings(p *operatorsv1alpha1.InstallPlan) []string {
-	m.t.Helper()
+func (b *bundleFixture) warnings(p *operatorsv1alpha1.InstallPlan) []string {
+	b.t.Helper()
 	var list []string
-	for _, e := range m.Events(p) {
+	for _, e := range b.Events(p) {
 		if e.Reason == "AppliedWithWarnings" && e.Type == corev1.EventTypeWarning {
 			list = append(list, e.Message)
 		}
@@ -138,12 +140,12 @@ func (m *mill) warnings(p *operatorsv1alpha1.InstallPlan) []string {
 }
 
 // warned waits for an Event about an object with some paths.
-func (m *mill) warned(p *operatorsv1alpha1.InstallPlan, kind string, paths ...string) {
-	m.t.Helper()
+func (b *bundleFixture) warned(p *operatorsv1alpha1.InstallPlan, kind string, paths ...string) {
+	b.t.Helper()
 	begin := fmt.Sprintf("%d warning(s) generated during installation of operator \"mill.v1\" (%s ", len(paths), kind)
-	m.Eventually(compattest.Patience, func() string {
+	b.Eventually(compattest.Patience, func() string {
 		left := "the plan has no warnings"
-		for _, message := range m.warnings(p) {
+		for _, message := range b.warnings(p) {
 			if left = lacks(message, append(slices.Clone(paths), begin)...); left == "" {
 				return ""
 			}
@@ -153,23 +155,23 @@ func (m *mill) warned(p *operatorsv1alpha1.InstallPlan, kind string, paths ...st
 }
 
 // silent fails if a plan has warnings.
-func (m *mill) silent(p *operatorsv1alpha1.InstallPlan) {
-	m.t.Helper()
-	if list := m.warnings(p); len(list) > 0 {
-		m.t.Errorf("the plan has the warnings %q", list)
+func (b *bundleFixture) silent(p *operatorsv1alpha1.InstallPlan) {
+	b.t.Helper()
+	if list := b.warnings(p); len(list) > 0 {
+		b.t.Errorf("the plan has the warnings %q", list)
 	}
 }
 
 // stored reads the object of a kind.
-func (m *mill) stored(name string) map[string]any {
-	m.t.Helper()
-	f := m.planFixture()
+func (b *bundleFixture) stored(name string) map[string]any {
+	b.t.Helper()
+	f := b.planFixture()
 	for _, k := range append(otherKinds(), typedKinds()...) {
 		if k.step == name {
 			return f.read(k).Object
 		}
 	}
-	m.t.Fatalf("no kind is named %s", name)
+	b.t.Fatalf("no kind is named %s", name)
 	return nil
 }
 
@@ -180,23 +182,23 @@ func unknown(path string) string { return fmt.Sprintf("unknown field %q", path) 
 func TestUnknownFields(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "BundleSecret", "PriorityClass"} {
-		checkMill(t, "H1-"+name, func(t *testing.T, m *mill) {
+		checkBundle(t, "H1-"+name, func(t *testing.T, b *bundleFixture) {
 			object := name
 			if name == "BundleSecret" {
 				object = "Secret"
 			}
-			p := m.install(field(m.object(name), "1", "bogus"))
-			m.warned(p, name, unknown("bogus"))
-			if _, found := m.stored(name)["bogus"]; found {
+			p := b.install(field(b.object(name), "1", "bogus"))
+			b.warned(p, name, unknown("bogus"))
+			if _, found := b.stored(name)["bogus"]; found {
 				t.Errorf("the field of %s is stored", object)
 			}
 		})
 	}
 	for _, name := range []string{"Service", "PodDisruptionBudget", "NetworkPolicy", "CustomResourceDefinition"} {
-		checkMill(t, "H1-"+name, func(t *testing.T, m *mill) {
-			p := m.install(field(m.object(name), "1", "spec", "bogus"))
-			m.warned(p, name, unknown("spec.bogus"))
-			if _, found, _ := unstructured.NestedFieldNoCopy(m.stored(name), "spec", "bogus"); found {
+		checkBundle(t, "H1-"+name, func(t *testing.T, b *bundleFixture) {
+			p := b.install(field(b.object(name), "1", "spec", "bogus"))
+			b.warned(p, name, unknown("spec.bogus"))
+			if _, found, _ := unstructured.NestedFieldNoCopy(b.stored(name), "spec", "bogus"); found {
 				t.Error("the field is stored")
 			}
 		})
@@ -220,65 +222,65 @@ func TestUnknownFields(t *testing.T) {
 		"H7-list":       {"CustomResourceDefinition", "x", []any{"spec", "versions", 0, "bogus"}, "spec.versions[0].bogus"},
 		"H15":           {"ConfigMap", true, []any{"Immutable"}, "Immutable"},
 	} {
-		checkMill(t, id, func(_ *testing.T, m *mill) {
-			m.warned(m.install(field(m.object(tt.kind), tt.value, tt.path...)), tt.kind, unknown(tt.text))
-			m.stored(tt.kind)
+		checkBundle(t, id, func(_ *testing.T, b *bundleFixture) {
+			b.warned(b.install(field(b.object(tt.kind), tt.value, tt.path...)), tt.kind, unknown(tt.text))
+			b.stored(tt.kind)
 		})
 	}
-	checkMill(t, "H8", func(_ *testing.T, m *mill) {
+	checkBundle(t, "H8", func(_ *testing.T, b *bundleFixture) {
 		path := []any{"spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "x-kubernetes-preserve-unknown-fields"}
-		m.silent(m.install(field(m.object("CustomResourceDefinition"), true, path...)))
+		b.silent(b.install(field(b.object("CustomResourceDefinition"), true, path...)))
 	})
-	checkMill(t, "H9", func(t *testing.T, m *mill) {
-		m.serve("VerticalPodAutoscaler")
-		m.warned(m.install(field(m.object("VerticalPodAutoscaler"), "x", "spec", "bogus")), "VerticalPodAutoscaler", unknown("spec.bogus"))
-		if _, found, _ := unstructured.NestedFieldNoCopy(m.stored("VerticalPodAutoscaler"), "spec", "bogus"); found {
+	checkBundle(t, "H9", func(t *testing.T, b *bundleFixture) {
+		b.serve("VerticalPodAutoscaler")
+		b.warned(b.install(field(b.object("VerticalPodAutoscaler"), "x", "spec", "bogus")), "VerticalPodAutoscaler", unknown("spec.bogus"))
+		if _, found, _ := unstructured.NestedFieldNoCopy(b.stored("VerticalPodAutoscaler"), "spec", "bogus"); found {
 			t.Error("the field is stored")
 		}
 	})
-	checkMill(t, "H10", func(t *testing.T, m *mill) {
-		m.serve("ServiceMonitor")
-		m.silent(m.install(field(m.object("ServiceMonitor"), "x", "spec", "bogus")))
-		if value, _, _ := unstructured.NestedString(m.stored("ServiceMonitor"), "spec", "bogus"); value != "x" {
+	checkBundle(t, "H10", func(t *testing.T, b *bundleFixture) {
+		b.serve("ServiceMonitor")
+		b.silent(b.install(field(b.object("ServiceMonitor"), "x", "spec", "bogus")))
+		if value, _, _ := unstructured.NestedString(b.stored("ServiceMonitor"), "spec", "bogus"); value != "x" {
 			t.Errorf("the field is %q", value)
 		}
 	})
-	checkMill(t, "H11", func(t *testing.T, m *mill) {
-		m.serve("PrometheusRule")
-		object := field(field(m.object("PrometheusRule"), "x", "spec", "bogus"), "y", "spec", "raw", "b")
-		m.warned(m.install(object), "PrometheusRule", unknown("spec.bogus"))
-		if value, _, _ := unstructured.NestedString(m.stored("PrometheusRule"), "spec", "raw", "b"); value != "y" {
+	checkBundle(t, "H11", func(t *testing.T, b *bundleFixture) {
+		b.serve("PrometheusRule")
+		object := field(field(b.object("PrometheusRule"), "x", "spec", "bogus"), "y", "spec", "raw", "b")
+		b.warned(b.install(object), "PrometheusRule", unknown("spec.bogus"))
+		if value, _, _ := unstructured.NestedString(b.stored("PrometheusRule"), "spec", "raw", "b"); value != "y" {
 			t.Errorf("the field below raw is %q", value)
 		}
 	})
-	checkMill(t, "H12", func(_ *testing.T, m *mill) {
+	checkBundle(t, "H12", func(_ *testing.T, b *bundleFixture) {
 		all := otherKinds()
 		definition := definitionOf(all[len(all)-1], structural())
-		m.planFixture().deleteAtEnd(&unstructured.Unstructured{Object: map[string]any{"apiVersion": definition["apiVersion"], "kind": definition["kind"], "metadata": definition["metadata"]}})
-		m.warned(m.install(definition, field(m.object("ConsoleLink"), "x", "spec", "bogus")), "ConsoleLink", unknown("spec.bogus"))
+		b.planFixture().deleteAtEnd(&unstructured.Unstructured{Object: map[string]any{"apiVersion": definition["apiVersion"], "kind": definition["kind"], "metadata": definition["metadata"]}})
+		b.warned(b.install(definition, field(b.object("ConsoleLink"), "x", "spec", "bogus")), "ConsoleLink", unknown("spec.bogus"))
 	})
-	checkMill(t, "H14", func(_ *testing.T, m *mill) {
-		sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), field(m.object("PodDisruptionBudget"), map[string]any{}, "spec", "minAvailable")))
-		m.planFixture().fails(compattest.Patience+compattest.RetryWindow(), m.planOf(sub), "minAvailable")
+	checkBundle(t, "H14", func(_ *testing.T, b *bundleFixture) {
+		sub := b.subscribe(b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), field(b.object("PodDisruptionBudget"), map[string]any{}, "spec", "minAvailable")))
+		b.planFixture().fails(compattest.Patience+compattest.RetryWindow(), b.planOf(sub), "minAvailable")
 	})
-	checkMill(t, "H16", func(t *testing.T, m *mill) {
-		m.install(field(field(m.object("ConfigMap"), nil, "immutable"), nil, "binaryData"))
-		if _, found := m.stored("ConfigMap")["immutable"]; found {
+	checkBundle(t, "H16", func(t *testing.T, b *bundleFixture) {
+		b.install(field(field(b.object("ConfigMap"), nil, "immutable"), nil, "binaryData"))
+		if _, found := b.stored("ConfigMap")["immutable"]; found {
 			t.Error("the field without a value is stored")
 		}
 	})
-	checkMill(t, "H17", func(t *testing.T, m *mill) {
-		text := strings.Replace(m.Manifest(m.object("ConfigMap")), `"data":{`, `"data":{"a":"first",`, 1)
-		p := m.installed(m.subscribe(m.imageEntry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), text)), "mill.v1")
-		m.warned(p, "ConfigMap", `duplicate field "data.a"`)
-		if value, _, _ := unstructured.NestedString(m.stored("ConfigMap"), "data", "a"); value != "b" {
+	checkBundle(t, "H17", func(t *testing.T, b *bundleFixture) {
+		text := strings.Replace(b.Manifest(b.object("ConfigMap")), `"data":{`, `"data":{"a":"first",`, 1)
+		p := b.installed(b.subscribe(b.imageEntry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), text)), "mill.v1")
+		b.warned(p, "ConfigMap", `duplicate field "data.a"`)
+		if value, _, _ := unstructured.NestedString(b.stored("ConfigMap"), "data", "a"); value != "b" {
 			t.Errorf("the value is %q", value)
 		}
 	})
-	checkMill(t, "H18", func(t *testing.T, m *mill) {
-		text := strings.Replace(m.Manifest(m.object("ConfigMap")), `"data":{`, `"data":{"a":"first",`, 1)
-		m.warned(m.install(text), "ConfigMap", `duplicate field "data.a"`)
-		if value, _, _ := unstructured.NestedString(m.stored("ConfigMap"), "data", "a"); value != "b" {
+	checkBundle(t, "H18", func(t *testing.T, b *bundleFixture) {
+		text := strings.Replace(b.Manifest(b.object("ConfigMap")), `"data":{`, `"data":{"a":"first",`, 1)
+		b.warned(b.install(text), "ConfigMap", `duplicate field "data.a"`)
+		if value, _, _ := unstructured.NestedString(b.stored("ConfigMap"), "data", "a"); value != "b" {
 			t.Errorf("the value is %q", value)
 		}
 	})
@@ -295,26 +297,26 @@ func container(path ...any) []any { return append(podSpec("containers", 0), path
 // TestUnknownFieldsOfVersions checks ClusterServiceVersions, exported manifests and updates.
 func TestUnknownFieldsOfVersions(t *testing.T) {
 	t.Parallel()
-	withCSV := func(m *mill, csv map[string]any) *operatorsv1alpha1.InstallPlan {
-		return m.installed(m.subscribe(m.entry("mill.v1", "1.0.0", csv)), "mill.v1")
+	withCSV := func(b *bundleFixture, csv map[string]any) *operatorsv1alpha1.InstallPlan {
+		return b.installed(b.subscribe(b.entry("mill.v1", "1.0.0", csv)), "mill.v1")
 	}
-	checkMill(t, "H19-env", func(_ *testing.T, m *mill) {
+	checkBundle(t, "H19-env", func(_ *testing.T, b *bundleFixture) {
 		variables := []any{map[string]any{"name": "A", "value": "1"}, map[string]any{"name": "A", "value": "2"}}
-		withCSV(m, field(m.bundleCSV("mill.v1"), variables, container("env")...))
+		withCSV(b, field(b.bundleCSV("mill.v1"), variables, container("env")...))
 	})
-	checkMill(t, "H19-port", func(_ *testing.T, m *mill) {
+	checkBundle(t, "H19-port", func(_ *testing.T, b *bundleFixture) {
 		ports := []any{map[string]any{"containerPort": int64(80)}, map[string]any{"containerPort": int64(80)}}
-		withCSV(m, field(m.bundleCSV("mill.v1"), ports, container("ports")...))
+		withCSV(b, field(b.bundleCSV("mill.v1"), ports, container("ports")...))
 	})
-	checkMill(t, "H19-mount", func(_ *testing.T, m *mill) {
+	checkBundle(t, "H19-mount", func(_ *testing.T, b *bundleFixture) {
 		mounts := []any{map[string]any{"name": "a", "mountPath": "/x"}, map[string]any{"name": "b", "mountPath": "/x"}}
 		volumes := []any{map[string]any{"name": "a", "emptyDir": map[string]any{}}, map[string]any{"name": "b", "emptyDir": map[string]any{}}}
-		csv := field(field(m.bundleCSV("mill.v1"), mounts, container("volumeMounts")...), volumes, podSpec("volumes")...)
-		m.planFixture().fails(compattest.Patience+compattest.RetryWindow(), m.planOf(m.subscribe(m.entry("mill.v1", "1.0.0", csv))), "volumeMounts[1]: Duplicate value", "/x")
+		csv := field(field(b.bundleCSV("mill.v1"), mounts, container("volumeMounts")...), volumes, podSpec("volumes")...)
+		b.planFixture().fails(compattest.Patience+compattest.RetryWindow(), b.planOf(b.subscribe(b.entry("mill.v1", "1.0.0", csv))), "volumeMounts[1]: Duplicate value", "/x")
 	})
-	checkMill(t, "H20", func(_ *testing.T, m *mill) {
-		p := withCSV(m, field(m.bundleCSV("mill.v1"), "x", container("bogus")...))
-		m.warned(p, "ClusterServiceVersion", unknown("spec.install.spec.deployments[0].spec.template.spec.containers[0].bogus"))
+	checkBundle(t, "H20", func(_ *testing.T, b *bundleFixture) {
+		p := withCSV(b, field(b.bundleCSV("mill.v1"), "x", container("bogus")...))
+		b.warned(p, "ClusterServiceVersion", unknown("spec.install.spec.deployments[0].spec.template.spec.containers[0].bogus"))
 	})
 	exported := func(manifest map[string]any) map[string]any {
 		for key, value := range map[string]any{
@@ -325,90 +327,90 @@ func TestUnknownFieldsOfVersions(t *testing.T) {
 		}
 		return manifest
 	}
-	checkMill(t, "H22", func(_ *testing.T, m *mill) {
-		service := field(exported(m.object("Service")), map[string]any{"loadBalancer": map[string]any{}}, "status")
-		m.silent(m.install(service, exported(m.object("ConfigMap"))))
+	checkBundle(t, "H22", func(_ *testing.T, b *bundleFixture) {
+		service := field(exported(b.object("Service")), map[string]any{"loadBalancer": map[string]any{}}, "status")
+		b.silent(b.install(service, exported(b.object("ConfigMap"))))
 	})
-	checkMill(t, "H23", func(_ *testing.T, m *mill) {
-		service := field(setMetadata(m.object("Service"), "creationTimestamp", nil), map[string]any{}, "status")
-		m.silent(m.install(service, setMetadata(m.object("Role"), "creationTimestamp", nil)))
+	checkBundle(t, "H23", func(_ *testing.T, b *bundleFixture) {
+		service := field(setMetadata(b.object("Service"), "creationTimestamp", nil), map[string]any{}, "status")
+		b.silent(b.install(service, setMetadata(b.object("Role"), "creationTimestamp", nil)))
 	})
-	checkMill(t, "H24", func(t *testing.T, m *mill) {
-		k := m.serve("VerticalPodAutoscaler")
-		before := field(field(m.object(k.step), "x", "spec", "raw", "known"), "y", "spec", "bogus")
-		next := m.entry("mill.v2", "2.0.0", m.bundleCSV("mill.v2"), m.object(k.step))
+	checkBundle(t, "H24", func(t *testing.T, b *bundleFixture) {
+		k := b.serve("VerticalPodAutoscaler")
+		before := field(field(b.object(k.step), "x", "spec", "raw", "known"), "y", "spec", "bogus")
+		next := b.entry("mill.v2", "2.0.0", b.bundleCSV("mill.v2"), b.object(k.step))
 		next.Replaces = "mill.v1"
-		first := m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), before)
-		server := m.Catalog("shelf", fakecatalog.Simple("mill", first))
-		sub := m.Subscribe("shelf", "mill")
-		m.installed(sub, "mill.v1")
+		first := b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), before)
+		server := b.Catalog("shelf", fakecatalog.Simple("mill", first))
+		sub := b.Subscribe("shelf", "mill")
+		b.installed(sub, "mill.v1")
 		replaceContent(server, fakecatalog.Simple("mill", first, next))
-		m.installed(sub, "mill.v2")
-		spec, _, _ := unstructured.NestedMap(m.stored(k.step), "spec")
+		b.installed(sub, "mill.v2")
+		spec, _, _ := unstructured.NestedMap(b.stored(k.step), "spec")
 		if len(spec) != 1 || spec["a"] != "b" {
 			t.Errorf("the specification is %v", spec)
 		}
 	})
-	checkMill(t, "H25", func(t *testing.T, m *mill) {
-		live := &unstructured.Unstructured{Object: field(m.object("ConfigMap"), "theirs", "data", "own")}
-		live.SetNamespace(m.Namespace)
-		if err := m.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(live), client.FieldOwner("kubectl")); err != nil {
+	checkBundle(t, "H25", func(t *testing.T, b *bundleFixture) {
+		live := &unstructured.Unstructured{Object: field(b.object("ConfigMap"), "theirs", "data", "own")}
+		live.SetNamespace(b.Namespace)
+		if err := b.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(live), client.FieldOwner("kubectl")); err != nil {
 			t.Fatal(err)
 		}
-		m.warned(m.install(field(m.object("ConfigMap"), "1", "bogus")), "ConfigMap", unknown("bogus"))
-		data, _, _ := unstructured.NestedStringMap(m.stored("ConfigMap"), "data")
+		b.warned(b.install(field(b.object("ConfigMap"), "1", "bogus")), "ConfigMap", unknown("bogus"))
+		data, _, _ := unstructured.NestedStringMap(b.stored("ConfigMap"), "data")
 		if data["own"] != "theirs" || data["a"] != "b" {
 			t.Errorf("the data is %v", data)
 		}
 	})
-	checkMill(t, "H26", func(t *testing.T, m *mill) {
-		p := m.install(field(m.object("ConfigMap"), "1", "bogus"))
-		m.warned(p, "ConfigMap", unknown("bogus"))
-		m.AtRest(m.Rest(), m.planFixture().objectOf(kindNamed("ConfigMap")))
-		if list := m.warnings(p); len(list) != 1 {
+	checkBundle(t, "H26", func(t *testing.T, b *bundleFixture) {
+		p := b.install(field(b.object("ConfigMap"), "1", "bogus"))
+		b.warned(p, "ConfigMap", unknown("bogus"))
+		b.AtRest(b.Rest(), b.planFixture().objectOf(kindNamed("ConfigMap")))
+		if list := b.warnings(p); len(list) != 1 {
 			t.Errorf("the plan has the warnings %q", list)
 		}
 	})
-	checkMill(t, "H27", func(t *testing.T, m *mill) {
-		m.serve("VerticalPodAutoscaler")
-		f := m.planFixture()
+	checkBundle(t, "H27", func(t *testing.T, b *bundleFixture) {
+		b.serve("VerticalPodAutoscaler")
+		f := b.planFixture()
 		account := newInstallerAccount(
 			t, f.Cluster,
 			ruleFor("operators.coreos.com", "clusterserviceversions", "get", "create", "update"), ruleFor("apps", "deployments", "*"),
 			ruleFor("autoscaling.k8s.io", "verticalpodautoscalers", "get", "create", "update"),
 		)
 		account.use()
-		m.warned(m.install(field(m.object("VerticalPodAutoscaler"), "x", "spec", "bogus")), "VerticalPodAutoscaler", unknown("spec.bogus"))
+		b.warned(b.install(field(b.object("VerticalPodAutoscaler"), "x", "spec", "bogus")), "VerticalPodAutoscaler", unknown("spec.bogus"))
 	})
-	checkMill(t, "H28", func(_ *testing.T, m *mill) {
-		f, k := m.planFixture(), kindNamed("CustomResourceDefinition")
-		live := &unstructured.Unstructured{Object: m.object(k.step)}
+	checkBundle(t, "H28", func(_ *testing.T, b *bundleFixture) {
+		f, k := b.planFixture(), kindNamed("CustomResourceDefinition")
+		live := &unstructured.Unstructured{Object: b.object(k.step)}
 		f.Make(live)
-		unsafe := strings.Replace(m.Manifest(m.object(k.step)), `"name":"v1"`, `"name":"v2"`, 1)
-		sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), unsafe, field(m.object("ConfigMap"), "1", "bogus")))
-		p := m.planOf(sub)
+		unsafe := strings.Replace(b.Manifest(b.object(k.step)), `"name":"v1"`, `"name":"v2"`, 1)
+		sub := b.subscribe(b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), unsafe, field(b.object("ConfigMap"), "1", "bogus")))
+		p := b.planOf(sub)
 		f.fails(retryLimit(), p)
-		m.warned(p, "ConfigMap", unknown("bogus"))
+		b.warned(p, "ConfigMap", unknown("bogus"))
 		f.absent(f.objectOf(kindNamed("ConfigMap")))
 	})
-	checkMill(t, "H29", func(t *testing.T, m *mill) {
-		p := m.planOf(m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1"), field(m.object("ConfigMap"), "1", "bogus")), approvedByHand))
-		m.inPhase(p, operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
-		out, code := compattest.Supervisor(t, "approve", p.Name, "-n", m.Namespace, "--dry-run")
+	checkBundle(t, "H29", func(t *testing.T, b *bundleFixture) {
+		p := b.planOf(b.subscribe(b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), field(b.object("ConfigMap"), "1", "bogus")), approvedByHand))
+		b.inPhase(p, operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
+		out, code := compattest.Supervisor(t, "approve", p.Name, "-n", b.Namespace, "--dry-run")
 		if left := lacks(out, "ConfigMap", unknown("bogus")); code != 0 || left != "" {
 			t.Errorf("exit code %d; %s", code, left)
 		}
-		m.inPhase(p, operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
-		m.planFixture().absent(m.planFixture().objectOf(kindNamed("ConfigMap")))
+		b.inPhase(p, operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
+		b.planFixture().absent(b.planFixture().objectOf(kindNamed("ConfigMap")))
 	})
-	checkMill(t, "H30", func(_ *testing.T, m *mill) {
-		object := m.object("ConfigMap")
+	checkBundle(t, "H30", func(_ *testing.T, b *bundleFixture) {
+		object := b.object("ConfigMap")
 		for i := range 200 {
 			object = field(object, "x", fmt.Sprintf("bogus%03d", i))
 		}
-		p := m.install(object)
-		m.Eventually(compattest.Patience, func() string {
-			for _, message := range m.warnings(p) {
+		p := b.install(object)
+		b.Eventually(compattest.Patience, func() string {
+			for _, message := range b.warnings(p) {
 				return lacks(message, "200 warning(s)", "more")
 			}
 			return "the plan has no warnings"

@@ -155,21 +155,21 @@ func failsAfter(t *testing.T, c *compattest.Cluster, window time.Duration) {
 
 // testPlanDeletedWhileStopped deletes a plan that waits for approval while no manager runs.
 func testPlanDeletedWhileStopped(t *testing.T, c *compattest.Cluster, reach func(int)) {
-	m := &mill{Cluster: c, t: t}
-	sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1")), approvedByHand)
-	p := m.planOf(sub)
-	m.inPhase(p, operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
+	b := newBundleFixture(t, c)
+	sub := b.subscribe(b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1")), approvedByHand)
+	p := b.planOf(sub)
+	b.inPhase(p, operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
 	reach(stopped)
-	m.remove(p)
+	b.remove(p)
 	reach(started)
-	next := m.replacedBy(sub, p)
-	m.inPhase(next, operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
-	m.onlyPlan(next)
+	next := b.replacedBy(sub, p)
+	b.inPhase(next, operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
+	b.onlyPlan(next)
 }
 
 // testPlanWithoutStatus stops the manager after it has created a plan and before it can write its status.
 func testPlanWithoutStatus(t *testing.T, c *compattest.Cluster, reach func(int)) {
-	m := &mill{Cluster: c, t: t}
+	b := newBundleFixture(t, c)
 	policy := denial(c, "operators.coreos.com", "v1alpha1", "installplans/status")
 	c.Make(policy...)
 	trial := &operatorsv1alpha1.InstallPlan{
@@ -188,8 +188,8 @@ func testPlanWithoutStatus(t *testing.T, c *compattest.Cluster, reach func(int))
 		}
 		return ""
 	})
-	m.remove(trial)
-	sub := m.subscribe(m.entry("mill.v1", "1.0.0", m.bundleCSV("mill.v1")))
+	b.remove(trial)
+	sub := b.subscribe(b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1")))
 	plans := &operatorsv1alpha1.InstallPlanList{}
 	c.Eventually(compattest.Patience, func() string {
 		if err := c.List(t.Context(), plans, client.InNamespace(c.Namespace)); err != nil || len(plans.Items) == 0 {
@@ -198,25 +198,25 @@ func testPlanWithoutStatus(t *testing.T, c *compattest.Cluster, reach func(int))
 		return ""
 	})
 	if status := plans.Items[0].Status; len(status.Plan) > 0 {
-		t.Fatalf("the plan has the status %s", m.Manifest(status))
+		t.Fatalf("the plan has the status %s", b.Manifest(status))
 	}
 	reach(stopped)
 	for _, o := range policy {
-		m.remove(o)
+		b.remove(o)
 	}
 	reach(started)
-	if p := m.installed(sub, "mill.v1"); p.UID != plans.Items[0].UID {
+	if p := b.installed(sub, "mill.v1"); p.UID != plans.Items[0].UID {
 		t.Errorf("the Subscription refers to plan %s, not %s", p.Name, plans.Items[0].Name)
 	}
-	m.onlyPlan(&plans.Items[0])
+	b.onlyPlan(&plans.Items[0])
 }
 
 // testWarningsAfterRestarts installs an object with an unknown field before a restart and a change of leader.
 func testWarningsAfterRestarts(t *testing.T, c *compattest.Cluster, reach func(int)) {
-	m := &mill{Cluster: c, t: t}
-	p := m.install(field(m.object("ConfigMap"), "1", "bogus"))
-	m.warned(p, "ConfigMap", unknown("bogus"))
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: m.planFixture().nameOf(kindNamed("ConfigMap"))}}
+	b := newBundleFixture(t, c)
+	p := b.install(field(b.object("ConfigMap"), "1", "bogus"))
+	b.warned(p, "ConfigMap", unknown("bogus"))
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: b.planFixture().nameOf(kindNamed("ConfigMap"))}}
 	if left := c.Read(object); left != "" {
 		t.Fatal(left)
 	}
@@ -225,9 +225,9 @@ func testWarningsAfterRestarts(t *testing.T, c *compattest.Cluster, reach func(i
 		reach(stage)
 		c.AtRest(restTime, object)
 		if object.ResourceVersion != before {
-			t.Errorf("the object was written: %s", m.Manifest(object.ManagedFields))
+			t.Errorf("the object was written: %s", b.Manifest(object.ManagedFields))
 		}
-		if list := m.warnings(p); len(list) != 1 {
+		if list := b.warnings(p); len(list) != 1 {
 			t.Errorf("the plan has the warnings %q", list)
 		}
 	}
@@ -236,7 +236,7 @@ func testWarningsAfterRestarts(t *testing.T, c *compattest.Cluster, reach func(i
 // testNewerField has a field that the definition of ClusterServiceVersions contains and the API server lacks. The
 // definition changes while no manager runs: a watch that began before does not show the field.
 func testNewerField(t *testing.T, c *compattest.Cluster, reach func(int)) {
-	m := &mill{Cluster: c, t: t}
+	b := newBundleFixture(t, c)
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "clusterserviceversions.operators.coreos.com"}}
 	patch := func(ctx context.Context, text string) {
 		if err := c.Patch(ctx, definition, client.RawPatch(types.JSONPatchType, []byte(text))); err != nil {
@@ -249,7 +249,7 @@ func testNewerField(t *testing.T, c *compattest.Cluster, reach func(int)) {
 		patch(context.WithoutCancel(t.Context()), `[{"op":"remove","path":"`+modeOfDirectory+`"}]`)
 	})
 	volumes := []any{map[string]any{"name": "a", "emptyDir": map[string]any{"mode": int64(0o755)}}}
-	trial := &unstructured.Unstructured{Object: field(m.bundleCSV("trial.v1"), volumes, podSpec("volumes")...)}
+	trial := &unstructured.Unstructured{Object: field(b.bundleCSV("trial.v1"), volumes, podSpec("volumes")...)}
 	trial.SetNamespace(c.Namespace)
 	c.Eventually(compattest.Patience, func() string {
 		if err := c.Create(t.Context(), trial.DeepCopy(), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
@@ -258,8 +258,8 @@ func testNewerField(t *testing.T, c *compattest.Cluster, reach func(int)) {
 		return ""
 	})
 	reach(started)
-	csv := field(m.bundleCSV("mill.v1"), volumes, podSpec("volumes")...)
-	m.installed(m.subscribe(m.entry("mill.v1", "1.0.0", csv)), "mill.v1")
+	csv := field(b.bundleCSV("mill.v1"), volumes, podSpec("volumes")...)
+	b.installed(b.subscribe(b.entry("mill.v1", "1.0.0", csv)), "mill.v1")
 	version := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "mill.v1"}}
 	warned := func() string {
 		c.Read(version)
