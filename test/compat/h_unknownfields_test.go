@@ -271,7 +271,7 @@ func TestUnknownFields(t *testing.T) {
 	})
 	checkBundle(t, "H17", func(t *testing.T, b *bundleFixture) {
 		text := strings.Replace(b.Manifest(b.object("ConfigMap")), `"data":{`, `"data":{"a":"first",`, 1)
-		p := b.installed(b.subscribe(b.imageEntry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), text)), "mill.v1")
+		p := b.installed(b.subscribe(b.imageEntry(b.bundleCSV("mill.v1"), text)), "mill.v1")
 		b.warned(p, "ConfigMap", `duplicate field "data.a"`)
 		if value, _, _ := unstructured.NestedString(b.stored("ConfigMap"), "data", "a"); value != "b" {
 			t.Errorf("the value is %q", value)
