@@ -17,6 +17,12 @@ type Group struct {
 	Rules  []Rule
 }
 
+// with returns the group with further rules.
+func (g Group) with(rules ...[]Rule) Group {
+	g.Rules = slices.Concat(g.Rules, slices.Concat(rules...))
+	return g
+}
+
 // Rule is one observable behaviour.
 type Rule struct {
 	// ID is the letter of the group with a number, such as B12. A suffix separates variants: B12-Role.

@@ -148,66 +148,6 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		Then: "its conditions have an entry Failed with the reason InterOperatorGroupOwnerConflict and exactly OLM's message",
 	},
 	{
-		ID: "F-Requirement-CRDMissing", Given: "a version requires a CustomResourceDefinition that does not exist",
-		Then: "status.requirementStatus has its entry with the status NotPresent and exactly OLM's message",
-	},
-	{
-		ID: "F-Requirement-CRDVersion", Given: "a version requires a version of a CustomResourceDefinition that is not served",
-		Then: "status.requirementStatus has its entry with the status NotPresent and exactly OLM's message",
-	},
-	{
-		ID: "F-Requirement-CRDPresent", Given: "a version requires a CustomResourceDefinition that exists",
-		Then: "status.requirementStatus has its entry with the status Present and exactly OLM's message",
-	},
-	{
-		ID: "F-Requirement-NativeAPI", Given: "a version requires a native API that is served",
-		Then: "status.requirementStatus has its entry with the status Present and OLM's name and message",
-	},
-	{
-		ID: "F-Requirement-NativeAPIMissing", Given: "a version requires a native API that is not served",
-		Then: "status.requirementStatus has its entry with the status NotPresent and OLM's name and message",
-	},
-	{
-		ID: "F-Requirement-KubeVersion", Given: "the cluster is newer than spec.minKubeVersion",
-		Then: "status.requirementStatus has its entry with the status Present and exactly OLM's message",
-	},
-	{
-		ID: "F-Requirement-KubeVersionTooOld", Given: "the cluster is older than spec.minKubeVersion",
-		Then: "status.requirementStatus has its entry with the status PresentNotSatisfied and exactly OLM's message",
-	},
-	{
-		ID: "F-Requirement-KubeVersionInvalid", Given: "spec.minKubeVersion is no version",
-		Then: "status.requirementStatus has its entry with the status PresentNotSatisfied and exactly OLM's message",
-	},
-	{
-		ID: "F-Requirement-AccountMissing", Given: "the ServiceAccount of a version does not exist",
-		Then: "status.requirementStatus has its entry with the status NotPresent and exactly OLM's message",
-	},
-	{
-		ID: "F-Requirement-Account", Given: "the ServiceAccount of a version exists",
-		Then: "status.requirementStatus has its entry with the status Present and no message",
-	},
-	{
-		ID: "F-Requirement-AccountOfOther", Given: "another ClusterServiceVersion owns the ServiceAccount",
-		Then: "status.requirementStatus has its entry with the status PresentNotSatisfied and exactly OLM's message",
-	},
-	{
-		ID: "F-Requirement-RuleMissing", Given: "the ServiceAccount lacks a rule for its namespace",
-		Then: "status.requirementStatus has its entry with the status PresentNotSatisfied and exactly OLM's message; the dependent entry has the rule as JSON in OLM's order of fields",
-	},
-	{
-		ID: "F-Requirement-ClusterRuleMissing", Given: "the ServiceAccount lacks a rule for the cluster",
-		Then: "status.requirementStatus has its entry with the status PresentNotSatisfied and exactly OLM's message; the dependent entry has the rule as JSON in OLM's order of fields",
-	},
-	{
-		ID: "F-Requirement-APIServiceMissing", Given: "a version requires an APIService that does not exist",
-		Then: "status.requirementStatus has its entry with the status NotPresent and no message",
-	},
-	{
-		ID: "F-Requirement-DeploymentFound", Given: "a version owns an APIService and declares its Deployment",
-		Then: "status.requirementStatus has its entry with the status DeploymentFound and no message",
-	},
-	{
 		ID: "F-Subscription-CatalogsHealthy", Given: "a Subscription to a catalog that answers",
 		Then: "CatalogSourcesUnhealthy is False, and has the reason AllCatalogSourcesHealthy and exactly OLM's message",
 	},
@@ -280,70 +220,6 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	{
 		ID: "F-Namespace-ResolutionFailed", Given: "the dependencies of a Subscription cannot be resolved",
 		Then: "the namespace has a Warning with the reason ResolutionFailed and the message of the condition",
-	},
-	{
-		ID: "F-InstallPlan-Complete", Given: "a plan whose steps can be applied",
-		Then: "it is Complete, without a message and with an empty condition Installed",
-	},
-	{
-		ID: "F-InstallPlan-NoGroup", Given: "the namespace of an approved plan has no OperatorGroup",
-		Then: "Installed is False, and its message is exactly OLM's",
-	},
-	{
-		ID: "F-InstallPlan-SeveralGroups", Given: "the namespace of an approved plan has two OperatorGroups",
-		Then: "Installed is False, and its message is exactly OLM's",
-	},
-	{
-		ID: "F-InstallPlan-APINotServed", Given: "the cluster does not serve the kind of a step",
-		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
-	},
-	{
-		ID: "F-InstallPlan-Retrying", Given: "a step of a plan fails",
-		Then: "while the plan is Installing, its message begins as OLM's",
-	},
-	{
-		ID: "F-InstallPlan-StoredVersion", Given: "a step removes a stored version from a CustomResourceDefinition",
-		Then: "the message contains OLM's sentence",
-	},
-	{
-		ID: "F-InstallPlan-ObjectInvalid", Given: "a step changes a CustomResourceDefinition so that an existing object is invalid",
-		Then: "the message contains OLM's sentence",
-	},
-	{
-		ID: "F-CatalogSource-ConfigMapUnset", Given: "a CatalogSource of type configmap without spec.configMap",
-		Then: "status.message is exactly OLM's, with the reason SpecInvalidError",
-	},
-	{
-		ID: "F-CatalogSource-InternalUnset", Given: "a CatalogSource of type internal without spec.configMap",
-		Then: "status.message is exactly OLM's, with the reason SpecInvalidError",
-	},
-	{
-		ID: "F-CatalogSource-AddressUnset", Given: "a CatalogSource of type grpc without image and address",
-		Then: "status.message is exactly OLM's, with the reason SpecInvalidError",
-	},
-	{
-		ID: "F-CatalogSource-UnknownType", Given: "a CatalogSource of an unknown type",
-		Then: "status.message is exactly OLM's, with the reason SpecInvalidError",
-	},
-	{
-		ID: "F-CatalogSource-ConfigMapMissing", Given: "the ConfigMap of a CatalogSource does not exist",
-		Then: "status.message begins as OLM's, with the reason ConfigMapError",
-	},
-	{
-		ID: "F-CatalogSource-TemplateResolved", Given: "an image template with a known variable",
-		Then: "TemplatesHaveResolved is True with exactly OLM's message",
-	},
-	{
-		ID: "F-CatalogSource-TemplateSyntax", Given: "an image template with an unknown variable",
-		Then: "TemplatesHaveResolved is False with exactly OLM's message",
-	},
-	{
-		ID: "F-OperatorGroup-Multiple", Given: "a namespace has two OperatorGroups",
-		Then: "MultipleOperatorGroup is True on each of them with exactly OLM's message",
-	},
-	{
-		ID: "F-OperatorGroup-AccountMissing", Given: "the ServiceAccount of an OperatorGroup does not exist",
-		Then: "OperatorGroupServiceAccount is True with exactly OLM's message",
 	},
 	{
 		ID: "F-Event-RequirementsUnknown", Given: "a ClusterServiceVersion is created",
@@ -430,50 +306,6 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		Then: "the copy has the phase of the version, the reason Copied and exactly OLM's message",
 	},
 	{
-		ID: "F-Requirement-CRDNotEstablished", Given: "a CustomResourceDefinition has the names of another one",
-		Then: "status.requirementStatus has its entry with the status PresentNotAvailable and exactly OLM's message",
-	},
-	{
-		ID: "F-Requirement-DeploymentNotFound", Given: "a version owns an APIService and does not declare its Deployment",
-		Then: "status.requirementStatus has its entry with the status DeploymentNotFound and no message",
-	},
-	{
-		ID: "F-InstallPlan-KindNotServed", Given: "the cluster serves the API group of a step without its kind",
-		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
-	},
-	{
-		ID: "F-InstallPlan-KindNotSupported", Given: "a plan must not contain the kind of a step",
-		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
-	},
-	{
-		ID: "F-InstallPlan-CRDVersion", Given: "a step has a CustomResourceDefinition of an old API version",
-		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
-	},
-	{
-		ID: "F-InstallPlan-ManifestUnreadable", Given: "the manifest of a step cannot be decoded",
-		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
-	},
-	{
-		ID: "F-InstallPlan-SecretMissing", Given: "a step refers to a Secret that does not exist",
-		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
-	},
-	{
-		ID: "F-InstallPlan-DependentOwners", Given: "a step has a version that the plan does not name, and another version owns its CustomResourceDefinition",
-		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
-	},
-	{
-		ID: "F-InstallPlan-SeveralOwners", Given: "a step has such a version, and two other versions own its CustomResourceDefinition",
-		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
-	},
-	{
-		ID: "F-InstallPlan-AccountMissing", Given: "the ServiceAccount of the OperatorGroup does not exist",
-		Then: "Installed is False, and its message is exactly OLM's",
-	},
-	{
-		ID: "F-InstallPlan-RequiresApproval", Given: "a plan waits for approval",
-		Then: "it has no message",
-	},
-	{
 		ID: "F-Subscription-InstallPlanInstalling", Given: "a step of the plan is retried",
 		Then: "InstallPlanPending has the reason Installing and no message",
 	},
@@ -490,22 +322,6 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		Then:       "ResolutionFailed has the reason ErrorPreventedResolution and exactly OLM's message",
 		Difference: "OLM writes nothing on the Subscription",
 		Reason:     "The Subscription must state why nothing is installed.",
-	},
-	{
-		ID: "F-CatalogSource-IntervalInvalid", Given: "the polling interval is no duration",
-		Then: "status.message is exactly OLM's, with the reason InvalidIntervalError",
-	},
-	{
-		ID: "F-CatalogSource-IntervalEmpty", Given: "the polling interval is absent",
-		Then: "status.message is exactly OLM's, with the reason InvalidIntervalError",
-	},
-	{
-		ID: "F-CatalogSource-ServerRefused", Given: "the API server refuses the Service of a catalog",
-		Then: "status.message begins as OLM's, with the reason RegistryServerError",
-	},
-	{
-		ID: "F-CatalogSource-TemplateUnresolved", Given: "an image template refers to an object that does not exist",
-		Then: "TemplatesHaveResolved is False with a message that begins as OLM's",
 	},
 	{
 		ID: "F-Event-CRDValidation", Given: "a step makes an existing object invalid, and its CustomResourceDefinition has a conversion webhook",
