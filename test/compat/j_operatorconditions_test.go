@@ -8,6 +8,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -125,6 +126,16 @@ func (u *upgradeCase) continues() {
 	reaches(u.Cluster, u.next, operatorsv1alpha1.CSVPhaseSucceeded, "")
 }
 
+// keepsGeneration checks that the OperatorCondition is not written.
+func (u *upgradeCase) keepsGeneration() {
+	u.t.Helper()
+	generation := u.condition.Generation
+	u.AtRest(restTime, u.condition)
+	if u.condition.Generation != generation {
+		u.t.Errorf("generation %d, want %d", u.condition.Generation, generation)
+	}
+}
+
 // TestUpgradeable checks which reports and overrides block an upgrade.
 func TestUpgradeable(t *testing.T) {
 	t.Parallel()
@@ -176,6 +187,7 @@ func TestUpgradeable(t *testing.T) {
 	blocked("J9-Earlier", outdatedReport(reportTrue), reports(reportTrue, -1), override)
 	blocked("J9-Later", outdatedReport(reportTrue), reports(reportTrue, 1), override)
 	blocked("J9-None", outdatedReport(reportTrue), unset, override)
+	blocked("J9-FalseEarlier", outdatedReport(reportFalse), reports(reportFalse, -1), override)
 	for id, status := range map[string]metav1.ConditionStatus{"J10-False": reportFalse, "J10-Unknown": metav1.ConditionUnknown} {
 		blocked(id, notUpgradeable, func(u *upgradeCase) {
 			u.declares("overrides", status)
@@ -203,13 +215,13 @@ func TestUpgradeable(t *testing.T) {
 		mergePatch(u.t, u.Cluster, u.condition, `{"metadata":{"annotations":{"compat.example/seen":"yes"}}}`)
 		u.AtRest(restTime, u.condition, u.next)
 	})
-	blocked("J15", notUpgradeable, reports(reportFalse, 0), func(u *upgradeCase) {
-		generation := u.condition.Generation
-		u.AtRest(restTime, u.condition)
-		if u.condition.Generation != generation {
-			u.t.Errorf("generation %d, want %d", u.condition.Generation, generation)
-		}
-	})
+	blocked("J15", notUpgradeable, reports(reportFalse, 0), (*upgradeCase).keepsGeneration)
+	blocked("J15-Accounts", notUpgradeable, func(u *upgradeCase) {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: "shade"}}
+		u.Make(account)
+		u.next.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = account.Name
+		u.reports(reportFalse, 0)
+	}, (*upgradeCase).keepsGeneration)
 	compattest.Check(t, "J16", testHeldSubscription)
 	blocked("J17", notUpgradeable, func(u *upgradeCase) {
 		u.declares("conditions", reportFalse)

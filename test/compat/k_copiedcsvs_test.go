@@ -61,6 +61,15 @@ func (n *neighbours) copyOf(csv *operatorsv1alpha1.ClusterServiceVersion) *opera
 	return &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: n.middle, Name: csv.Name}}
 }
 
+// formerCopy returns a copy of the second version in the middle namespace, as an earlier manager created it.
+func (n *neighbours) formerCopy() *operatorsv1alpha1.ClusterServiceVersion {
+	return n.CSV(n.loser.Name, n.providesPlots, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		csv.Namespace = n.middle
+		csv.Labels = map[string]string{"olm.copiedFrom": n.right}
+		csv.Annotations = map[string]string{"olm.operatorGroup": "right", "olm.operatorNamespace": n.right, "olm.copiedFrom": n.right}
+	})
+}
+
 func (n *neighbours) exists(o client.Object) {
 	n.t.Helper()
 	n.Eventually(compattest.Patience, func() string { return n.Read(o) })
@@ -176,11 +185,7 @@ func TestCopiedVersions(t *testing.T) {
 		n := newNeighbours(t, c, "k5.field.example", "m")
 		c.Make(n.loser)
 		reaches(c, n.loser, failedPhase, conflictingGroups)
-		copied := c.CSV(n.loser.Name, n.providesPlots, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-			csv.Namespace = n.middle
-			csv.Labels = map[string]string{"olm.copiedFrom": n.right}
-			csv.Annotations = map[string]string{"olm.operatorGroup": "right", "olm.operatorNamespace": n.right, "olm.copiedFrom": n.right}
-		})
+		copied := n.formerCopy()
 		c.Make(copied)
 		c.Gone(30*time.Second, copied)
 	})
@@ -271,6 +276,43 @@ func TestCopiedVersions(t *testing.T) {
 		first := csv.Status.Conditions[0]
 		if first.Phase != operatorsv1alpha1.CSVPhasePending || first.Message != "requirements not yet checked" {
 			t.Errorf("first condition %v", first)
+		}
+	})
+}
+
+// TestCopiesOfFailedVersions checks what becomes of the copies of a version that fails.
+func TestCopiesOfFailedVersions(t *testing.T) {
+	t.Parallel()
+	compattest.Check(t, "K4-Copied", func(t *testing.T, c *compattest.Cluster) {
+		target := c.NewNamespace()
+		targetNamespaces(t, c, c.Namespace, "group", c.Namespace, target)
+		c.Make(plotsDefinition("k4-copied.field.example"))
+		csv := c.CSV("plots.v1", (&neighbours{group: "k4-copied.field.example"}).providesPlots)
+		c.Make(csv)
+		copied := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: target, Name: csv.Name}}
+		c.Eventually(compattest.Patience, func() string { return c.Read(copied) })
+		mergePatch(t, c, ownGroup(c), `{"metadata":{"annotations":{"olm.providedAPIs":"Other.v1.k4.example"}},"spec":{"staticProvidedAPIs":true}}`)
+		reaches(c, csv, failedPhase, operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)
+		c.Gone(compattest.Patience, copied)
+	})
+	compattest.Check(t, "K5-Plan", func(t *testing.T, c *compattest.Cluster) {
+		n := newNeighbours(t, c, "k5-plan.field.example", "m")
+		c.Make(n.loser)
+		reaches(c, n.loser, failedPhase, conflictingGroups)
+		middle := *c
+		middle.Namespace = n.middle
+		c.Make(operatorGroup(n.middle, "group", n.middle), n.formerCopy())
+		csv := middle.CSV(n.loser.Name)
+		plan := middle.Plan("by-hand", []string{csv.Name}, planStep("ClusterServiceVersion", "operators.coreos.com", "v1alpha1", csv.Name, c.Manifest(csv)))
+		c.Eventually(retryLimit(), func() string {
+			if left := c.Read(plan); left != "" || plan.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete {
+				return left
+			}
+			return fmt.Sprintf("the plan is %s: %s", plan.Status.Phase, plan.Status.Message)
+		})
+		reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
+		if csv.Labels["olm.copiedFrom"] != "" {
+			t.Errorf("labels %v", csv.Labels)
 		}
 	})
 }

@@ -287,6 +287,8 @@ func testOrphans(t *testing.T) {
 		for group, change := range map[string]func(map[string]string){
 			"l12-a.hats.example": func(labels map[string]string) { delete(labels, "olm.owner.kind") },
 			"l12-b.hats.example": func(labels map[string]string) { labels["olm.owner.kind"] = "OperatorGroup" },
+			"l12-d.hats.example": func(labels map[string]string) { delete(labels, "olm.owner.namespace") },
+			"l12-e.hats.example": func(labels map[string]string) { delete(labels, "olm.owner") },
 			"l12-c.hats.example": func(labels map[string]string) { labels["olm.owner.kind"] = "clusterserviceversion" },
 		} {
 			labels := ownerLabelsOf(c.Namespace, "hat.v1")
@@ -318,5 +320,54 @@ func testOrphans(t *testing.T) {
 		service := localAPIService("l17.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
 		c.Make(c.CSV("hat.v1"), service)
 		stay(t, c, orphanTime/2, service)
+	})
+}
+
+// TestAPIServiceOwners checks who may own an APIService, and what remains of it.
+func TestAPIServiceOwners(t *testing.T) {
+	t.Parallel()
+	compattest.Check(t, "L19-API", func(t *testing.T, c *compattest.Cluster) {
+		csv := c.CSV("hat.v1", ownsAPIs("l19-api.hats.example"))
+		c.Make(csv)
+		serving(c, csv)
+		certificate := metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service-cert"}
+		objects := []client.Object{
+			localAPIService("l19-api.hats.example", nil), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service"}},
+			&corev1.Secret{ObjectMeta: certificate}, &rbacv1.Role{ObjectMeta: certificate}, &rbacv1.RoleBinding{ObjectMeta: certificate},
+		}
+		for _, o := range objects {
+			c.Eventually(compattest.Patience, func() string { return c.Read(o) })
+		}
+		if err := c.Delete(t.Context(), csv); err != nil {
+			t.Fatal(err)
+		}
+		c.Gone(compattest.Patience, objects...)
+	})
+	compattest.Check(t, "L-OtherOwner", func(_ *testing.T, c *compattest.Cluster) {
+		other := c.CSV("scarf.v1")
+		c.Make(other)
+		reaches(c, other, operatorsv1alpha1.CSVPhaseSucceeded, "")
+		service := localAPIService("l-other.hats.example", ownerLabelsOf(c.Namespace, other.Name))
+		csv := c.CSV("hat.v1", ownsAPIs("l-other.hats.example"))
+		c.Make(service, csv)
+		c.Eventually(compattest.Patience, func() string {
+			if left := c.Read(csv); left != "" {
+				return left
+			}
+			return recorded(csv, failedPhase, operatorsv1alpha1.CSVReasonOwnerConflict, exactly("unable to adopt APIService"))
+		})
+	})
+	compattest.Check(t, "L-Predecessor", func(t *testing.T, c *compattest.Cluster) {
+		first := c.CSV("hat.v1")
+		c.Make(first)
+		reaches(c, first, operatorsv1alpha1.CSVPhaseSucceeded, "")
+		service := localAPIService("l-before.hats.example", ownerLabelsOf(c.Namespace, first.Name))
+		csv := c.CSV("hat.v2", ownsAPIs("l-before.hats.example"), func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Spec.Replaces = first.Name })
+		c.Make(service, csv)
+		serving(c, csv)
+		uid := service.GetUID()
+		if left := c.Read(service); left != "" || service.GetUID() != uid || service.GetLabels()["olm.owner"] != csv.Name {
+			t.Errorf("%s: UID %s, want %s; labels %v", left, service.GetUID(), uid, service.GetLabels())
+		}
 	})
 }

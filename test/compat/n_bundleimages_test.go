@@ -381,3 +381,73 @@ func TestUnpackFailures(t *testing.T) {
 		c.AtRest(restTime, i.sub)
 	})
 }
+
+// TestFirstUnpackFailures checks Subscriptions without an installed version, and what ends a failure.
+func TestFirstUnpackFailures(t *testing.T) {
+	t.Parallel()
+	first := func(c *compattest.Cluster, images *imageRegistry) (*fakecatalog.Server, *operatorsv1alpha1.Subscription) {
+		server := c.Catalog("shelf", fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0", Image: images.image("1")}))
+		return server, c.Subscribe("shelf", "lamp", onStable)
+	}
+	empty := func(t *testing.T, sub *operatorsv1alpha1.Subscription) {
+		t.Helper()
+		if s := sub.Status; s.CurrentCSV != "" || s.InstalledCSV != "" {
+			t.Errorf("currentCSV %s, installedCSV %s", s.CurrentCSV, s.InstalledCSV)
+		}
+	}
+	compattest.Check(t, "N1-Message", func(t *testing.T, c *compattest.Cluster) {
+		i := newImageCase(t, c, "")
+		i.offers(2)
+		i.says(compattest.Patience, unpackFailed, "BundleUnpackFailed", i.registry.image("2"))
+	})
+	compattest.Check(t, "N2-Withdrawn", func(t *testing.T, c *compattest.Cluster) {
+		i := newImageCase(t, c, "")
+		i.offers(2)
+		i.says(compattest.Patience, unpackFailed, "BundleUnpackFailed", notFound)
+		i.server.Serve(fakecatalog.Simple("lamp", lampEntry(c, i.one, "1.0.0")))
+		c.Eventually(compattest.Patience, func() string {
+			if left := c.Read(i.sub); left != "" {
+				return left
+			}
+			s := i.sub.Status
+			if s.State != operatorsv1alpha1.SubscriptionStateAtLatest || s.GetCondition(unpackFailed).Status == "True" {
+				return "the status is " + c.Manifest(s)
+			}
+			return ""
+		})
+		i.stays()
+	})
+	compattest.Check(t, "N4-Pushed", func(t *testing.T, c *compattest.Cluster) {
+		images := newImageRegistry(t, "")
+		server, sub := first(c, images)
+		saysCondition(c, compattest.Patience, sub, unpackFailed, "BundleUnpackFailed", notFound)
+		images.push("1", c.Manifest(c.CSV("lamp.v1")))
+		server.Announce("again")
+		subscriptionStatus(c, sub, "lamp.v1", "lamp.v1", operatorsv1alpha1.SubscriptionStateAtLatest)
+	})
+	compattest.Check(t, "N6-First", func(t *testing.T, c *compattest.Cluster) {
+		images := newImageRegistry(t, "/manifests/")
+		mergePatch(t, c, ownGroup(c), `{"metadata":{"annotations":{"operatorframework.io/bundle-unpack-timeout":"5s"}}}`)
+		_, sub := first(c, images)
+		saysCondition(c, compattest.Patience, sub, unpackFailed, "BundleUnpackFailed", "DeadlineExceeded")
+		empty(t, sub)
+	})
+	compattest.Check(t, "N7-Apart", func(t *testing.T, c *compattest.Cluster) {
+		i := newImageCase(t, c, "")
+		i.server.Serve(
+			fakecatalog.Simple("lamp", lampEntry(c, i.one, "1.0.0"), fakecatalog.Entry{Name: "lamp.v2", Version: "2.0.0", Replaces: "lamp.v1", Image: i.registry.image("2")}),
+			fakecatalog.Simple("torch", lampEntry(c, c.CSV("torch.v1"), "1.0.0")),
+		)
+		i.says(compattest.Patience, unpackFailed, "BundleUnpackFailed", notFound)
+		sub := c.Subscribe("shelf", "torch", onStable)
+		subscriptionStatus(c, sub, "torch.v1", "torch.v1", operatorsv1alpha1.SubscriptionStateAtLatest)
+		i.stays()
+	})
+	compattest.Check(t, "N8-First", func(t *testing.T, c *compattest.Cluster) {
+		images := newImageRegistry(t, "")
+		images.push("1", "")
+		_, sub := first(c, images)
+		saysCondition(c, compattest.Patience, sub, unpackFailed, "ErrorPreventedUnpacking", "")
+		empty(t, sub)
+	})
+}

@@ -36,4 +36,13 @@ var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: [
 		ID: "L19", Given: "a version with a webhook is deleted", Then: "all its objects are deleted, including the binding in kube-system",
 		Difference: "the binding in kube-system stays, and no name contains the namespace", Reason: "Nothing else deletes it (decision 39).",
 	},
+	{ID: "L19-API", Given: "a version with an API is deleted", Then: "its APIService, Service, Secret, Role and RoleBinding are deleted"},
+	{
+		ID: "L-OtherOwner", Given: "the labels of an APIService name another version that exists",
+		Then: "a version that owns the API is Failed with the reason OwnerConflict",
+	},
+	{
+		ID: "L-Predecessor", Given: "the labels of an APIService name the version that the new one replaces",
+		Then: "the new version takes the APIService over",
+	},
 }}

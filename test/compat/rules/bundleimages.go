@@ -12,12 +12,27 @@ var bundleImages = Group{Letter: "N", Title: "Bundle images that cannot be pulle
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 	{
+		ID: "N1-Message", Given: "a version works, and the image of its update does not exist",
+		Then:       "the message of BundleUnpackFailed names the image",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
 		ID: "N2", Given: "the catalog then offers another update, whose image exists", Then: "currentCSV names it without the former one, and the condition is removed",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
+		ID: "N2-Withdrawn", Given: "the catalog no longer offers the update whose image does not exist",
+		Then:       "the condition is removed, the state is AtLatestKnown, and currentCSV never named the update",
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 	{ID: "N3", Given: "the missing image is pushed", Then: "currentCSV names the update", Difference: unpackJobs, Reason: unpackProcess},
 	{
 		ID: "N4", Given: "nothing is installed, and the image does not exist", Then: "currentCSV is empty, and no version exists",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
+		ID: "N4-Pushed", Given: "the missing image of a first version is pushed",
+		Then:       "the version is installed",
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 	{
@@ -29,11 +44,26 @@ var bundleImages = Group{Letter: "N", Title: "Bundle images that cannot be pulle
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 	{
+		ID: "N6-First", Given: "nothing is installed, and the registry does not answer within the time limit of the OperatorGroup",
+		Then:       "the message contains DeadlineExceeded, and currentCSV is empty",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
 		ID: "N7", Given: "two Subscriptions are resolved together, and one image does not exist", Then: "currentCSV of neither changes",
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 	{
+		ID: "N7-Apart", Given: "the image of an update does not exist, and another Subscription depends on nothing",
+		Then:       "the other Subscription installs its version",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
 		ID: "N8", Given: "the image of an update is no bundle", Then: "the reason is ErrorPreventedUnpacking, and currentCSV does not change",
+		Difference: unpackJobs, Reason: unpackProcess,
+	},
+	{
+		ID: "N8-First", Given: "nothing is installed, and the image is no bundle",
+		Then:       "the reason is ErrorPreventedUnpacking, and currentCSV is empty",
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 	{

@@ -15,7 +15,18 @@ var copiedCSVs = Group{Letter: "K", Title: "Copied ClusterServiceVersions and co
 		ID: "K4", Given: "a version provides an API that its OperatorGroup with static APIs lacks",
 		Then: "its first phase is Failed; it has no copy and no Deployment",
 	},
+	{
+		ID: "K4-Copied", Given: "a version has a copy, and its OperatorGroup then has static APIs without that of the version",
+		Then:       "the version is Failed, and the copy is deleted",
+		Difference: "the copy stays", Reason: "A copy must not offer an operator that does not run (decision 25).",
+	},
 	{ID: "K5", Given: "there is a copy of a version that is Failed because of a conflict", Then: "the copy is deleted within 30 s"},
+	{
+		ID: "K5-Plan", Given: "there is such a copy, and an InstallPlan in its namespace has a version of the same name",
+		Then:       "the InstallPlan is Complete, and the version succeeds",
+		Difference: "the InstallPlan is Complete while the copy exists, and the version is never created",
+		Reason:     "A copy must not prevent an installation (decision 25).",
+	},
 	{
 		ID: "K7", Given: "a version is created, and the status of its OperatorGroup is written 5 s later",
 		Then: "the version has no phase or is Pending, and has no copy, until then; it then succeeds and has a copy",

@@ -15,6 +15,7 @@ var operatorConditions = Group{Letter: "J", Title: "OperatorConditions", Rules: 
 	{ID: "J9-Earlier", Given: "a report for an earlier generation blocks an upgrade, and spec.overrides gets True", Then: "the upgrade continues"},
 	{ID: "J9-Later", Given: "a report for a later generation blocks an upgrade, and spec.overrides gets True", Then: "the upgrade continues"},
 	{ID: "J9-None", Given: "a report without a generation blocks an upgrade, and spec.overrides gets True", Then: "the upgrade continues"},
+	{ID: "J9-FalseEarlier", Given: "a report of False for an earlier generation blocks an upgrade, and spec.overrides gets True", Then: "the upgrade continues"},
 	{ID: "J10-False", Given: "the report is True, and spec.overrides has False", Then: "the new version is Pending with the message of the override"},
 	{ID: "J10-Unknown", Given: "the report is True, and spec.overrides has Unknown", Then: "the new version is Pending with the message of the override"},
 	{ID: "J11", Given: "spec.conditions has Upgradeable True", Then: "the status shows it for the current generation, and the upgrade continues"},
@@ -22,6 +23,7 @@ var operatorConditions = Group{Letter: "J", Title: "OperatorConditions", Rules: 
 	{ID: "J13", Given: "a report blocks an upgrade, and spec.overrides gets another type", Then: "the new version stays Pending"},
 	{ID: "J14", Given: "an outdated report blocks an upgrade, and the OperatorCondition gets an annotation", Then: "nothing else is written"},
 	{ID: "J15", Given: "a report blocks an upgrade", Then: "the generation of the OperatorCondition stays"},
+	{ID: "J15-Accounts", Given: "a report blocks an upgrade to a version with another ServiceAccount", Then: "the generation of the OperatorCondition stays"},
 	{ID: "J15-Restart", Given: "a report blocks an upgrade, and the manager is restarted", Then: "the generation of the OperatorCondition stays, and the upgrade stays blocked"},
 	{
 		ID: "J16", Given: "an outdated report blocks the upgrade of a Subscription", Then: "nothing is written, and NewerVersionHeld has the message",
