@@ -46,7 +46,7 @@ const modeOfDirectory = "/spec/versions/0/schema/openAPIV3Schema/properties/spec
 // handback. Each of these happens once for all cases, while no other test runs.
 func TestRestarts(t *testing.T) {
 	// A supervisor that finds OLM does not start, so OLM is removed again.
-	handback := compattest.RestartSupervisor(mediumWindow, compattest.InstallOLM, compattest.Command("takeover", "--yes", "--supervisor-namespace", "default"),
+	handback := compattest.RestartManager(mediumWindow, compattest.InstallOLM, compattest.Command("takeover", "--yes", "--supervisor-namespace", "default"),
 		compattest.Command("handback", "--yes", "--supervisor-namespace", "default"), compattest.RemoveOLM)
 	restored := true
 	changing := func(act compattest.Action) compattest.Action {
@@ -57,7 +57,7 @@ func TestRestarts(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		if !restored {
-			if err := compattest.RestartSupervisor(compattest.RetryWindow())(context.WithoutCancel(t.Context())); err != nil {
+			if err := compattest.RestartManager(compattest.RetryWindow())(context.WithoutCancel(t.Context())); err != nil {
 				t.Error(err)
 			}
 		}

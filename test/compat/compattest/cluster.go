@@ -47,12 +47,18 @@ func check(t *testing.T, id string, begin func(*testing.T), run func(t *testing.
 		return
 	}
 	t.Run(id, func(t *testing.T) {
-		if target.olm && rule.Untried != "" {
-			t.Skip(rule.Untried)
-		}
+		skipUntried(t, rule)
 		begin(t)
 		run(t, newCluster(t, rule))
 	})
+}
+
+// skipUntried skips a case that does not run with OLM, if OLM is tested.
+func skipUntried(t *testing.T, rule rules.Rule) {
+	t.Helper()
+	if target.olm && rule.Untried != "" {
+		t.Skip(rule.Untried)
+	}
 }
 
 // isChecked reports whether the case of a rule is run.

@@ -57,6 +57,7 @@ func (s *Stages) Check(t *testing.T, id string, run func(t *testing.T, c *Cluste
 	}
 	t.Run(id, func(t *testing.T) {
 		needsOwnCluster(t)
+		skipUntried(t, rule)
 		s.await(t.Name(), -1)
 		t.Cleanup(func() { s.await(t.Name(), len(s.actions)) })
 		t.Parallel()
@@ -121,8 +122,12 @@ func InterruptAPIServer(outage time.Duration) Action {
 	}
 }
 
-// ChangeLeader starts a second supervisor with another --install-plan-retry-timeout, and stops the first one.
+// ChangeLeader starts a second supervisor with another --install-plan-retry-timeout, and stops the first one. OLM has
+// no second replica, so it is restarted.
 func ChangeLeader(retryTimeout time.Duration) Action {
+	if target.olm {
+		return RestartManager(retryTimeout)
+	}
 	return func(ctx context.Context) error {
 		standby, err := runSupervisor(ctx, "standby", retryTimeout)
 		if err != nil {
@@ -136,15 +141,18 @@ func ChangeLeader(retryTimeout time.Duration) Action {
 	}
 }
 
-// RestartSupervisor stops the supervisor and runs some commands of it. It then starts the supervisor with another
-// --install-plan-retry-timeout.
-func RestartSupervisor(retryTimeout time.Duration, between ...Action) Action {
+// RestartManager stops the supervisor, acts, and starts the supervisor with another --install-plan-retry-timeout. If
+// OLM is tested, it only restarts OLM.
+func RestartManager(retryTimeout time.Duration, between ...Action) Action {
+	if target.olm {
+		between = nil
+	}
 	return func(ctx context.Context) error {
 		failures := []error{target.started.Stop(grace)}
 		for _, act := range between {
 			failures = append(failures, act(ctx))
 		}
-		return errors.Join(append(failures, startSupervisor(ctx, retryTimeout))...)
+		return errors.Join(append(failures, startWith(ctx, retryTimeout))...)
 	}
 }
 

@@ -180,8 +180,17 @@ func startOLM(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err != nil {
 		return err //nolint:wrapcheck // says what failed
 	}
-	target.started, target.restart = olm{peer}, peer.Restart
+	target.started = olm{peer}
+	target.restart = func(ctx context.Context) error { return peer.Restart(context.WithoutCancel(ctx)) }
 	return nil
+}
+
+// startWith starts the supervisor or OLM again with a retry timeout for InstallPlans.
+func startWith(ctx context.Context, retryTimeout time.Duration) error {
+	if peer, is := target.started.(olm); is {
+		return peer.Restart(context.WithoutCancel(ctx), "--install-plan-retry-timeout", retryTimeout.String())
+	}
+	return startSupervisor(ctx, retryTimeout)
 }
 
 // olm is a running OLM.

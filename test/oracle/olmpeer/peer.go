@@ -69,15 +69,15 @@ func Start(ctx context.Context, o Options) (*Peer, error) {
 	return p, nil
 }
 
-// Restart starts both programs again after Stop.
-func (p *Peer) Restart(ctx context.Context) error {
-	if err := p.startPrograms(ctx); err != nil {
+// Restart starts both programs again after Stop. catalogArgs are further arguments of the program for catalogs.
+func (p *Peer) Restart(ctx context.Context, catalogArgs ...string) error {
+	if err := p.startPrograms(ctx, catalogArgs); err != nil {
 		return errors.Join(fmt.Errorf("starting OLM: %w", err), p.Stop())
 	}
 	return nil
 }
 
-func (p *Peer) startPrograms(ctx context.Context) error {
+func (p *Peer) startPrograms(ctx context.Context, catalogArgs []string) error {
 	o := p.options
 	kubeconfig, err := writeKubeconfig(o)
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *Peer) startPrograms(ctx context.Context) error {
 		{into: &p.operator, program: operatorProgram, args: []string{
 			"--namespace", Namespace, "--writeStatusName", "", "--protectedCopiedCSVNamespaces", o.Protected,
 		}},
-		{into: &p.catalog, program: catalogProgram, args: []string{"--namespace", Namespace, "--set-workload-user-id=true"}},
+		{into: &p.catalog, program: catalogProgram, args: append([]string{"--namespace", Namespace, "--set-workload-user-id=true"}, catalogArgs...)},
 	} {
 		*one.into, err = process.Start(ctx, process.Spec{
 			Name: "OLM's program " + one.program, Path: filepath.Join(o.Programs, one.program), Args: one.args,
