@@ -1,15 +1,17 @@
 // Command outcomes reads the results of test/compat with OLM, as go test -json prints them. It lists the rules whose
-// cases fail, with the difference and the reason. It fails if a case has another outcome than its rule expects.
+// cases fail, with the difference and the reason, and the rules whose cases do not run. It fails if a case has another
+// outcome than its rule expects.
 package main
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/chandlery/chandlery/test/compat/rules"
@@ -35,11 +37,7 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("reading the results in %s: %w", args[0], err)
 	}
-	report(out, seen)
-	if problems := rules.Unexpected(seen); len(problems) > 0 {
-		return fmt.Errorf("OLM %s does not do what the rules state:\n  %s", rules.OLMVersion, strings.Join(problems, "\n  "))
-	}
-	return nil
+	return report(out, seen, rules.Unexpected(seen))
 }
 
 // read returns the outcomes of the cases by their IDs. A failed test without cases has the name of the test.
@@ -76,17 +74,42 @@ func read(r io.Reader) (map[string]rules.Outcome, error) {
 	return seen, lines.Err() //nolint:wrapcheck // the caller names the file
 }
 
-// report lists the cases that fail.
-func report(out io.Writer, seen map[string]rules.Outcome) {
-	counts := map[rules.Outcome]int{}
-	fmt.Fprintf(out, "Cases that fail with OLM %s:\n", rules.OLMVersion)
+// report writes the differences that the cases showed, the cases that do not run and why, and the counts. It returns an
+// error if there are problems.
+func report(out io.Writer, seen map[string]rules.Outcome, problems []string) error {
+	failed, untried, counts := []string{}, map[string][]string{}, map[rules.Outcome]int{}
 	for _, g := range rules.All() {
 		for _, r := range g.Rules {
-			counts[seen[r.ID]]++
-			if seen[r.ID] == rules.Failed {
-				fmt.Fprintf(out, "  %s: %s\n", r.ID, cmp.Or(r.Explanation(), "No difference is known."))
+			want := r.Expected()
+			if want == rules.Skipped {
+				untried[r.Untried] = append(untried[r.Untried], r.ID)
+			} else if seen[r.ID] != want {
+				continue
+			}
+			counts[want]++
+			if want == rules.Failed {
+				failed = append(failed, r.ID+": "+r.Explanation())
 			}
 		}
 	}
-	fmt.Fprintf(out, "%d cases pass, %d fail, and %d do not run with OLM.\n", counts[rules.Passed], counts[rules.Failed], counts[rules.Skipped]+counts[""])
+	section(out, "Cases that fail with OLM "+rules.OLMVersion+", as their rules state:", failed)
+	var reasons []string
+	for _, why := range slices.Sorted(maps.Keys(untried)) {
+		reasons = append(reasons, fmt.Sprintf("%s (%d): %s", why, len(untried[why]), strings.Join(untried[why], " ")))
+	}
+	section(out, "Cases that do not run with OLM, by reason:", reasons)
+	section(out, "Results that differ from the rules:", problems)
+	fmt.Fprintf(out, "OLM %s: %d cases pass, %d fail as their rules state, and %d do not run. %d results differ from the rules.\n",
+		rules.OLMVersion, counts[rules.Passed], counts[rules.Failed], counts[rules.Skipped], len(problems))
+	if len(problems) > 0 {
+		return errors.New("correct the cases or their rules")
+	}
+	return nil
+}
+
+// section writes a title and lines below it, unless there are none.
+func section(out io.Writer, title string, lines []string) {
+	if len(lines) > 0 {
+		fmt.Fprintf(out, "%s\n  %s\n\n", title, strings.Join(lines, "\n  "))
+	}
 }

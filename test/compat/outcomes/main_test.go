@@ -29,12 +29,24 @@ func TestRead(t *testing.T) {
 	if !maps.Equal(seen, want) {
 		t.Errorf("outcomes are %v, want %v", seen, want)
 	}
+}
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	seen := map[string]rules.Outcome{"B1": rules.Passed, "B41": rules.Failed, "B2": rules.Failed}
 	var out bytes.Buffer
-	report(&out, seen)
-	for _, text := range []string{"  B41: The plan fails after its deadline", "No retry can help", "1 cases pass, 1 fail"} {
+	if err := report(&out, seen, rules.Unexpected(seen)); err == nil {
+		t.Error("report accepts results that differ from the rules")
+	}
+	for _, text := range []string{
+		"  B41: The plan fails after its deadline", "No retry can help", "  needs real nodes (", "  B2 failed: correct", "1 cases pass, 1 fail as",
+	} {
 		if !strings.Contains(out.String(), text) {
 			t.Errorf("the report lacks %q: %s", text, out.String())
 		}
+	}
+	if err := report(&out, seen, nil); err != nil {
+		t.Error(err)
 	}
 }
 
