@@ -79,6 +79,10 @@ func testDisabledCopies(t *testing.T, c *compattest.Cluster) {
 	if missing := c.Read(copyIn(compattest.ProtectedNamespace)); missing != "" {
 		t.Error(missing)
 	}
+	// OLM reports that the copies of a failed version are missing.
+	if err := c.Delete(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
 	disableCopies(t, c, false)
 	saysConfig(c, metav1.ConditionFalse, "CopiedCSVsEnabled", "Copied CSVs are enabled and present across the cluster")
 }

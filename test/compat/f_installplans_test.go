@@ -55,6 +55,7 @@ func TestStepSentences(t *testing.T) {
 		owned, several,
 		{
 			id: "F-InstallPlan-AccountMissing", before: func(c *compattest.Cluster, _ *operatorsv1alpha1.ClusterServiceVersion) {
+				awaitTargets(c)
 				changeObject(c, ownGroup(c), map[string]any{"spec": map[string]any{"serviceAccountName": "gone"}})
 			}, steps: configMapStep, phase: installing, message: exactly(""), status: "False", reason: "InstallCheckFailed",
 			condition: bothOf(begins("please make sure the service account exists. sa=gone operatorgroup="), containing("/group")),

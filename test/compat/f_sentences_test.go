@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/compat/compattest"
+	"github.com/chandlery/chandlery/test/pause"
 )
 
 // wording reports what is wrong with a text; empty if nothing is.
@@ -339,6 +341,20 @@ func ownGroup(c *compattest.Cluster) *operatorsv1.OperatorGroup {
 	return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "group"}}
 }
 
+// awaitTargets waits until the OperatorGroup has its targets. OLM does not compute them without the account.
+func awaitTargets(c *compattest.Cluster) {
+	group := ownGroup(c)
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(group); left != "" {
+			return left
+		}
+		if len(group.Status.Namespaces) == 0 {
+			return "the OperatorGroup has no targets"
+		}
+		return ""
+	})
+}
+
 func deleteGroup(c *compattest.Cluster, _ *operatorsv1alpha1.ClusterServiceVersion) {
 	deleteObject(c, ownGroup(c))
 }
@@ -424,6 +440,9 @@ func makeAccount(c *compattest.Cluster, _ *operatorsv1alpha1.ClusterServiceVersi
 func deleteAccount(c *compattest.Cluster, csv *operatorsv1alpha1.ClusterServiceVersion) {
 	c.Eventually(compattest.Patience, phaseOf(c, csv, operatorsv1alpha1.CSVPhaseSucceeded))
 	deleteObject(c, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "crank"}})
+	// OLM does not watch an account that it did not create. A label makes it check the version.
+	pause.For(background(c), time.Second)
+	changeObject(c, csv, map[string]any{"metadata": map[string]any{"labels": map[string]any{"checked": "again"}}})
 }
 
 func deleteDeployment(c *compattest.Cluster, csv *operatorsv1alpha1.ClusterServiceVersion) {

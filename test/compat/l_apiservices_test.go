@@ -181,7 +181,7 @@ func TestAPIServices(t *testing.T) {
 		c.Make(old...)
 		kept := old[len(old)-1]
 		end := refuse(t, c, requests{
-			rbacv1.GroupName, "clusterrolebindings", admissionregistrationv1.Delete, `request.name == "` + kept.GetName() + `"`,
+			rbacv1.GroupName, "clusterrolebindings", admissionregistrationv1.Delete, `has(request.name) && request.name == "` + kept.GetName() + `"`,
 		})
 		c.Make(csv)
 		serving(c, csv)

@@ -21,6 +21,7 @@ import (
 	"github.com/chandlery/chandlery/test/compat/compattest"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 	"github.com/chandlery/chandlery/test/olmobjects"
+	"github.com/chandlery/chandlery/test/pause"
 )
 
 // restTime is how long a case checks that an object is not written.
@@ -153,6 +154,8 @@ func (p *podCase) rewrite(annotations map[string]string, change ...func(*appsv1.
 		}
 		return ""
 	})
+	// The version may show the roll-out late.
+	pause.For(p.t.Context(), 3*time.Second)
 	p.succeeds()
 }
 

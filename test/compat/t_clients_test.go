@@ -163,10 +163,12 @@ func TestHealth(t *testing.T) {
 		c.Catalog("shelf", lamp(c, 1))
 		c.Subscribe("shelf", "lamp")
 		sub := installed(c, "lamp.v1.0.0")
-		if h := healthOf(t, c, sub); h != (health{ArgoCD: "Healthy", Kstatus: "Current"}) {
-			t.Errorf("the Subscription is %+v", h)
-		}
+		// OLM sets the state before it removes the condition.
+		awaitHealth(t, c, sub, "Healthy", func(sub *operatorsv1alpha1.Subscription) bool {
+			return !condition(operatorsv1alpha1.SubscriptionInstallPlanPending)(sub)
+		})
 		for _, o := range []client.Object{
+			sub,
 			&operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp.v1.0.0"}},
 			&operatorsv1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: sub.Status.InstallPlanRef.Name}},
 			&operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "shelf"}},
@@ -252,7 +254,8 @@ func TestKubectl(t *testing.T) {
 			"clusterserviceversions": {"NAME DISPLAY VERSION RELEASE REPLACES PHASE", "lamp.v1.1.0 Lamp 1.1.0 lamp.v1.0.0 Succeeded"},
 			"operatorgroups":         {"NAME AGE", "group"},
 		} {
-			out, code := compattest.Kubectl(t, "get", kind, "-n", c.Namespace)
+			name, _, _ := strings.Cut(want[1], " ")
+			out, code := compattest.Kubectl(t, "get", kind, name, "-n", c.Namespace)
 			lines := strings.Split(strings.TrimSpace(out), "\n")
 			if code != 0 || len(lines) != 2 || strings.Join(strings.Fields(lines[0]), " ") != want[0] ||
 				!strings.HasPrefix(strings.Join(strings.Fields(lines[1]), " "), want[1]) {
