@@ -121,7 +121,7 @@ func testDeadlineAfterRestart(t *testing.T, c *compattest.Cluster, reach func(in
 	pause.For(t.Context(), time.Until(start.Add(compattest.RetryWindow()/2)))
 	reach(started)
 	f.fails(retryLimit(), p, "ghost")
-	f.inTime(p)
+	f.inTime(p, deadlineSlack())
 	if !p.Status.StartTime.Time.Equal(start) {
 		t.Errorf("status.startTime moved from %s to %s", start, p.Status.StartTime)
 	}
