@@ -13,7 +13,7 @@ var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: [
 	{
 		ID: "L7", Given: "the deletion of one of the six objects is forbidden",
 		Then:       "the API is registered, the other five objects are deleted, and a Warning FormerObjectKept names the object",
-		Difference: "with OLM the version fails", Reason: "Nothing depends on the deletion of an object with a former name.",
+		Difference: "the installation fails, and the objects after that one stay", Reason: "Nothing depends on the deletion of an object with a former name (decision 39).",
 	},
 	{ID: "L8", Given: "the six objects appear for a version that is installed", Then: "they stay until the version is installed again"},
 	{ID: "L9", Given: "the labels of an APIService name a namespace that does not exist", Then: "the APIService is deleted within 30 s"},

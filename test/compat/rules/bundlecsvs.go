@@ -69,7 +69,7 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 	{
 		ID: "G18", Given: "the manager ends after it has created a plan and before it has written the plan's status",
 		Then:       "the next manager fills the same plan and creates no other one",
-		Difference: "each attempt creates another plan, and the empty ones stay", Reason: "an empty plan is never completed",
+		Difference: "each attempt creates another plan, and the empty ones stay", Reason: "an empty plan is never completed (decision 39)",
 	},
 }}
 
@@ -79,4 +79,4 @@ const (
 )
 
 // unpackPods is why cases with bundle images do not run with OLM.
-const unpackPods = "its pods for bundle images need real nodes"
+const unpackPods = "needs pods that unpack bundle images"

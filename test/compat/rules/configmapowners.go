@@ -35,7 +35,7 @@ var configMapOwners = Group{Letter: "D", Title: "The ConfigMap of a CatalogSourc
 	{ID: "D13", Given: "the ConfigMap has the label and the reference already", Then: "it is not written"},
 	{
 		ID: "D14", Given: "as D1, and a takeover from OLM is handed back", Then: "the ConfigMap keeps the reference and the label, and is not written",
-		Difference: "OLM has no such command", Reason: "a takeover can be undone (decision 32)", Untried: "needs a command of Chandlery",
+		Difference: "OLM has no such command", Reason: "a takeover can be undone (decision 32)", Untried: ownCommand,
 	},
 	{
 		ID: "D15", Given: "a CatalogSource of a ConfigMap becomes one by address", Then: "the reference is removed",

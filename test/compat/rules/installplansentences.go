@@ -40,7 +40,9 @@ var installPlanSentences = []Rule{
 	},
 	{
 		ID: "F-InstallPlan-CRDVersion", Given: "a step has a CustomResourceDefinition of an old API version",
-		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
+		Then:       "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
+		Difference: "the sentence says that the cluster does not serve the API, after the deadline",
+		Reason:     "no retry can help, and the message names the remedy (decision 39)",
 	},
 	{
 		ID: "F-InstallPlan-ManifestUnreadable", Given: "the manifest of a step cannot be decoded",

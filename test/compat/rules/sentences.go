@@ -321,7 +321,7 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		ID: "F-Subscription-NoGroup", Given: "the namespace of a Subscription has no OperatorGroup",
 		Then:       "ResolutionFailed has the reason ErrorPreventedResolution and exactly OLM's message",
 		Difference: "OLM writes nothing on the Subscription",
-		Reason:     "The Subscription must state why nothing is installed.",
+		Reason:     "The Subscription must state why nothing is installed (decision 39).",
 	},
 	{
 		ID: "F-Event-CRDValidation", Given: "a step makes an existing object invalid, and its CustomResourceDefinition has a conversion webhook",
@@ -331,13 +331,13 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		ID: "F-Event-BundleUnpackFailed", Given: "the image of the bundle cannot be pulled",
 		Then:       "a Warning of the Subscription has the reason BundleUnpackFailed and a note that begins as OLM's",
 		Difference: "the Job fails minutes later",
-		Reason:     "decision 20: the error of the registry is known at once",
+		Reason:     "decision 20: the error of the registry is known at once", Untried: unpackPods,
 	},
 	{
 		ID: "F12", Given: "a version has an invalid webhook, and a requirement is missing",
 		Then:       "the version is Failed with the reason InvalidWebhookDescription",
 		Difference: "OLM judges webhooks after requirements, so the version stays Pending",
-		Reason:     "The author learns of the error at once.",
+		Reason:     "The author learns of the error at once (decision 39).",
 	},
 	{
 		ID: "F13", Given: "OLM wrote the statuses of the objects, and the supervisor takes over",
