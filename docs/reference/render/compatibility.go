@@ -55,9 +55,8 @@ func restOf(r rules.Rule) string {
 const compatibilityText = `# Compatibility with OLM
 
 The suite ` + "`test/compat`" + ` checks these %d rules against a Kubernetes API server, as a client of Operator Lifecycle Manager
-(OLM) would. The column OLM states the expected results with OLM: %d of the cases pass with %s, and %d fail. The last
-column says what OLM does instead, and why the difference remains. ` + "`make compat-olm`" + ` compares both with OLM. %d cases do not
-run with OLM. There, the last column is from OLM's sources.
+(OLM) would. %d of the cases pass with OLM %s, and %d fail there. The last column says what OLM does instead, and why the
+difference remains. ` + "`make compat-olm`" + ` checks both. %d cases do not run with OLM. There, the last column is from OLM's sources.
 
 | Command | Cluster |
 |---|---|
