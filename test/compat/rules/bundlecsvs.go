@@ -74,7 +74,7 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 }}
 
 const (
-	noOtherPlan = "no other plan follows; the Subscription refers to the deleted one"
+	noOtherPlan = "no other plan follows"
 	anotherPlan = "parts of the version may be missing (decision 4)"
 )
 
