@@ -21,6 +21,8 @@ func deadlineSlack() time.Duration { return max(7*time.Second, compattest.RetryW
 // awaiting returns a plan whose steps each need a ClusterServiceVersion that does not exist.
 func (f *planFixture) awaiting(name string, csvs ...string) *operatorsv1alpha1.InstallPlan {
 	f.t.Helper()
+	// OLM sets a condition, whose time then stays, while the OperatorGroup has no targets.
+	awaitTargets(f.Cluster)
 	var steps []*operatorsv1alpha1.Step
 	for _, csv := range csvs {
 		k := kindNamed("ConfigMap")
