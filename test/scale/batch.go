@@ -58,6 +58,17 @@ func (b *Batch) Totals() Totals {
 	return t
 }
 
+// Reconciliations returns the sum of the reconciliations of all controllers, without periodic ones.
+func (b *Batch) Reconciliations() int {
+	sum := 0
+	for name, n := range b.Reconciles {
+		if row, _ := find(Kind{reconcile, name}); row.Minute == 0 {
+			sum += n
+		}
+	}
+	return sum
+}
+
 // Each returns a number divided by the number of the batch's namespaces.
 func (b *Batch) Each(n int) float64 { return float64(n) / float64(max(1, b.Namespaces)) }
 

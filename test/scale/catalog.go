@@ -15,6 +15,8 @@ import (
 const (
 	// packageName is the only package of the catalog.
 	packageName = "widget"
+	// channelStable gets each version. channelFirst has only the first one.
+	channelStable, channelFirst = "stable", "first"
 	// The files of a bundle.
 	fileCSV, fileCRD, fileSettings = "csv.yaml", "crd.yaml", "settings.yaml"
 )
@@ -84,6 +86,7 @@ func (v CatalogBundle) properties(pkg string) ([]property, error) {
 }
 
 // CatalogText returns a file-based catalog with one package. Each of its versions replaces the previous one.
+// It has at least one version.
 func CatalogText(pkg string, versions ...CatalogBundle) ([]byte, error) {
 	var bundles, entries []any
 	var before string
@@ -103,8 +106,9 @@ func CatalogText(pkg string, versions ...CatalogBundle) ([]byte, error) {
 	}
 	var text []byte
 	for _, blob := range append([]any{
-		map[string]any{"schema": "olm.package", "name": pkg, "defaultChannel": "stable"},
-		map[string]any{"schema": "olm.channel", "package": pkg, "name": "stable", "entries": entries},
+		map[string]any{"schema": "olm.package", "name": pkg, "defaultChannel": channelStable},
+		map[string]any{"schema": "olm.channel", "package": pkg, "name": channelStable, "entries": entries},
+		map[string]any{"schema": "olm.channel", "package": pkg, "name": channelFirst, "entries": entries[:1]},
 	}, bundles...) {
 		one, err := json.Marshal(blob)
 		if err != nil {

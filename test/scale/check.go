@@ -36,6 +36,9 @@ func Exceeded(b *Batch) []string {
 			counts[kindOf(r)]++
 		}
 	}
+	for name, n := range b.Reconciles {
+		counts[Kind{reconcile, name}] = n
+	}
 	for _, k := range slices.SortedFunc(maps.Keys(counts), compareKinds) {
 		row, known := find(k)
 		if !known {
@@ -56,7 +59,7 @@ func isConflict(r audit.Request) bool { return r.Code == http.StatusConflict && 
 // allowance returns the allowed number for some namespaces.
 func allowance(each float64, namespaces int) int { return int(math.Ceil(each * float64(namespaces))) }
 
-// allowed returns the allowed number of requests of the row's kind in a batch.
+// allowed returns the allowed number of the row's kind in a batch. Only periodic ones grow with its time.
 func (r Row) allowed(b *Batch) int {
 	n := allowance(r.Each, b.Namespaces)
 	if b.Before == 0 {
@@ -68,59 +71,29 @@ func (r Row) allowed(b *Batch) int {
 	return n
 }
 
-// figure is a number that batches are compared by.
-type figure struct {
-	name string
-	of   func(*Batch) int
-	// pace is the allowed additional number for each second that an installation takes longer.
-	pace float64
-}
-
-// paced returns the controllers that collect events for a time, with the number of an
-// installation's reconciliations for each second. An installation on a loaded machine takes longer
-// and has more of them.
-func paced() map[string]float64 {
-	return map[string]float64{
-		"operator":  0.2,  // one write in five seconds
-		"olmconfig": 0.05, // one reconciliation in two seconds for all concurrent installations
-	}
-}
-
 // Grown returns the figures of an installation that have grown by more than MaxGrowth between one
-// batch and all of some later ones: requests, and the reconciliations of each controller with at
-// least one. Load of the machine only adds reconciliations, so the smallest value of the later
-// batches counts.
+// batch and later ones: requests, and reconciliations of all controllers. Periodic ones do not count.
+//
+// The median of the later batches counts. Load of the machine may add to one of them, whereas a cost
+// that depends on the other namespaces is in all.
 func Grown(early *Batch, late ...*Batch) []string {
-	figures := []figure{{name: "requests", of: func(b *Batch) int { return b.Totals().Requests() }}}
-	for _, name := range controllers(late) {
-		figures = append(figures, figure{name: "reconciles of " + name, of: func(b *Batch) int { return b.Reconciles[name] }, pace: paced()[name]})
-	}
 	var found []string
-	for _, f := range figures {
-		least := slices.MinFunc(late, func(a, b *Batch) int { return cmp.Compare(f.beyond(early, a), f.beyond(early, b)) })
-		if before, after := early.Each(f.of(early)), least.Each(f.of(least)); after >= 1 && f.beyond(early, least) > 0 {
+	for _, figure := range []struct {
+		name string
+		of   func(*Batch) int
+	}{
+		{"requests", func(b *Batch) int { return b.Totals().Requests() }},
+		{"reconciles", (*Batch).Reconciliations},
+	} {
+		each := func(b *Batch) float64 { return b.Each(figure.of(b)) }
+		later := slices.SortedFunc(slices.Values(late), func(a, b *Batch) int { return cmp.Compare(each(a), each(b)) })
+		median := later[len(later)/2]
+		if before, after := each(early), each(median); after > before*MaxGrowth {
 			found = append(found, fmt.Sprintf("%.1f %s for one installation beside %d others, %.1f beside %d: want at most %.1f times as many",
-				before, f.name, early.Before, after, least.Before, MaxGrowth))
+				before, figure.name, early.Before, after, median.Before, MaxGrowth))
 		}
 	}
 	return found
-}
-
-// beyond returns how much a figure of one installation exceeds its allowed growth.
-func (f figure) beyond(early, late *Batch) float64 {
-	longer := max(0, late.Took-early.Took).Seconds()
-	return late.Each(f.of(late)) - early.Each(f.of(early))*MaxGrowth - f.pace*longer
-}
-
-// controllers returns the names of all controllers with reconciliations, sorted.
-func controllers(batches []*Batch) []string {
-	names := map[string]bool{}
-	for _, b := range batches {
-		for name := range b.Reconciles {
-			names[name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }
 
 func compareKinds(a, b Kind) int {

@@ -151,7 +151,12 @@ func (c *Cluster) Prepare(ctx context.Context, names []string) error {
 // Install subscribes to the operator in prepared namespaces, all at once, and counts the cost.
 // before is the number of namespaces that already have the operator.
 func (c *Cluster) Install(ctx context.Context, before int, names []string) (*Batch, error) {
-	return c.counted(ctx, before, names, c.subscribe)
+	return c.counted(ctx, before, names, func(ctx context.Context, names []string) error { return c.subscribe(ctx, names, channelStable) })
+}
+
+// InstallFirst is like Install for Subscriptions to a channel that gets no other version. Update does not update them.
+func (c *Cluster) InstallFirst(ctx context.Context, before int, names []string) (*Batch, error) {
+	return c.counted(ctx, before, names, func(ctx context.Context, names []string) error { return c.subscribe(ctx, names, channelFirst) })
 }
 
 // Update publishes a version that replaces the installed one, and counts the cost until all of some
@@ -197,10 +202,10 @@ func (c *Cluster) counted(ctx context.Context, before int, names []string, do fu
 	return b, nil
 }
 
-// subscribe creates Subscriptions, and waits until all are AtLatestKnown.
-func (c *Cluster) subscribe(ctx context.Context, names []string) error {
+// subscribe creates Subscriptions to a channel, and waits until all are AtLatestKnown.
+func (c *Cluster) subscribe(ctx context.Context, names []string, channel string) error {
 	err := each(ctx, names, func(ctx context.Context, name string) error {
-		return c.plane.create(ctx, subscription(name))
+		return c.plane.create(ctx, subscription(name, channel))
 	})
 	if err != nil {
 		return err

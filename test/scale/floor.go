@@ -128,7 +128,7 @@ func (f *Floor) install(ctx context.Context, names []string) error {
 
 // write creates a Subscription, as a user does, and writes all objects of the installation in its namespace.
 func (f *Floor) write(ctx context.Context, namespace string) error {
-	sub := subscription(namespace)
+	sub := subscription(namespace, channelStable)
 	if err := f.cluster.plane.create(ctx, sub); err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ func (p *plane) await(ctx context.Context, what string, holds wait.ConditionWith
 // batch. The time is longer than the pause between two writes of an Operator: otherwise, the duration
 // of an installation decides whether the last write counts.
 func (p *plane) idle(ctx context.Context) ([]audit.Request, error) {
-	const rest = 6 * time.Second
+	const rest = 4 * time.Second
 	var (
 		all  []audit.Request
 		last = time.Now()

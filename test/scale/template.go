@@ -143,11 +143,11 @@ func (r *replacements) replace(text string) string {
 }
 
 // subscription returns the Subscription that a user creates in a namespace.
-func subscription(namespace string) *operatorsv1alpha1.Subscription {
+func subscription(namespace, channel string) *operatorsv1alpha1.Subscription {
 	return &operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: packageName},
 		Spec: &operatorsv1alpha1.SubscriptionSpec{
-			Package: packageName, Channel: "stable", CatalogSource: catalogName, CatalogSourceNamespace: catalogNamespace,
+			Package: packageName, Channel: channel, CatalogSource: catalogName, CatalogSourceNamespace: catalogNamespace,
 		},
 	}
 }

@@ -12,13 +12,15 @@ import (
 )
 
 const (
-	// size is the number of namespaces that get the operator at once in a measured batch.
+	// shared is the number of namespaces that get the operator first. Their installations create the
+	// definition that all share, and the supervisor opens its connections. No other is compared with them.
+	shared = 5
+	// size is the number of namespaces that get the operator at once in a compared batch.
 	size = 20
 	// defaultNamespaces is the final number of namespaces without NAMESPACES.
 	defaultNamespaces = 200
-	// tries is the largest number of later batches, if the load of the machine has caused
-	// reconciliations in the previous one.
-	tries = 3
+	// repetitions is the number of additional later batches if the first one costs more.
+	repetitions = 2
 )
 
 // bin is the folder with the programs, built once for the package.
@@ -32,8 +34,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestInstallationsCostTheSame installs one operator in namespaces. It compares the requests and
-// reconciliations of the first installations with those of the last. Then all get a version that
-// replaces the first.
+// reconciliations of the first installations with those of the last. Then these get a version that
+// replaces the first. The Subscriptions between them are to a channel without that version.
 func TestInstallationsCostTheSame(t *testing.T) {
 	total := namespaces(t)
 	c, err := scale.Start(t.Context(), scale.Options{Root: "../../..", Dir: bin})
@@ -45,46 +47,55 @@ func TestInstallationsCostTheSame(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	update(t, c, installAll(t, c, total))
+	early, from := scale.Names(0, shared+size), shared+size
+	prepare(t, c, early)
+	install(t, c.Install, 0, early[:shared])
+	first := install(t, c.Install, shared, early[shared:])
+	update(t, c, append(early, compare(t, c, first, from, total)...))
 }
 
-// installAll installs the operator in namespaces, and in more if reconciliations must be counted
-// again. It returns the number of namespaces with the operator.
-func installAll(t *testing.T, c *scale.Cluster, total int) int {
+// compare installs the operator in further namespaces up to a total number, and compares the cost of
+// the last ones with an early batch. It returns the last ones.
+func compare(t *testing.T, c *scale.Cluster, first *scale.Batch, from, total int) []string {
 	t.Helper()
-	early := install(t, c, 0, size)
-	if between := total - size; between > size {
-		install(t, c, size, between)
+	between, later := scale.Names(from, total-size), scale.Names(total-size, total)
+	prepare(t, c, append(between, later...))
+	if len(between) > 0 {
+		install(t, c.InstallFirst, from, between)
 	}
-	var late []*scale.Batch
-	for before := total - size; ; before += size {
-		late = append(late, install(t, c, before, before+size))
-		grown := scale.Grown(early, late...)
-		if len(grown) == 0 {
-			return before + size
-		}
-		if len(late) == tries {
-			t.Fatalf("an installation costs more beside others in each of %d batches:\n%s", tries, strings.Join(grown, "\n"))
-		}
+	late := []*scale.Batch{install(t, c.Install, total-size, later)}
+	grown := scale.Grown(first, late...)
+	for i := 0; i < repetitions && len(grown) > 0; i++ {
 		t.Logf("measuring more installations:\n%s", strings.Join(grown, "\n"))
+		more := scale.Names(total+i*size, total+(i+1)*size)
+		prepare(t, c, more)
+		late = append(late, install(t, c.Install, total+i*size, more))
+		later = append(later, more...)
 	}
+	if grown = scale.Grown(first, late...); len(grown) > 0 {
+		t.Fatalf("an installation costs more beside others, by the median of %d batches:\n%s", len(late), strings.Join(grown, "\n"))
+	}
+	return later
 }
 
-// update updates the operator in all namespaces and compares the cost with the limits.
-func update(t *testing.T, c *scale.Cluster, namespaces int) {
+// update updates the operator in namespaces and compares the cost with the limits.
+func update(t *testing.T, c *scale.Cluster, names []string) {
 	t.Helper()
-	b, err := c.Update(t.Context(), scale.Names(0, namespaces))
+	b, err := c.Update(t.Context(), names)
 	if err != nil {
 		t.Fatal(err)
 	}
-	totals := b.Totals()
-	t.Logf("update of %d namespaces: %s; for each %.1f requests (%.1f reads), %d conflicts in all; requests of all: %v",
-		namespaces, b.Took, b.Each(totals.Requests()), b.Each(totals.Reads), totals.Conflicts, b.Counts())
+	totals, reconciles := b.Totals(), b.Reconciliations()
+	t.Logf("update of %d namespaces: %s; for each %.1f requests (%.1f reads) and %.1f reconciles, %d conflicts in all; requests of all: %v; reconciles of all: %v",
+		len(names), b.Took, b.Each(totals.Requests()), b.Each(totals.Reads), b.Each(reconciles), totals.Conflicts, b.Counts(), b.Reconciles)
 	if each := b.Each(totals.Requests()); each > scale.MaxUpdateRequests {
-		t.Errorf("%.1f requests for each of %d updates at once, want at most %d", each, namespaces, scale.MaxUpdateRequests)
+		t.Errorf("%.1f requests for each of %d updates at once, want at most %d", each, len(names), scale.MaxUpdateRequests)
 	}
-	if most := max(1, namespaces*scale.MaxConflicts/scale.ConflictsPer); totals.Conflicts > most {
-		t.Errorf("%d conflicts in %d updates at once, want at most %d", totals.Conflicts, namespaces, most)
+	if each := b.Each(reconciles); each > scale.MaxUpdateReconciles {
+		t.Errorf("%.1f reconciles for each of %d updates at once, want at most %d", each, len(names), scale.MaxUpdateReconciles)
+	}
+	if most := max(1, len(names)*scale.MaxConflicts/scale.ConflictsPer); totals.Conflicts > most {
+		t.Errorf("%d conflicts in %d updates at once, want at most %d", totals.Conflicts, len(names), most)
 	}
 }
 
@@ -96,33 +107,33 @@ func namespaces(t *testing.T) int {
 		return defaultNamespaces
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 2*size {
-		t.Fatalf("$NAMESPACES is %q; it has to be a number from %d on", text, 2*size)
+	if least := shared + 2*size; err != nil || n < least {
+		t.Fatalf("$NAMESPACES is %q; it has to be a number from %d on", text, least)
 	}
 	return n
 }
 
-// install installs the operator in the namespaces from number from to to, exclusive, and compares
-// the cost with the budget.
-func install(t *testing.T, c *scale.Cluster, from, to int) *scale.Batch {
+// prepare creates namespaces for installations.
+func prepare(t *testing.T, c *scale.Cluster, names []string) {
 	t.Helper()
-	b, err := measure(t.Context(), c, from, to)
+	if err := c.Prepare(t.Context(), names); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// install installs the operator in prepared namespaces with a function, and compares the cost with
+// the budget. before is the number of namespaces that have the operator.
+func install(t *testing.T, in func(context.Context, int, []string) (*scale.Batch, error), before int, names []string) *scale.Batch {
+	t.Helper()
+	b, err := in(t.Context(), before, names)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, totals := b.Namespaces, b.Totals()
-	t.Logf("%d to %d namespaces: %s; for each %.1f requests (%.1f reads, %.1f Events beside them), %d conflicts in all; reconciles of all: %v",
-		from, to, b.Took, b.Each(totals.Requests()), b.Each(totals.Reads), b.Each(totals.Events), totals.Conflicts, b.Reconciles)
+	totals := b.Totals()
+	t.Logf("%d namespaces beside %d: %s; for each %.1f requests (%.1f reads, %.1f Events beside them) and %.1f reconciles, %d conflicts in all; requests of all: %v; reconciles of all: %v",
+		b.Namespaces, before, b.Took, b.Each(totals.Requests()), b.Each(totals.Reads), b.Each(totals.Events), b.Each(b.Reconciliations()), totals.Conflicts, b.Counts(), b.Reconciles)
 	if exceeded := scale.Exceeded(b); len(exceeded) > 0 {
-		t.Errorf("%d installations beside %d others:\n%s", n, from, strings.Join(exceeded, "\n"))
+		t.Errorf("%d installations beside %d others:\n%s", b.Namespaces, before, strings.Join(exceeded, "\n"))
 	}
 	return b
-}
-
-func measure(ctx context.Context, c *scale.Cluster, from, to int) (*scale.Batch, error) {
-	names := scale.Names(from, to)
-	if err := c.Prepare(ctx, names); err != nil {
-		return nil, err
-	}
-	return c.Install(ctx, from, names)
 }
