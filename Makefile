@@ -34,14 +34,14 @@ SUITE_GO := $(if $(SUITE_RACE),CGO_ENABLED=1 )$(GO)
 
 # What repeats itself does so less often in `make test` than in `make whole`, so that both are
 # done in time: kinds of loss on real nodes and frozen leaders (ROUNDS), interleavings of
-# Subscriptions, plans whose phases are watched, packages that are uninstalled without trace, and
-# namespaces that get one operator. Of the faults of the API server one in FAULTS is made, and of
+# Subscriptions, plans whose phases are watched, and packages that are uninstalled without trace. One
+# operator gets into as many namespaces in both (NAMESPACES). Of the faults of the API server one in FAULTS is made, and of
 # the packages of real catalogs one in CATALOG_SHARE is compared with opm.
 export ROUNDS        ?= 2
 export INTERLEAVINGS ?= 8
 export PLANS         ?= 12
 export PACKAGES      ?= 2
-export NAMESPACES    ?= 40
+export NAMESPACES    ?= 200
 export FAULTS        ?= 48
 export CATALOG_SHARE ?= 64
 
@@ -194,7 +194,7 @@ test: test-env build ## Every test: units, control-plane suites, conformance, th
 
 .PHONY: whole
 whole: ## The tests of `make test` with the race detector everywhere, and nothing left out: hours.
-	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 NAMESPACES=200 FAULTS=1 CATALOG_SHARE=1
+	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 CATALOG_SHARE=1
 
 # Two rows of packages are tested side by side: one that computes most of the time, and one that waits
 # for control planes, three packages at a time.
