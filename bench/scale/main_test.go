@@ -51,7 +51,7 @@ func TestReport(t *testing.T) {
 			slices.Repeat([]audit.Request{{Verb: "create", Resource: "deployments.apps"}}, 2),
 			[]audit.Request{{Verb: "list", Resource: "secrets"}, {Verb: "get", Resource: "configmaps"}},
 		),
-		Reconciles: map[string]int{"subscription": 10, "operator": 13},
+		Reconciles: map[string]int{"subscription": 10, "operator": 13, "unknown": 1},
 	}
 	floor := &scale.Batch{Before: 1, Namespaces: 2, Took: 2 * time.Second, APIServer: time.Second}
 	text := report("a machine", []round{{namespaces: 2, names: []string{"supervisor", "floor"}, batches: []*scale.Batch{ours, floor}}}, afterwards{
@@ -66,7 +66,9 @@ func TestReport(t *testing.T) {
 		"With 2 namespaces, at rest, the supervisor sends 4.0 requests in a minute, 0.0 of them writes;",
 		"It has 40.0 MiB of anonymous memory, and uses 2000 ms of processor time in a minute.\n",
 		"is in all 2 namespaces 3.0 s after the catalog has it: 1500 ms, 1.5 requests and\n0.0 Events for each, 0 conflicts.\n",
-		"| operator | 6.5 |\n| subscription | 5.0 |\n",
+		"| Controller | 2 | Budget | Why |\n|---|---|---|---|\n| operator | 6.5 | 9 | Components change",
+		"| subscription | 5.0 | 16.5, 10 more for the first | The Subscription,",
+		"| unknown | 0.5 | none |  |\n",
 		"| create | deployments.apps | 1.00 | 1 | The Deployment of the version. |\n",
 		"| get | configmaps | 0.50 | 15 in a minute |",
 		"| Subscription | 2 | 9000 bytes | 4000 bytes |\n",

@@ -70,23 +70,34 @@ func writeAfterwards(b *strings.Builder, after afterwards) {
 
 // writePasses writes a row for each controller of the first side.
 func writePasses(b *strings.Builder, rounds []round) {
-	b.WriteString("\n## Reconciliations by controller\n\nFor each installation, by the number of namespaces:\n\n| Controller |")
-	passes := map[string]int{}
+	b.WriteString("\n## Reconciliations by controller\n\nFor each installation, by the number of namespaces, and the budget that `test/e2e/scale` enforces:\n\n| Controller |")
+	passes, limits := map[string]int{}, map[string]scale.Row{}
+	for _, row := range scale.Reconciliations() {
+		limits[row.Resource] = row
+	}
 	for _, r := range rounds {
 		fmt.Fprintf(b, " %d |", r.namespaces)
 		for name, n := range r.batches[0].Reconciles {
 			passes[name] += n
 		}
 	}
-	b.WriteString("\n|---" + strings.Repeat("|---", len(rounds)) + "|\n")
+	b.WriteString(" Budget | Why |\n|---" + strings.Repeat("|---", len(rounds)+2) + "|\n")
 	for _, name := range slices.SortedFunc(maps.Keys(passes), mostFirst(passes, strings.Compare)) {
 		fmt.Fprintf(b, "| %s |", name)
 		for _, r := range rounds {
 			fmt.Fprintf(b, " %.1f |", r.batches[0].Each(r.batches[0].Reconciles[name]))
 		}
-		b.WriteByte('\n')
+		limit := "none"
+		row := limits[name]
+		if row.Resource != "" {
+			limit = budget(row)
+		}
+		fmt.Fprintf(b, " %s | %s |\n", limit, row.Why)
 	}
 }
+
+// withoutBudget begins the list of requests that the budget does not have.
+const withoutBudget = "Requests without a budget"
 
 // writeRequests writes the requests of one installation with their budget.
 func writeRequests(b *strings.Builder, r round) {
@@ -101,7 +112,7 @@ func writeRequests(b *strings.Builder, r round) {
 	}
 	compare := func(a, b scale.Kind) int { return strings.Compare(a.String(), b.String()) }
 	if len(counts) > 0 {
-		b.WriteString("\nRequests without a budget, of all installations together:\n\n")
+		b.WriteString("\n" + withoutBudget + ", of all installations together:\n\n")
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(counts), mostFirst(counts, compare)) {
 		fmt.Fprintf(b, "- %d %s\n", counts[k], k)
