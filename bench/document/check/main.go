@@ -3,8 +3,10 @@
 //	go run ./bench/document/check [--release]
 //
 // Each part of docs/measurements*.md that has a table states the commit of its figures and the
-// programs that were measured, in a comment. The part is old if a package of one of these programs
-// has changed since, apart from tests. With --release, old parts are an error.
+// programs that were measured, in a comment. The part is old if one of the following has changed since:
+// a package of one of these programs with its embedded files, apart from tests; go.mod, which names the
+// version of Go and of each dependency; or for the supervisor, the manifests that it is installed with.
+// With --release, old parts are an error.
 package main
 
 import (
@@ -25,8 +27,14 @@ import (
 	"github.com/chandlery/chandlery/bench/document"
 )
 
-// reports is the folder of the code that writes reports. It measures nothing.
-const reports = "bench/document"
+const (
+	// reports is the folder of the code that writes reports. It measures nothing.
+	reports = "bench/document"
+	// modules is the file with the versions of Go and of dependencies. It decides on every figure.
+	modules = "go.mod"
+	// manifested is the program that works with the permissions in manifests.
+	manifested, manifests = "./cmd/supervisor", "deploy/rbac"
+)
 
 var errOld = errors.New("figures are older than the code that they measure: measure again, or remove them")
 
@@ -54,7 +62,7 @@ func start(ctx context.Context, args []string) error {
 	if err != nil || len(pages) == 0 {
 		return fmt.Errorf("no page is named %s; run this in the folder of the module", *pattern)
 	}
-	repository := repository{dir: ".", packages: map[string][]string{}}
+	repository := repository{dir: ".", sources: map[string][]string{}}
 	old := 0
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
@@ -84,8 +92,8 @@ func start(ctx context.Context, args []string) error {
 // repository is a clone of the module.
 type repository struct {
 	dir string
-	// packages maps programs to the folders of their packages.
-	packages map[string][]string
+	// sources maps programs to the files that they are built of.
+	sources map[string][]string
 }
 
 // judge returns the text about a section and reports whether its figures are old.
@@ -121,49 +129,57 @@ func list(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// changed returns the folders of the programs' packages that have changed since a commit.
+// changed returns what the programs depend on that has changed since a commit: folders, and go.mod.
 func (r repository) changed(ctx context.Context, commit string, programs []string) ([]string, error) {
-	files, err := r.run(ctx, "git", "diff", "--name-only", commit, "--", "*.go", ":!*_test.go")
+	files, err := r.run(ctx, "git", "diff", "--name-only", commit)
 	if err != nil {
 		return nil, err
 	}
-	var folders []string
+	var found []string
 	for _, program := range programs {
-		of, err := r.builtOf(ctx, program)
+		of, err := r.sourcesOf(ctx, program)
 		if err != nil {
 			return nil, err
 		}
 		for _, file := range files {
-			if folder := path.Dir(file); folder != reports && slices.Contains(of, folder) {
-				folders = append(folders, folder)
+			folder := path.Dir(file)
+			switch {
+			case file == modules:
+				found = append(found, modules)
+			case folder == reports || strings.HasSuffix(file, "_test.go"):
+			case slices.Contains(of, file) || path.Ext(file) == ".go" && slices.Contains(of, folder):
+				found = append(found, folder)
+			case folder == manifests && program == manifested:
+				found = append(found, folder)
 			}
 		}
 	}
-	slices.Sort(folders)
-	return slices.Compact(folders), nil
+	slices.Sort(found)
+	return slices.Compact(found), nil
 }
 
-// builtOf returns the folders of the module's packages of a program.
-func (r repository) builtOf(ctx context.Context, program string) ([]string, error) {
-	if of, known := r.packages[program]; known {
+// sourcesOf returns the folders of the module's packages of a program, and the files that they embed. A
+// folder stands for all Go files in it, also those that do not exist any more.
+func (r repository) sourcesOf(ctx context.Context, program string) ([]string, error) {
+	if of, known := r.sources[program]; known {
 		return of, nil
 	}
 	root, err := r.run(ctx, "go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
 		return nil, err
 	}
-	const inModule = "{{if .Module}}{{if .Module.Main}}{{.Dir}}{{end}}{{end}}"
-	dirs, err := r.run(ctx, "go", "list", "-deps", "-f", inModule, program)
+	const inModule = "{{if .Module}}{{if .Module.Main}}{{.Dir}}{{range .EmbedFiles}} {{$.Dir}}/{{.}}{{end}}{{end}}{{end}}"
+	all, err := r.run(ctx, "go", "list", "-deps", "-f", inModule, program)
 	if err != nil {
 		return nil, err
 	}
-	for i, dir := range dirs {
-		if dirs[i], err = filepath.Rel(root[0], dir); err != nil {
-			return nil, fmt.Errorf("naming the folder %s: %w", dir, err)
+	for i, name := range all {
+		if all[i], err = filepath.Rel(root[0], name); err != nil {
+			return nil, fmt.Errorf("naming %s: %w", name, err)
 		}
 	}
-	r.packages[program] = dirs
-	return dirs, nil
+	r.sources[program] = all
+	return all, nil
 }
 
 // run returns the lines that a command prints.

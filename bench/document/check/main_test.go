@@ -48,14 +48,28 @@ func TestJudge(t *testing.T) {
 	cases := map[string]struct {
 		reason, commit string
 		change         map[string]string
+		programs       []string
 		verdict, fails string
 		old            bool
 	}{
 		"Fresh": {reason: "nothing has changed", verdict: "nothing that it measures has changed"},
 		"Elsewhere": {
 			reason:  "packages of other programs, tests and pages are not measured",
-			change:  map[string]string{"other/other.go": "package other\n", "lib/lib_test.go": "package lib\n", "README.md": "a\n"},
+			change:  map[string]string{"other/other.go": "package other\n", "lib/lib_test.go": "package lib\n", "README.md": "a\n", "lib/notes.txt": "a\n", "deploy/rbac/a.yaml": "a: b\n"},
 			verdict: "nothing that it measures has changed",
+		},
+		"Embedded": {
+			reason: "an embedded file is part of the program", change: map[string]string{"lib/data.txt": "b\n"},
+			verdict: "changed since: lib; renew: make bench-x", old: true,
+		},
+		"Dependencies": {
+			reason: "dependencies decide on figures", change: map[string]string{"go.mod": "module example.com/m\n\ngo 1.25\n"},
+			verdict: "changed since: go.mod; renew: make bench-x", old: true,
+		},
+		"Manifests": {
+			reason: "the supervisor works with the permissions in its manifests", programs: []string{"./cmd/supervisor"},
+			change:  map[string]string{"deploy/rbac/a.yaml": "a: b\n"},
+			verdict: "changed since: deploy/rbac; renew: make bench-x", old: true,
 		},
 		"Imported": {
 			reason: "what the program imports is measured", change: map[string]string{"lib/lib.go": "package lib\n\nvar A = 1\n"},
@@ -69,7 +83,8 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, commit := clone(t)
 			id := commit(map[string]string{
-				"go.mod": "module example.com/m\n\ngo 1.26\n", "lib/lib.go": "package lib\n",
+				"go.mod": "module example.com/m\n\ngo 1.26\n", "lib/lib.go": "package lib\n\nimport _ \"embed\"\n\n//go:embed data.txt\nvar text string\n",
+				"lib/data.txt": "a\n", "cmd/supervisor/main.go": "package main\n\nfunc main() {}\n", "deploy/rbac/a.yaml": "a: a\n",
 				"prog/main.go": "package main\n\nimport _ \"example.com/m/lib\"\n\nfunc main() {}\n",
 			}) + tc.commit
 			if tc.commit == "none" {
@@ -78,8 +93,12 @@ func TestJudge(t *testing.T) {
 			if tc.change != nil {
 				commit(tc.change)
 			}
-			verdict, old, err := repository{dir: dir, packages: map[string][]string{}}.judge(t.Context(), document.Section{
-				Command: "make bench-x", Tables: true, Origin: document.Origin{Commit: id, Programs: []string{"./prog"}},
+			programs := tc.programs
+			if programs == nil {
+				programs = []string{"./prog"}
+			}
+			verdict, old, err := repository{dir: dir, sources: map[string][]string{}}.judge(t.Context(), document.Section{
+				Command: "make bench-x", Tables: true, Origin: document.Origin{Commit: id, Programs: programs},
 			})
 			if (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
 				t.Fatalf("%s: judge() = %v, want an error with %q", tc.reason, err, tc.fails)
