@@ -34,9 +34,9 @@ SUITE_GO := $(if $(SUITE_RACE),CGO_ENABLED=1 )$(GO)
 
 # What repeats itself does so less often in `make test` than in `make whole`, so that both are
 # done in time: kinds of loss on real nodes and frozen leaders (ROUNDS), interleavings of
-# Subscriptions, plans whose phases are watched, and packages that are uninstalled without trace. One
-# operator gets into as many namespaces in both (NAMESPACES). Of the faults of the API server one in FAULTS is made, and of
-# the packages of real catalogs one in CATALOG_SHARE is compared with opm.
+# Subscriptions, plans whose phases are watched, and packages that are uninstalled without trace.
+# One operator is installed in NAMESPACES namespaces in both. Of the faults of the API server one
+# in FAULTS is made, and of the packages of real catalogs one in CATALOG_SHARE is compared with opm.
 export ROUNDS        ?= 2
 export INTERLEAVINGS ?= 8
 export PLANS         ?= 12
