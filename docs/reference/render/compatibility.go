@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/chandlery/chandlery/test/compat/rules"
@@ -12,35 +13,137 @@ import (
 func compatibilityPage(context.Context) (string, error) {
 	var page strings.Builder
 	counts := map[rules.Outcome]int{}
+	var untried []string
 	for _, g := range rules.All() {
 		for _, r := range g.Rules {
 			counts[r.Expected()]++
+			if r.Untried != "" && !slices.Contains(untried, r.Untried) {
+				untried = append(untried, r.Untried)
+			}
 		}
 	}
-	passed, failed, untried := counts[rules.Passed], counts[rules.Failed], counts[rules.Skipped]
-	fmt.Fprintf(&page, compatibilityText, passed+failed+untried, passed, rules.OLMVersion, failed, untried)
+	passed, failed, skipped := counts[rules.Passed], counts[rules.Failed], counts[rules.Skipped]
+	fmt.Fprintf(&page, compatibilityText, passed+failed+skipped, rules.OLMVersion, passed, failed, skipped, notRun, strings.Join(untried, "; "))
 	for _, g := range rules.All() {
 		if len(g.Rules) == 0 {
 			continue
 		}
-		fmt.Fprintf(&page, "\n## %s. %s\n\n| Rule | Situation | Result | OLM | Difference of OLM, and why it remains |\n|---|---|---|---|---|\n", g.Letter, g.Title)
-		for _, r := range g.Rules {
-			fmt.Fprintf(&page, "| %s | %s | %s | %s | %s |\n", r.ID, inCell(r.Given+restOf(r)), inCell(r.Then), olmCell(r), inCell(r.Explanation()))
+		fmt.Fprintf(&page, "\n## %s. %s\n\n| Rule | Situation | Result | OLM |\n|---|---|---|---|\n", g.Letter, g.Title)
+		for _, r := range withReferences(joined(g.Rules)) {
+			fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", strings.Join(r.ids, ", "), inCell(r.situation()), inCell(r.result), inCell(r.olm))
 		}
 	}
 	return page.String(), nil
 }
 
-// olmCell returns the outcome of a rule's case with OLM.
-func olmCell(r rules.Rule) string {
-	switch r.Expected() {
-	case rules.Passed:
-		return "passes"
-	case rules.Failed:
-		return "fails"
-	default:
-		return "not run: " + r.Untried
+// notRun marks the rules whose cases do not run with OLM.
+const notRun = "†"
+
+// tableRow is a row of the page: one rule, or several with the same result.
+type tableRow struct {
+	ids []string
+	// givens has the words of each rule's situation.
+	givens      [][]string
+	result, olm string
+	untried     string
+}
+
+// joined returns the rows of rules. Rules share a row if only a few words of their situations differ.
+func joined(list []rules.Rule) []tableRow {
+	var rows []tableRow
+	for _, r := range list {
+		id := r.ID
+		if r.Untried != "" {
+			id += notRun
+		}
+		next := tableRow{
+			ids: []string{id}, givens: [][]string{strings.Fields(r.Given + restOf(r))},
+			result: r.Then, olm: r.Explanation(), untried: r.Untried,
+		}
+		i := slices.IndexFunc(rows, func(row tableRow) bool { return row.accepts(next) })
+		if i < 0 {
+			rows = append(rows, next)
+			continue
+		}
+		rows[i].ids = append(rows[i].ids, id)
+		rows[i].givens = append(rows[i].givens, next.givens...)
 	}
+	return rows
+}
+
+// maxDiffering is the largest number of words that differ between the situations of a row.
+const maxDiffering = 3
+
+// accepts reports whether a row can also list another one.
+func (r tableRow) accepts(other tableRow) bool {
+	if r.result != other.result || r.olm != other.olm || r.untried != other.untried {
+		return false
+	}
+	all := slices.Concat(r.givens, other.givens)
+	before, after := shared(all)
+	if len(r.givens) > 1 {
+		if b, a := shared(r.givens); b != before || a != after {
+			return false
+		}
+	}
+	return before+after >= 3 && !slices.ContainsFunc(all, func(words []string) bool {
+		differing := words[before : len(words)-after]
+		return len(differing) > maxDiffering || strings.ContainsAny(strings.Join(differing, " "), ",;:")
+	})
+}
+
+// situation returns the situations of a row's rules. Words that all have are written once.
+func (r tableRow) situation() string {
+	first := r.givens[0]
+	if len(r.givens) == 1 {
+		return strings.Join(first, " ")
+	}
+	before, after := shared(r.givens)
+	var differing []string
+	for _, words := range r.givens {
+		differing = append(differing, strings.Join(words[before:len(words)-after], " "))
+	}
+	last := len(differing) - 1
+	choice := strings.Join(differing[:last], ", ") + " or " + differing[last]
+	return strings.Join(slices.Concat(first[:before], []string{choice}, first[len(first)-after:]), " ")
+}
+
+// shared returns how many words all texts have in common at the beginning and at the end. Each text has at least one
+// word more.
+func shared(all [][]string) (before, after int) {
+	shortest := slices.MinFunc(all, func(a, b []string) int { return len(a) - len(b) })
+	same := func(at func([]string) string) bool {
+		return !slices.ContainsFunc(all, func(words []string) bool { return at(words) != at(shortest) })
+	}
+	for before < len(shortest)-1 && same(func(words []string) string { return words[before] }) {
+		before++
+	}
+	for after < len(shortest)-1-before && same(func(words []string) string { return words[len(words)-1-after] }) {
+		after++
+	}
+	return before, after
+}
+
+// withReferences replaces a long result or explanation that an earlier row has by the ID of that row.
+func withReferences(rows []tableRow) []tableRow {
+	results, explanations := map[string]string{}, map[string]string{}
+	for i := range rows {
+		id := strings.TrimSuffix(rows[i].ids[0], notRun)
+		rows[i].result = reference(results, rows[i].result, id)
+		rows[i].olm = reference(explanations, rows[i].olm, id)
+	}
+	return rows
+}
+
+// reference returns a text, or a reference to the row that has the same. It records the text for the next rows.
+func reference(known map[string]string, text, id string) string {
+	if first, ok := known[text]; ok {
+		return "as " + first
+	}
+	if len(strings.Fields(text)) > 4 {
+		known[text] = id
+	}
+	return text
 }
 
 // restOf returns the rest period of a rule in parentheses; empty if it has none.
@@ -55,8 +158,13 @@ func restOf(r rules.Rule) string {
 const compatibilityText = `# Compatibility with OLM
 
 The suite ` + "`test/compat`" + ` checks these %d rules against a Kubernetes API server, as a client of Operator Lifecycle Manager
-(OLM) would. %d of the cases pass with OLM %s, and %d fail there. The last column says what OLM does instead, and why the
-difference remains. ` + "`make compat-olm`" + ` checks both. %d cases do not run with OLM. There, the last column is from OLM's sources.
+(OLM) would. ` + "`make compat-olm`" + ` compares them with OLM %s in the column OLM:
+
+- Empty: OLM does the same (%d of the cases that run).
+- A text: what OLM does instead, and why the difference remains (%d of the cases that run).
+- %d cases with %s do not run with OLM (%s). The column is from OLM's sources.
+
+"as A17" stands for the text of row A17 in the same column.
 
 | Command | Cluster |
 |---|---|
@@ -65,8 +173,5 @@ difference remains. ` + "`make compat-olm`" + ` checks both. %d cases do not run
 | ` + "`make compat-olm`" + ` | a new control plane with OLM; it lists the cases that fail, and fails if they differ from this table |
 | ` + "`make soak`" + ` | a new control plane with the supervisor; only rules with a time in parentheses are checked |
 
-A time in parentheses is how long the check waits. ` + "`make soak`" + ` waits for all of it, and the other commands for
-20 s at most.
-
-Each command prints a line for each rule. The results are in ` + "`out/compat.xml` or `out/compat-olm.xml`" + ` in JUnit format.
+A time in parentheses is how long ` + "`make soak`" + ` waits. The other commands wait for 20 s at most. The results are also in ` + "`out/compat.xml` or `out/compat-olm.xml`" + ` in JUnit format.
 `
