@@ -63,23 +63,28 @@ func (p *page) printf(format string, args ...any) {
 	}
 }
 
-// program writes a section for the program, one for each command, and one for the flags that several commands
-// have. It only links to commands that the reference of another program describes.
+// program writes a section for the program, with the paragraphs that several commands have, one for each command,
+// and one for the flags that several commands have. It only links to commands that the reference of another program describes.
 func (p *page) program(root *cobra.Command) {
-	p.printf("## %s\n\n%s.\n\n", root.DisplayName(), root.Short)
+	p.printf("## %s\n\n%s.\n", root.DisplayName(), root.Short)
 	var sections []section
+	before := "\n" // an empty line before the list of links
 	for _, cmd := range runnable(root) {
 		if link := cmd.Annotations[describedOn]; link != "" {
-			p.printf("- [`%s`](%s)\n", cmd.CommandPath(), link)
+			p.printf("%s- [`%s`](%s)\n", before, cmd.CommandPath(), link)
+			before = ""
 			continue
 		}
 		// The usage line comes first: p.flags adds flags to the command, which change the line.
 		use := cmd.UseLine()
 		sections = append(sections, section{cmd: cmd, use: use, rows: p.flags(cmd)})
 	}
-	shared := sharedRows(sections)
+	shared, common := sharedRows(sections), sharedParagraphs(sections)
+	for _, paragraph := range common {
+		p.printf("\n%s\n", paragraph)
+	}
 	for _, s := range sections {
-		p.command(s, shared)
+		p.command(s, shared, common)
 	}
 	p.sharedFlags(shared)
 }
@@ -93,11 +98,12 @@ type section struct {
 	rows []flagRow
 }
 
-// command writes the section of a command. It has lists of the flags that are not shared, of the names
+// command writes the section of a command, without the paragraphs that several commands have. It has lists of the flags that are not shared, of the names
 // of the shared ones, and of exit codes.
-func (p *page) command(s section, shared map[string]flagRow) {
+func (p *page) command(s section, shared map[string]flagRow, common []string) {
 	cmd := s.cmd
-	p.printf("\n### %s\n\n```text\n%s\n```\n\n%s\n", cmd.CommandPath(), s.use, description(cmd))
+	text := strings.Join(slices.DeleteFunc(paragraphs(cmd), func(text string) bool { return slices.Contains(common, text) }), "\n\n")
+	p.printf("\n### %s\n\n```text\n%s\n```\n\n%s\n", cmd.CommandPath(), s.use, text)
 	if cmd.Example != "" {
 		p.printf("\n```sh\n%s\n```\n", dedent(cmd.Example))
 	}
@@ -231,6 +237,9 @@ func exits(cmd *cobra.Command) map[string]string {
 var common = map[string]string{
 	"1": "the command failed", "3": "a permission is missing", "4": "the API server cannot be reached",
 }
+
+// paragraphs returns the paragraphs of a command's description.
+func paragraphs(cmd *cobra.Command) []string { return strings.Split(description(cmd), "\n\n") }
 
 // description returns the description of a command without its exit codes.
 func description(cmd *cobra.Command) string {

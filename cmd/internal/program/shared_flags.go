@@ -45,6 +45,21 @@ func sharedRows(sections []section) map[string]flagRow {
 	return shared
 }
 
+// sharedParagraphs returns the paragraphs that at least [minShared] commands have, in the order of the commands.
+// The first paragraph of a command is never shared.
+func sharedParagraphs(sections []section) []string {
+	uses := map[string]int{}
+	var shared []string
+	for _, s := range sections {
+		for _, text := range paragraphs(s.cmd)[1:] {
+			if uses[text]++; uses[text] == minShared {
+				shared = append(shared, text)
+			}
+		}
+	}
+	return shared
+}
+
 // split returns the rows that are not shared, and the flags whose rows are, as code.
 func split(rows []flagRow, shared map[string]flagRow) (own []flagRow, names []string) {
 	for _, row := range rows {

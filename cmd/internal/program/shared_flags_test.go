@@ -9,11 +9,14 @@ import (
 )
 
 // TestSharedFlags checks that the reference lists a flag once that two commands have alike, and
-// that the section of each of these commands names it.
+// that the section of each of these commands names it. A paragraph of two commands is printed once, too.
 func TestSharedFlags(t *testing.T) {
 	var commands []*cobra.Command
 	for _, name := range []string{"bright", "dim", "off"} {
 		cmd := &cobra.Command{Use: name, Short: "Set it " + name, RunE: func(*cobra.Command, []string) error { return nil }}
+		if name != "off" {
+			cmd.Long = "Set it " + name + ".\n\nA WICK burns.\n\nIt is " + name + "."
+		}
 		flags := cmd.Flags()
 		flags.StringP("wick", "w", "", "wick of the lamp")
 		if name == "off" {
@@ -42,7 +45,10 @@ func TestSharedFlags(t *testing.T) {
 			t.Errorf("%s: %q is missing in\n%s", reason, want, text)
 		}
 	}
-	for part, want := range map[string]int{"[Shared flags]": 3, ": wick of the lamp\n": 1, ": take time\n": 1, ": how many\n": 1} {
+	if want := "Light the way.\n\nA WICK burns.\n\n### lamp bright\n"; !strings.Contains(text, want) {
+		t.Errorf("a paragraph of two commands is not at the beginning: %q is missing in\n%s", want, text)
+	}
+	for part, want := range map[string]int{"A WICK burns.": 1, "It is dim.": 1, "[Shared flags]": 3, ": wick of the lamp\n": 1, ": take time\n": 1, ": how many\n": 1} {
 		if got := strings.Count(text, part); got != want {
 			t.Errorf("%q is there %d times, want %d, in\n%s", part, got, want, text)
 		}
