@@ -41,9 +41,8 @@ const (
 	//	Value:  a number
 	//	Set by: users
 	AnnotationReplicas = "chandlery.dev/replicas"
-	// AnnotationKeepConfigMap keeps the ConfigMap of a catalog when the CatalogSource is deleted: the
-	// supervisor does not make the CatalogSource its
-	// [owner](../operations.md#catalogs-in-a-cluster).
+	// AnnotationKeepConfigMap keeps the ConfigMap of a catalog when the CatalogSource
+	// [is deleted](../operations.md#catalogs-in-a-cluster).
 	//
 	//	On:     CatalogSource
 	//	Value:  `true`
@@ -56,15 +55,14 @@ const (
 	//	Value:  a selection, or the name of a ConfigMap that holds one
 	//	Set by: users
 	AnnotationCatalogFilter = "chandlery.dev/catalog-filter"
-	// AnnotationCatalogImageTemplate names the image of a catalog by the version of the cluster.
-	// `spec.image` is used if the template cannot be resolved.
+	// AnnotationCatalogImageTemplate names the image of a catalog by the version of the cluster. `spec.image` is
+	// used if that fails.
 	//
 	//	On:     CatalogSource
 	//	Value:  an image with `{kube_major_version}`, `{kube_minor_version}`, `{kube_patch_version}`
 	//	Set by: users
 	AnnotationCatalogImageTemplate = "olm.catalogImageTemplate"
-	// AnnotationPriorityClass sets the priority of the catalog's pods, and overrides
-	// `spec.grpcPodConfig.priorityClassName`.
+	// AnnotationPriorityClass overrides `spec.grpcPodConfig.priorityClassName`.
 	//
 	//	On:     CatalogSource
 	//	Value:  the name of a PriorityClass
@@ -112,16 +110,14 @@ const (
 	//	Value:  `NAMESPACE/NAME`
 	//	Set by: supervisor
 	AnnotationCatalog = "chandlery.dev/catalog"
-	// AnnotationChannel names the channel of a version.
+	// AnnotationChannel is the name of the channel of a version.
 	//
 	//	On:     ClusterServiceVersion
-	//	Value:  the name of a channel
 	//	Set by: supervisor
 	AnnotationChannel = "chandlery.dev/channel"
-	// AnnotationBundleDigest identifies the content of a bundle, to detect other content of that name.
+	// AnnotationBundleDigest is the digest of a bundle, to detect other content of that name.
 	//
 	//	On:     ClusterServiceVersion
-	//	Value:  a digest
 	//	Set by: supervisor
 	AnnotationBundleDigest = "chandlery.dev/bundle-digest"
 	// AnnotationGeneratedBy names the plan that created a Subscription for a dependency.
@@ -150,11 +146,9 @@ const (
 	// AnnotationCAHash is a hash of the certificate authority. When it changes, the pods are replaced.
 	//
 	//	On:     Secret with a certificate, pods of a Deployment
-	//	Value:  a hash
 	//	Set by: supervisor
 	AnnotationCAHash = "olmcahash"
-	// LabelPodAnnotations marks a Deployment whose pods have the annotations of the version. Deployments of OLM and
-	// of earlier releases lack it.
+	// LabelPodAnnotations marks a Deployment whose pods have the annotations of the version.
 	//
 	//	On:     Deployment of a ClusterServiceVersion
 	//	Value:  `all`
@@ -186,19 +180,16 @@ const (
 	// AnnotationImage is the image that the CatalogSource names.
 	//
 	//	On:     Deployment of a catalog
-	//	Value:  an image
 	//	Set by: supervisor
 	AnnotationImage = "chandlery.dev/image"
 	// AnnotationImageDigest is the digest that the replicas run, absent while they run a tag.
 	//
 	//	On:     Deployment of a catalog
-	//	Value:  a digest
 	//	Set by: supervisor
 	AnnotationImageDigest = "chandlery.dev/image-digest"
 	// AnnotationCatalogDir is the directory of the catalog in its image, by a label of the image.
 	//
 	//	On:     Deployment of a catalog
-	//	Value:  a path
 	//	Set by: supervisor
 	AnnotationCatalogDir = "chandlery.dev/catalog-dir"
 	// AnnotationPullSecrets names the pull secrets of the CatalogSource, which the ServiceAccount has.
@@ -210,22 +201,20 @@ const (
 	// AnnotationAppliedHash is a hash of the applied object, to detect fields that are no longer set.
 	//
 	//	On:     objects of catalogs, webhooks and API services
-	//	Value:  a hash
 	//	Set by: supervisor
 	AnnotationAppliedHash = "chandlery.dev/applied-hash"
 )
 
 // State of the supervisor.
 const (
-	// AnnotationTransitions is the transition log: the newest 64 phases of the plans of a Subscription. If you
-	// remove it, a new log begins.
+	// AnnotationTransitions is the [transition log](../command-line.md#history).
 	//
 	//	On:     Subscription
 	//	Value:  a JSON list
 	//	Set by: supervisor
 	AnnotationTransitions = "chandlery.dev/transitions"
-	// AnnotationShownConditions lists the condition types that the status copies from `spec.conditions`, to
-	// remove the copy of a removed condition.
+	// AnnotationShownConditions lists the conditions that the status copies from `spec.conditions`, to remove
+	// them with the originals.
 	//
 	//	On:     OperatorCondition
 	//	Value:  condition types, separated by commas
@@ -245,8 +234,7 @@ const (
 	//	Value:  a JSON object: the version of each package
 	//	Set by: supervisor
 	AnnotationVersions = "chandlery.dev/versions"
-	// AnnotationApproval is the last known approval of the plan's Subscriptions. `spec.approval` changes only
-	// when they change theirs, so a user's edit stays.
+	// AnnotationApproval is the last known [approval](../operations.md#approval) of the plan's Subscriptions.
 	//
 	//	On:     InstallPlan
 	//	Value:  `Automatic` or `Manual`
@@ -266,8 +254,8 @@ const (
 	//	Value:  the name of a ClusterServiceVersion
 	//	Set by: supervisor
 	AnnotationReverts = "chandlery.dev/reverts"
-	// AnnotationGroupAccount is the service account of the version's OperatorGroup, empty for none. The
-	// clean-up reads it if the group was deleted. It is absent while the group targets no namespace.
+	// AnnotationGroupAccount is the service account of the version's OperatorGroup, empty for none, for its
+	// [clean-up](../security.md#custom-resources). It is absent while the group targets no namespace.
 	//
 	//	On:     ClusterServiceVersion
 	//	Value:  the name of a ServiceAccount

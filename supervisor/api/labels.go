@@ -15,37 +15,31 @@ const (
 	// LabelOwner names the owner of an object. The object is deleted with its owner.
 	//
 	//	On:     objects of operators and of OperatorGroups
-	//	Value:  a name
 	//	Set by: supervisor
 	LabelOwner = "olm.owner"
 	// LabelOwnerNamespace is the namespace of the owner of an object.
 	//
 	//	On:     objects of operators and of OperatorGroups
-	//	Value:  a namespace
 	//	Set by: supervisor
 	LabelOwnerNamespace = "olm.owner.namespace"
 	// LabelOwnerKind is the kind of the owner of an object.
 	//
 	//	On:     objects of operators and of OperatorGroups
-	//	Value:  a kind
 	//	Set by: supervisor
 	LabelOwnerKind = "olm.owner.kind"
 	// LabelCopiedFrom is the namespace of the original of a copy.
 	//
 	//	On:     copied ClusterServiceVersions, Roles and RoleBindings
-	//	Value:  a namespace
 	//	Set by: supervisor
 	LabelCopiedFrom = "olm.copiedFrom"
 	// AnnotationOperatorGroup names the OperatorGroup of a version. Operators read it from their pods.
 	//
 	//	On:     ClusterServiceVersion, pods of its Deployments
-	//	Value:  a name
 	//	Set by: supervisor
 	AnnotationOperatorGroup = "olm.operatorGroup"
 	// AnnotationOperatorNamespace is the namespace of the OperatorGroup of a version.
 	//
 	//	On:     ClusterServiceVersion, pods of its Deployments
-	//	Value:  a namespace
 	//	Set by: supervisor
 	AnnotationOperatorNamespace = "olm.operatorNamespace"
 	// AnnotationTargetNamespaces lists the namespaces that an operator watches. It is empty for all.
@@ -67,13 +61,11 @@ const (
 	// LabelDeploymentHash is a hash of the applied spec, to detect another spec to apply.
 	//
 	//	On:     Deployment of an operator
-	//	Value:  a hash
 	//	Set by: supervisor
 	LabelDeploymentHash = "olm.deployment-spec-hash"
 	// LabelPermissionsHash is a hash of the permissions that a version declares.
 	//
 	//	On:     Role, ClusterRole and bindings of an operator
-	//	Value:  a hash
 	//	Set by: supervisor
 	LabelPermissionsHash = "olm.permissions.hash"
 	// LabelLifted marks a cluster-scoped copy of a Role or RoleBinding.
@@ -109,13 +101,11 @@ const (
 	// LabelWebhook is the name of the description of a webhook in its ClusterServiceVersion.
 	//
 	//	On:     webhook configuration
-	//	Value:  a name
 	//	Set by: supervisor
 	LabelWebhook = "olm.webhook-description-generate-name"
 	// LabelWebhookHash is a hash of that description.
 	//
 	//	On:     webhook configuration
-	//	Value:  a hash
 	//	Set by: supervisor
 	LabelWebhookHash = "olm.webhook-description-hash"
 )
@@ -125,25 +115,21 @@ const (
 	// LabelCatalogSource names the CatalogSource of an object.
 	//
 	//	On:     Deployment, pods, Service and other objects of a catalog
-	//	Value:  a name
 	//	Set by: supervisor
 	LabelCatalogSource = "olm.catalogSource"
 	// LabelPodSpecHash is a hash of the applied pods. Another hash is rolled out.
 	//
 	//	On:     pods of a catalog
-	//	Value:  a hash
 	//	Set by: supervisor
 	LabelPodSpecHash = "olm.pod-spec-hash"
 	// LabelServiceSpecHash is a hash of the applied Service.
 	//
 	//	On:     Service of a catalog
-	//	Value:  a hash
 	//	Set by: supervisor
 	LabelServiceSpecHash = "olm.service-spec-hash"
 	// LabelConfigMapVersion is the resource version of the ConfigMap that a pod serves.
 	//
 	//	On:     pods of a catalog in a ConfigMap
-	//	Value:  a resource version
 	//	Set by: supervisor
 	LabelConfigMapVersion = "olm.configMapResourceVersion"
 	// LabelUpdate marks a pod that resolves the tag of an image. It does not count as a replica.
@@ -173,7 +159,7 @@ const (
 // Finalizers.
 const (
 	// FinalizerCleanup blocks the deletion of a version until its [clean-up](../operations.md#clean-up) is
-	// done. If no supervisor runs, remove the finalizer and the objects with its labels `olm.owner`.
+	// done.
 	//
 	//	On:     ClusterServiceVersion
 	//	Set by: supervisor
