@@ -263,9 +263,14 @@ func discard(name string) error {
 // goCommand returns a go command in the helper module. It builds for this platform, whatever the
 // environment selects.
 func goCommand(ctx context.Context, m Module, args ...string) *exec.Cmd {
+	cgo := "0"
+	if m.Cgo {
+		cgo = "1"
+	}
+
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = m.Dir
-	cmd.Env = append(os.Environ(), "PWD="+m.Dir, "GOWORK=off", "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	cmd.Env = append(os.Environ(), "PWD="+m.Dir, "GOWORK=off", "CGO_ENABLED="+cgo, "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	// The compilers that the go command starts must stop with it.
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = 5 * time.Second

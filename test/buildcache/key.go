@@ -53,11 +53,16 @@ func key(m Module, goVersion string) (string, error) {
 			errors.Join(ErrInvalidModule, fmt.Errorf("%s has no go.mod", m.Dir)))
 	}
 
-	// encoding/json sorts the keys of maps, so equal inputs produce equal bytes.
-	described, err := json.Marshal(map[string]any{
+	inputs := map[string]any{
 		"programs": m.Programs, "files": m.Files, "tags": m.Tags, "sources": sources,
 		"go": goVersion, "platform": runtime.GOOS + "/" + runtime.GOARCH,
-	})
+	}
+	if m.Cgo {
+		inputs["cgo"] = true
+	}
+
+	// encoding/json sorts the keys of maps, so equal inputs produce equal bytes.
+	described, err := json.Marshal(inputs)
 	if err != nil {
 		return "", fmt.Errorf("describe helper module %s: %w", m.Name, err)
 	}

@@ -19,6 +19,8 @@ type Module struct {
 	Files []File
 	// Tags are the build tags of every program.
 	Tags []string
+	// Cgo builds with cgo, which needs a C compiler.
+	Cgo bool
 }
 
 // Program is one main package.
