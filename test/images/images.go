@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,6 +46,19 @@ func Program(binary, at string, args ...string) (v1.Image, error) {
 	}
 	return assemble(v1.Config{Entrypoint: []string{"/" + at}, Cmd: args, User: user()},
 		[]layer.Entry{layer.Temporary("tmp"), layer.Program(at, body)})
+}
+
+// Programs returns an image of static programs with the paths /bin/NAME. files has their files by name.
+func Programs(config v1.Config, files map[string]string) (v1.Image, error) {
+	entries := []layer.Entry{layer.Temporary("tmp")}
+	for _, at := range slices.Sorted(maps.Keys(files)) {
+		body, err := os.ReadFile(files[at])
+		if err != nil {
+			return nil, fmt.Errorf("reading the program %s of an image: %w", at, err)
+		}
+		entries = append(entries, layer.Program("bin/"+at, body))
+	}
+	return assemble(config, entries)
 }
 
 // Opm returns a catalog image like that of "opm generate dockerfile": the program opm, the catalog,

@@ -33,7 +33,10 @@ func TestImagesHoldWhatTheySay(t *testing.T) {
 		files []string
 		label string
 	}{
-		"program":  {func() (v1.Image, error) { return registry, nil }, []string{"registry"}, ""},
+		"program": {func() (v1.Image, error) { return registry, nil }, []string{"registry"}, ""},
+		"programs": {func() (v1.Image, error) {
+			return images.Programs(v1.Config{}, map[string]string{"b": program, "a": program})
+		}, []string{"bin/a", "bin/b"}, ""},
 		"opm":      {func() (v1.Image, error) { return images.Opm(program, catalog, cache) }, []string{"bin/opm", "configs/p/catalog.yaml", "tmp/cache/pogreb.v1/digest"}, "/configs"},
 		"registry": {func() (v1.Image, error) { return images.Registry(registry, catalog) }, []string{"configs/p/catalog.yaml", "registry"}, "/configs"},
 		"content":  {func() (v1.Image, error) { return images.Content(catalog) }, []string{"configs/p/catalog.yaml"}, "/configs"},
