@@ -33,6 +33,32 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 	return filepath.Join(binaries, program), nil
 }
 
+// ConfigMapServer is the name of the program that serves the catalog of a ConfigMap.
+const ConfigMapServer = "configmap-server"
+
+// BuildConfigMapServer returns the path of the program. It builds the program unless the cache has it, which needs a C
+// compiler.
+func BuildConfigMapServer(ctx context.Context, progress io.Writer) (string, error) {
+	dir, err := buildcache.SourceDir(helperModule)
+	if err != nil {
+		return "", fmt.Errorf("building %s: %w", ConfigMapServer, err)
+	}
+	binaries, err := buildcache.Build(ctx, buildcache.Module{
+		Name: ConfigMapServer,
+		Dir:  dir,
+		Programs: []buildcache.Program{{
+			Name: ConfigMapServer, Package: "github.com/operator-framework/operator-registry/cmd/" + ConfigMapServer,
+			LDFlags: "-linkmode external -extldflags -static",
+		}},
+		Tags: append(buildTags(), "osusergo", "netgo", "sqlite_omit_load_extension"),
+		Cgo:  true,
+	}, progress)
+	if err != nil {
+		return "", fmt.Errorf("building %s: %w", ConfigMapServer, err)
+	}
+	return filepath.Join(binaries, ConfigMapServer), nil
+}
+
 // buildTags returns tags that exclude image formats that need C libraries. Serving and validating
 // do not use them.
 func buildTags() []string {
