@@ -33,8 +33,7 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 			{Name: operatorProgram, Package: peerModule + "/cmd/olm"},
 			{Name: catalogProgram, Package: peerModule + "/cmd/catalog"},
 		},
-		// The tags exclude image formats that need C libraries.
-		Tags: []string{"containers_image_openpgp", "exclude_graphdriver_btrfs", "exclude_graphdriver_devicemapper"},
+		Tags: buildTags(),
 	}, progress)
 	if err != nil {
 		return "", fmt.Errorf("building OLM: %w", err)
@@ -49,4 +48,9 @@ func Version() (string, error) {
 		return "", fmt.Errorf("finding the version of OLM: %w", err)
 	}
 	return buildcache.Required(dir, peerModule)
+}
+
+// buildTags returns tags that exclude image formats that need C libraries.
+func buildTags() []string {
+	return []string{"containers_image_openpgp", "exclude_graphdriver_btrfs", "exclude_graphdriver_devicemapper"}
 }

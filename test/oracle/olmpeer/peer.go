@@ -33,6 +33,8 @@ type Options struct {
 	Plane *controlplane.ControlPlane
 	// Protected is a namespace that gets copies of versions although copies are disabled. It may be empty.
 	Protected string
+	// Pods are the images of OLM's pods. Without them, no node runs pods, and catalogs are served by address.
+	Pods *Pods
 }
 
 // Peer is a running OLM. Its two programs run with the flags of OLM's chart, but without
@@ -43,6 +45,8 @@ type Peer struct {
 	client   client.Client
 	operator *process.Process
 	catalog  *process.Process
+	// services connects OLM to the pods of catalogs; nil without pods.
+	services *services
 }
 
 // Start creates the objects of OLM's chart and starts both programs. It returns when the operator
@@ -59,6 +63,11 @@ func Start(ctx context.Context, o Options) (*Peer, error) {
 	}
 	if err := createObjects(ctx, p.client); err != nil {
 		return nil, fmt.Errorf("starting OLM: %w", err)
+	}
+	if o.Pods != nil {
+		if p.services, err = serveServices(ctx, p.client); err != nil {
+			return nil, fmt.Errorf("starting OLM: %w", err)
+		}
 	}
 	if err := p.Restart(ctx); err != nil {
 		return nil, err
@@ -77,11 +86,18 @@ func (p *Peer) Restart(ctx context.Context, catalogArgs ...string) error {
 	return nil
 }
 
-func (p *Peer) startPrograms(ctx context.Context, catalogArgs []string) error {
+func (p *Peer) startPrograms(ctx context.Context, more []string) error {
 	o := p.options
 	kubeconfig, err := writeKubeconfig(o)
 	if err != nil {
 		return err
+	}
+	// The operator has no flag for the kubeconfig. OLM must not get the variables of this process.
+	environment := []string{"KUBECONFIG=" + kubeconfig}
+	catalogArgs := append([]string{"--namespace", Namespace, "--set-workload-user-id=true"}, more...)
+	if o.Pods != nil {
+		environment = append(environment, "GRPC_PROXY="+p.services.url())
+		catalogArgs = append(catalogArgs, o.Pods.flags()...)
 	}
 	for _, one := range []struct {
 		into    **process.Process
@@ -91,13 +107,11 @@ func (p *Peer) startPrograms(ctx context.Context, catalogArgs []string) error {
 		{into: &p.operator, program: operatorProgram, args: []string{
 			"--namespace", Namespace, "--writeStatusName", "", "--protectedCopiedCSVNamespaces", o.Protected,
 		}},
-		{into: &p.catalog, program: catalogProgram, args: append([]string{"--namespace", Namespace, "--set-workload-user-id=true"}, catalogArgs...)},
+		{into: &p.catalog, program: catalogProgram, args: catalogArgs},
 	} {
 		*one.into, err = process.Start(ctx, process.Spec{
 			Name: "OLM's program " + one.program, Path: filepath.Join(o.Programs, one.program), Args: one.args,
-			// The operator has no flag for the kubeconfig. OLM must not get the variables of this process.
-			Env: []string{"KUBECONFIG=" + kubeconfig},
-			Log: filepath.Join(o.Logs, one.program+".log"),
+			Env: environment, Log: filepath.Join(o.Logs, one.program+".log"),
 		})
 		if err != nil {
 			return err
