@@ -13,7 +13,8 @@
 //
 // Every image comes from a registry on the bridge, whatever host its name has. After Push stores
 // chandlery/registry:dev, a pod gets this image by that name, by quay.io/chandlery/registry:dev and
-// by the registry's own address. Network policies have no effect, because nothing on the nodes
+// by the registry's own address. Only images whose names have a port of 127.0.0.1 come from a registry
+// of a test at that port of this machine. Network policies have no effect, because nothing on the nodes
 // enforces them. There is no DNS, so names of Services are not resolved.
 //
 // The names of namespaces, links and control groups start with "chandlery", and a machine has one

@@ -8,6 +8,8 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"time"
 
@@ -46,13 +48,32 @@ func serveImages(ctx context.Context, folder string) (*imageServer, error) {
 
 	i := &imageServer{ended: make(chan error, 1), server: &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
-		Handler: guard(registry.New(registry.Logger(log.New(io.Discard, "", 0)),
-			registry.WithBlobHandler(registry.NewDiskBlobHandler(folder)))),
+		Handler: forward(guard(registry.New(registry.Logger(log.New(io.Discard, "", 0)),
+			registry.WithBlobHandler(registry.NewDiskBlobHandler(folder))))),
 	}}
 
 	go func() { i.ended <- i.server.Serve(listener) }()
 
 	return i, nil
+}
+
+// forward forwards pulls of images whose names have a port of 127.0.0.1. A test serves them on this machine.
+func forward(stored http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// containerd adds the host of an image's name, because it asks another one.
+		host := r.URL.Query().Get("ns")
+		if !strings.HasPrefix(host, "127.0.0.1:") {
+			stored.ServeHTTP(w, r)
+
+			return
+		}
+
+		proxy := &httputil.ReverseProxy{
+			Rewrite:  func(p *httputil.ProxyRequest) { p.SetURL(&url.URL{Scheme: "http", Host: host}) },
+			ErrorLog: log.New(io.Discard, "", 0),
+		}
+		proxy.ServeHTTP(w, r)
+	})
 }
 
 // guard requires credentials for private names.
