@@ -205,6 +205,17 @@ func TestAPIServices(t *testing.T) {
 		c.Make(old[1:]...)
 		stay(t, c, restTime, old[1:]...)
 	})
+	compattest.Check(t, "L8-Reinstall", func(t *testing.T, c *compattest.Cluster) {
+		csv := c.CSV("hat.v1", ownsAPIs("l8-again.hats.example"))
+		c.Make(csv)
+		serving(c, csv)
+		pause.For(t.Context(), restTime)
+		old := oldestObjects(c.Namespace, "l8-again.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
+		c.Make(old[1:]...)
+		c.Read(csv)
+		mergeStatus(t, c, csv, `{"status":{"phase":"InstallReady","reason":"AllRequirementsMet"}}`)
+		c.Gone(compattest.Patience, old[1:]...)
+	})
 	testOrphans(t)
 	compattest.Check(t, "L14", func(t *testing.T, c *compattest.Cluster) {
 		csv := c.CSV("hat.v1", ownsAPIs("l14.hats.example"))

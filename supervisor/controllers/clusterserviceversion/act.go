@@ -94,7 +94,14 @@ func (i *installer) install(ctx context.Context, s *state) error {
 	if err := i.deployments.put(ctx, s); err != nil {
 		return err
 	}
-	return i.deployments.remove(ctx, s.CSV, s.deployments)
+	if err := i.deployments.remove(ctx, s.CSV, s.deployments); err != nil {
+		return err
+	}
+	if s.webhooks == nil || s.Webhooks.Switch.Due {
+		// Switch follows, or nothing serves the API server.
+		return nil
+	}
+	return i.webhooks.RemoveOldestNames(ctx, s.webhooks)
 }
 
 func (i *installer) confirm(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {

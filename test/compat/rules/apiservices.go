@@ -16,6 +16,7 @@ var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: [
 		Difference: "the installation fails, and the objects after that one stay", Reason: "Nothing depends on the deletion of an object with a former name (decision 39).",
 	},
 	{ID: "L8", Given: "the six objects appear for a version that is installed", Then: "they stay until the version is installed again"},
+	{ID: "L8-Reinstall", Given: "the objects appear for a version that is then installed again", Then: "they are deleted"},
 	{ID: "L9", Given: "the labels of an APIService name a namespace that does not exist", Then: "the APIService is deleted within 30 s"},
 	{ID: "L10", Given: "the labels of an APIService name a version that does not exist in a namespace that does", Then: "the APIService is deleted within 30 s"},
 	{ID: "L11", Given: "an existing APIService gets such labels", Then: "it is deleted within 30 s"},

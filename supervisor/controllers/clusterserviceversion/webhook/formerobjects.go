@@ -60,8 +60,7 @@ func (f formerObjects) removeOLMBindings(ctx context.Context, s *State) error {
 	return nil
 }
 
-// removeOldestNames removes the objects of a version that OLM's oldest releases named after its APIs. The new
-// objects replace them. The Service is last: API servers may still call it.
+// removeOldestNames removes the objects with the oldest names. The Service is last: API servers may still call it.
 func (f formerObjects) removeOldestNames(ctx context.Context, s *State) error {
 	namespace := s.version.CSV.Namespace
 	for _, server := range s.servers {

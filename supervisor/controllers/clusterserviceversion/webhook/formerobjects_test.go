@@ -66,8 +66,9 @@ func TestRemoveOldestNames(t *testing.T) {
 			}
 			s := newState(Version{CSV: hooked()}, []webhook.Server{{Deployment: tc.deployment, APIs: []operatorsv1alpha1.APIServiceDescription{api}}}, webhook.Scope{})
 			recorder := events.NewFakeRecorder(10)
+			_, writer := New(Options{Client: c, Live: c, Events: recorder})
 			for range 2 {
-				if err := (formerObjects{client: c, live: c, events: recorder}).removeOldestNames(t.Context(), s); err != nil {
+				if err := writer.RemoveOldestNames(t.Context(), s); err != nil {
 					t.Fatal(err)
 				}
 			}

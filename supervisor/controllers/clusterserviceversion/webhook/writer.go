@@ -128,11 +128,17 @@ func (w *Writer) Switch(ctx context.Context, s *State) error {
 	if err := w.former.removeOLMBindings(ctx, s); err != nil {
 		return err
 	}
-	if err := w.former.removeOldestNames(ctx, s); err != nil {
+	if err := w.RemoveOldestNames(ctx, s); err != nil {
 		return err
 	}
 	w.switches.Fail(generationOf(s.version.CSV), struct{}{}, s.version.Now)
 	return nil
+}
+
+// RemoveOldestNames removes the objects of a version that OLM's oldest releases named after its APIs. The API server
+// must use the present objects.
+func (w *Writer) RemoveOldestNames(ctx context.Context, s *State) error {
+	return w.former.removeOldestNames(ctx, s)
 }
 
 // Remove removes the objects that make the API server call a version.
