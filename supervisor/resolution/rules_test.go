@@ -613,7 +613,7 @@ func TestBadInput(t *testing.T) {
 		bad("a property that is no JSON", prop("olm.gvk.required", `{`), `properties[0] of type "olm.gvk.required"`),
 		bad("an unknown constraint", constrained(`{"xor":{"constraints":[]}}`), `properties[0] of type "olm.constraint"`, `unknown field "xor"`),
 		bad("a constraint of nothing", constrained(`{}`), "exactly one of gvk, package, all, any, not and cel must be set, found 0"),
-		bad("a rule that is no CEL", constrained(ofRule("properties.exists(")), `properties[0] of type "olm.constraint": compiling rule "properties.exists("`),
+		bad("a rule that is no CEL", constrained(ofRule("properties.exists(")), `properties[0] of type "olm.constraint": convert olm.constraint to resolver predicate: compiling rule "properties.exists("`),
 		bad("a bundle of another package", prop("olm.package", `{"packageName":"good","version":"1.0.0"}`), `property olm.package says that it is of package "good"`),
 		{
 			rule: "a rule that does not end for some", shop: []pack{lone("bad", constrained(endless)), lone("many", many(40)...), lamp()},

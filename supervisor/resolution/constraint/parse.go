@@ -255,16 +255,20 @@ func (c *Constraint) setGVK(wanted bundles.GVK) error {
 	return nil
 }
 
+// parseCompound parses an olm.constraint. Its errors begin as OLM's.
 func (p *Parser) parseCompound(value string, f *parsedProperty) error {
 	if len(value) > maxEncoded {
 		return fmt.Errorf("%w: it has %d bytes, the limit is %d", errTooLarge, len(value), maxEncoded)
 	}
 	e, err := bundles.DecodeConstraint([]byte(value))
 	if err != nil {
-		return fmt.Errorf("decoding value: %w", clipped(errors.Unwrap(err)))
+		return fmt.Errorf("parse olm.constraint: %w", clipped(errors.Unwrap(err)))
 	}
 	c := converter{parser: p, rules: &f.rules}
-	return c.convert(f.requires, e, 1)
+	if err := c.convert(f.requires, e, 1); err != nil {
+		return fmt.Errorf("convert olm.constraint to resolver predicate: %w", err)
+	}
+	return nil
 }
 
 // converter is the state of converting decoded constraints.
