@@ -169,7 +169,7 @@ func table() []row {
 		{requirement, "PresentNotSatisfied", "=", olmtext.ServerVersionUnparsable, "Server version parsing error"},
 		{requirement, "PresentNotSatisfied", "=", olmtext.MinimumUnparsable, "CSV version parsing error"},
 		{requirement, "NotPresent", "=", olmtext.CRDMissing, "CRD is not present"},
-		{requirement, "PresentNotSatisfied", "=", olmtext.CRDOfOthers("home/a, home/b"), "CRD installed alongside other CSV(s): home/a, home/b"},
+		{requirement, "PresentNotSatisfied", "=", olmtext.CRDOfOthers("a, b"), "CRD installed alongside other CSV(s): a, b"},
 		{requirement, "NotPresent", "=", olmtext.CRDVersionNotServed, "CRD version not served"},
 		{requirement, "PresentNotAvailable", "=", olmtext.CRDNotEstablished, "CRD is present but the Established condition is False (not available)"},
 		{requirement, "Present", "=", olmtext.CRDPresent, "CRD is present and Established condition is true"},

@@ -95,7 +95,7 @@ func crds(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1
 }
 
 // outdated returns the versions that a CustomResourceDefinition of csv was applied with, while csv
-// is not among them. Its InstallPlan, which creates a version before its definitions, has not
+// is not among them. Versions of other namespaces have their namespace. Its InstallPlan, which creates a version before its definitions, has not
 // applied the definition yet. An operator that starts now would find the older one. It returns ""
 // for versions without an InstallPlan, and for those that have been installed.
 func outdated(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition) string {
@@ -110,7 +110,7 @@ func outdated(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1
 			return ""
 		}
 		if strings.HasPrefix(key, api.PrefixInstalledAlongside) {
-			others = append(others, value)
+			others = append(others, strings.TrimPrefix(value, csv.Namespace+"/"))
 		}
 	}
 	slices.Sort(others)

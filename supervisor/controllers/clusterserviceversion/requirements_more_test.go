@@ -39,7 +39,7 @@ func TestOutdatedDefinition(t *testing.T) {
 		crd    *apiextensionsv1.CustomResourceDefinition
 		want   string
 	}{
-		"NotYet":    {"its plan has yet to apply the definition", planned(pending), crd("kitchen/kettle.v0", "bar/kettle.v1"), "bar/kettle.v1, kitchen/kettle.v0"},
+		"NotYet":    {"its plan has yet to apply the definition", planned(pending), crd("kitchen/kettle.v0", "bar/kettle.v1"), "bar/kettle.v1, kettle.v0"},
 		"Applied":   {"and has", planned(pending), crd("kitchen/kettle.v0", "kitchen/kettle.v1"), ""},
 		"ByHand":    {"no plan is to come", byHand, crd("kitchen/kettle.v0"), ""},
 		"Unmarked":  {"nobody says whose the definition is", planned(pending), crd(), ""},
