@@ -6,10 +6,13 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/test/compat/compattest"
+	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
 // TestInstallationSentences checks the messages of versions that cannot be installed, or that another version replaces.
@@ -147,7 +150,61 @@ func TestPresenceSentences(t *testing.T) {
 				csv.Spec.APIServiceDefinitions.Owned[0].DeploymentName = "nowhere"
 			}, want: [5]string{apis, "v1", "APIService", "v1.f-nowhere.hats.example", "DeploymentNotFound"}, wording: exactly(""),
 		},
+		{
+			id: "F-Requirement-APIServicePresent", change: func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+				requiring("gears.missing.example")(csv)
+				csv.Spec.APIServiceDefinitions.Required = []operatorsv1alpha1.APIServiceDescription{{Name: "gears", Group: "f-present.example", Version: "v1", Kind: "Gear"}}
+			}, before: func(c *compattest.Cluster, _ *operatorsv1alpha1.ClusterServiceVersion) {
+				// The API server creates the APIService of the group.
+				c.Make(crdNamed("gears.f-present.example", "Gear", "v1"))
+			}, want: [5]string{apis, "v1", "APIService", "v1.f-present.example", "Present"}, wording: exactly(""),
+		},
+		{
+			id: "F-Requirement-RuleSatisfied", before: accountWithRule, change: func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+				csv.Spec.InstallStrategy.StrategySpec.Permissions = []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "crank", Rules: []rbacv1.PolicyRule{policyRule()}}}
+			}, want: [5]string{"", "v1", "ServiceAccount", "crank", "Present"}, wording: exactly(""),
+			dependent: &[2]string{"Satisfied", `namespaced rule:{"verbs":["get","list"],"apiGroups":[""],"resources":["pods"]}`},
+		},
 	} {
 		compattest.Check(t, tc.id, func(_ *testing.T, c *compattest.Cluster) { checkRequirement(c, tc) })
 	}
+	compattest.Check(t, "F-Requirement-CRDOfOther", testDefinitionOfOther)
+}
+
+// accountWithRule creates the account of the version with the rule that it needs.
+func accountWithRule(c *compattest.Cluster, _ *operatorsv1alpha1.ClusterServiceVersion) {
+	makeAccount(c, nil)
+	meta := metav1.ObjectMeta{Namespace: c.Namespace, Name: "crank"}
+	c.Make(&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{policyRule()}}, &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: meta.Namespace, Name: meta.Name}},
+	})
+}
+
+// testDefinitionOfOther has an update whose definition is not applied yet.
+func testDefinitionOfOther(t *testing.T, c *compattest.Cluster) {
+	const crd = "gears.alongside.example"
+	entry := func(csv *operatorsv1alpha1.ClusterServiceVersion, version string, served ...string) fakecatalog.Entry {
+		e := lampEntry(c, csv, version)
+		e.Objects = append(e.Objects, c.Manifest(crdNamed(crd, "Gear", served...)))
+		return e
+	}
+	one := c.CSV("crank.v1", owning(crd))
+	two := c.CSV("crank.v2", owning(crd), func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Spec.Replaces = one.Name })
+	shop := c.Catalog("shop", fakecatalog.Simple("crank", entry(one, "1.0.0", "v1")))
+	sub := c.Subscribe("shop", "crank", onStable)
+	c.Eventually(compattest.Patience, isInstalled(c, sub, one.Name))
+	refuse(t, c, requests{"apiextensions.k8s.io", "customresourcedefinitions", admissionregistrationv1.Update, fmt.Sprintf("request.name == %q", crd)})
+	replaceContent(shop, fakecatalog.Simple("crank", entry(one, "1.0.0", "v1"), entry(two, "2.0.0", "v1", "v2")))
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(two); left != "" {
+			return left
+		}
+		for _, r := range two.Status.RequirementStatus {
+			if r.Name == crd && r.Status == operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied {
+				return exactly("CRD installed alongside other CSV(s): crank.v1")(r.Message)
+			}
+		}
+		return "the status is " + c.Manifest(two.Status)
+	})
 }

@@ -209,6 +209,16 @@ func TestWarningSentences(t *testing.T) {
 				containing("CRD: \""+name+"\"\n", "Validation Error: ")))
 		})
 	})
+	compattest.Check(t, "F-Event-WarningsWithoutOwner", func(t *testing.T, c *compattest.Cluster) {
+		f, k := newPlanFixture(t, c), kindNamed("Service")
+		manifest := field(field(f.manifestOf(k), "None", "spec", "clusterIP"), "ClientIP", "spec", "sessionAffinity")
+		p := f.plan("by-hand", f.step(k, manifest, unresolved))
+		f.complete(p)
+		c.Eventually(compattest.Patience, func() string {
+			return eventAbout(c, c.Namespace, p.UID, p.Name, corev1.EventTypeWarning, "AppliedWithWarnings",
+				begins(`1 warning(s) generated during operator installation (Service "hook"): `))
+		})
+	})
 	compattest.Check(t, "F-Event-BundleUnpackFailed", func(_ *testing.T, c *compattest.Cluster) {
 		c.Catalog("shop", fakecatalog.Simple("crank", fakecatalog.Entry{Name: "crank.v1", Version: "1.0.0", Image: "127.0.0.1:9/" + c.Namespace + ":1"}))
 		sub := c.Subscribe("shop", "crank")

@@ -15,6 +15,10 @@ var installPlanSentences = []Rule{
 		Then: "Installed is False, and its message is exactly OLM's",
 	},
 	{
+		ID: "F-InstallPlan-GroupAgain", Given: "the OperatorGroup of an approved plan is created later",
+		Then: "the plan is Complete, and no message remains",
+	},
+	{
 		ID: "F-InstallPlan-APINotServed", Given: "the cluster does not serve the kind of a step",
 		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
 	},
@@ -43,6 +47,10 @@ var installPlanSentences = []Rule{
 		Then:       "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
 		Difference: "the sentence says that the cluster does not serve the API, after the deadline",
 		Reason:     "no retry can help, and the message names the remedy (decision 39)",
+	},
+	{
+		ID: "F-InstallPlan-CRDRefused", Given: "the API server refuses the update of a CustomResourceDefinition",
+		Then: "the message contains OLM's sentence and the answer of the API server",
 	},
 	{
 		ID: "F-InstallPlan-ManifestUnreadable", Given: "the manifest of a step cannot be decoded",

@@ -67,6 +67,18 @@ var requirementSentences = []Rule{
 		Then: "status.requirementStatus has its entry with the status PresentNotAvailable and exactly OLM's message",
 	},
 	{
+		ID: "F-Requirement-CRDOfOther", Given: "an update owns a CustomResourceDefinition that was applied with the former version only",
+		Then: "status.requirementStatus has its entry with the status PresentNotSatisfied and exactly OLM's message",
+	},
+	{
+		ID: "F-Requirement-APIServicePresent", Given: "a version requires an APIService that is available",
+		Then: "status.requirementStatus has its entry with the status Present and no message",
+	},
+	{
+		ID: "F-Requirement-RuleSatisfied", Given: "the ServiceAccount has the rule that the version needs",
+		Then: "status.requirementStatus has its entry with the status Present; the dependent entry is Satisfied, and has the rule as JSON in OLM's order of fields",
+	},
+	{
 		ID: "F-Requirement-DeploymentNotFound", Given: "a version owns an APIService and does not declare its Deployment",
 		Then: "status.requirementStatus has its entry with the status DeploymentNotFound and no message",
 	},

@@ -148,6 +148,14 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		Then: "its conditions have an entry Failed with the reason InterOperatorGroupOwnerConflict and exactly OLM's message",
 	},
 	{
+		ID: "F-CSV-CertificateLost", Given: "the Secret with the certificate of a running version is deleted",
+		Then: "the Secret is created again, and the version succeeds",
+	},
+	{
+		ID: "F-CSV-History", Given: "a version with 20 entries in its conditions is installed again",
+		Then: "its conditions have the 20 latest entries",
+	},
+	{
 		ID: "F-Subscription-CatalogsHealthy", Given: "a Subscription to a catalog that answers",
 		Then: "CatalogSourcesUnhealthy is False, and has the reason AllCatalogSourcesHealthy and exactly OLM's message",
 	},
@@ -210,8 +218,44 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		Then: "BundleDeprecated is True without a reason, and has exactly OLM's message",
 	},
 	{
+		ID: "F-Subscription-SeveralChains", Given: "a channel has two entries, neither of which replaces the other",
+		Then:       "ResolutionFailed has the reason ConstraintsNotSatisfiable and a message that contains OLM's",
+		Difference: "the reason is ErrorPreventedResolution",
+		Reason:     "the catalog was read, and other Subscriptions are resolved (decision 39)",
+	},
+	{
+		ID: "F-Subscription-ConstraintUnreadable", Given: "the olm.constraint of a version has an unknown field",
+		Then: "ResolutionFailed has the reason ErrorPreventedResolution and a message that contains OLM's",
+	},
+	{
+		ID: "F-Subscription-ConstraintInvalid", Given: "the olm.constraint of a version has an invalid CEL rule",
+		Then: "ResolutionFailed has the reason ErrorPreventedResolution and a message that contains OLM's",
+	},
+	{
+		ID: "F-Subscription-CatalogUnhealthy", Given: "a Subscription names a CatalogSource with an invalid spec",
+		Then: "CatalogSourcesUnhealthy is True, and has the reason UnhealthyCatalogSourceFound and exactly OLM's message",
+	},
+	{
+		ID: "F-Subscription-NoRegistryClient", Given: "a Subscription names a CatalogSource with an invalid spec",
+		Then: "ResolutionFailed has the reason ErrorPreventedResolution and exactly OLM's message",
+	},
+	{
+		ID: "F-Subscription-SeveralGroups", Given: "the namespace of a Subscription has two OperatorGroups",
+		Then:       "ResolutionFailed has the reason ErrorPreventedResolution and exactly OLM's message",
+		Difference: "OLM writes nothing on the Subscription",
+		Reason:     "The Subscription must state why nothing is installed.",
+	},
+	{
+		ID: "F-Subscription-BundleUnpacking", Given: "the image of an update is being pulled",
+		Then: "BundleUnpacking has the reason UnpackingInProgress and no message", Untried: unpackPods,
+	},
+	{
 		ID: "F6", Given: "the catalog deprecates the package, the channel and the installed version",
 		Then: "Deprecated is True without a reason, and has the three messages in OLM's order",
+	},
+	{
+		ID: "F6-Withdrawn", Given: "the catalog withdraws the deprecation of the channel, and then the others",
+		Then: "Deprecated has the remaining messages, and is then absent with the other conditions",
 	},
 	{
 		ID: "F7", Given: "the catalog deprecates a version that is not installed",
@@ -230,12 +274,20 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		Then: "an Event has the reason RequirementsNotMet and exactly the message of the phase",
 	},
 	{
+		ID: "F-Event-WarningsWithoutOwner", Given: "a step without an owner has an unknown field",
+		Then: "a Warning of the plan has the reason AppliedWithWarnings and a note that begins as OLM's",
+	},
+	{
 		ID: "F9", Given: "a version is installed",
 		Then: "an Event has the reason InstallSucceeded and exactly the message of the phase",
 	},
 	{
 		ID: "F10", Given: "a webhook has a rule for all API groups",
 		Then: "a Warning has the reason InvalidWebhookDescription and exactly the message of the phase",
+	},
+	{
+		ID: "F10-Order", Given: "a webhook has a rule for operators.coreos.com, and then one for all API groups",
+		Then: "its conditions have an entry Failed with OLM's message about the first rule",
 	},
 	{
 		ID: "F4", Given: "a version lacks two CustomResourceDefinitions, one of which is created",
