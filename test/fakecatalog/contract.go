@@ -26,16 +26,22 @@ func header(digest string) metadata.MD {
 	return metadata.Pairs(api.ContentDigestHeader, digest)
 }
 
-// ListPackages sends the names of the packages.
-func (c *contract) ListPackages(_ *api.ListPackageRequest, stream grpc.ServerStreamingServer[api.PackageName]) error {
+// open counts a call, and sends the header of its stream. It returns the packages to send.
+func (c *contract) open(calls *int, stream grpc.ServerStream) ([]Package, error) {
 	c.server.mu.Lock()
-	c.server.asked++
+	*calls++
 	c.server.mu.Unlock()
 	packages, digest, err := c.server.content()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := stream.SetHeader(header(digest)); err != nil {
+	return packages, stream.SetHeader(header(digest))
+}
+
+// ListPackages sends the names of the packages.
+func (c *contract) ListPackages(_ *api.ListPackageRequest, stream grpc.ServerStreamingServer[api.PackageName]) error {
+	packages, err := c.open(&c.server.asked, stream)
+	if err != nil {
 		return err
 	}
 	for _, p := range packages {
@@ -48,14 +54,8 @@ func (c *contract) ListPackages(_ *api.ListPackageRequest, stream grpc.ServerStr
 
 // ListBundles sends every channel entry.
 func (c *contract) ListBundles(_ *api.ListBundlesRequest, stream grpc.ServerStreamingServer[api.Bundle]) error {
-	c.server.mu.Lock()
-	c.server.listed++
-	c.server.mu.Unlock()
-	packages, digest, err := c.server.content()
+	packages, err := c.open(&c.server.listed, stream)
 	if err != nil {
-		return err
-	}
-	if err := stream.SetHeader(header(digest)); err != nil {
 		return err
 	}
 	for _, p := range packages {

@@ -39,11 +39,8 @@ func CheckAlone(t *testing.T, id string, run func(t *testing.T, c *Cluster)) {
 // check runs a case. It calls begin first.
 func check(t *testing.T, id string, begin func(*testing.T), run func(t *testing.T, c *Cluster)) {
 	t.Helper()
-	rule, err := rules.Find(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !isChecked(rule) {
+	rule, checked := find(t, id)
+	if !checked {
 		return
 	}
 	t.Run(id, func(t *testing.T) {
@@ -61,9 +58,14 @@ func skipUntried(t *testing.T, rule rules.Rule) {
 	}
 }
 
-// isChecked reports whether the case of a rule is run.
-func isChecked(rule rules.Rule) bool {
-	return !target.fullRest || rule.Rest > 0
+// find returns a rule, and whether its case is run.
+func find(t *testing.T, id string) (rule rules.Rule, checked bool) {
+	t.Helper()
+	rule, err := rules.Find(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rule, !target.fullRest || rule.Rest > 0
 }
 
 // Cluster is a client of the cluster, with a namespace for one case.
