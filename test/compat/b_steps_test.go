@@ -584,6 +584,12 @@ func TestStepsWithOwners(t *testing.T) {
 		f.complete(f.plan("by-hand", f.step(k, setMetadata(f.manifestOf(k), "ownerReferences", []any{ownerReference("crane.v2", "")}))))
 		f.ownedBy(f.read(k), f.crane, other)
 	})
+}
+
+// TestStepsOfExistingObjects checks steps whose objects exist, and owners of other kinds.
+func TestStepsOfExistingObjects(t *testing.T) {
+	t.Parallel()
+	k := kindNamed("ConfigMap")
 	compattest.Check(t, "B35", func(t *testing.T, c *compattest.Cluster) {
 		f, k := newPlanFixture(t, c), kindNamed("ServiceAccount")
 		other := f.CSV("crane.v2", waitingUpdate)

@@ -103,21 +103,25 @@ func writes(t *testing.T, c *compattest.Cluster, held *corev1.ConfigMap) func() 
 	}
 }
 
+// ownedCatalog creates a CatalogSource and its ConfigMap, and waits for the owner reference.
+func ownedCatalog(c *compattest.Cluster) (*corev1.ConfigMap, *operatorsv1alpha1.CatalogSource) {
+	held, source := goods(c, "goods"), ofGoods(c, "goods")
+	c.Make(held, source)
+	owned(c, held, compattest.Patience, owner(source))
+	return held, source
+}
+
+// deleteWith deletes an object with some options.
+func deleteWith(t *testing.T, c *compattest.Cluster, o client.Object, options ...client.DeleteOption) {
+	t.Helper()
+	if err := c.Delete(t.Context(), o, options...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestConfigMapOwners checks the owner references of ConfigMaps that hold catalogs.
 func TestConfigMapOwners(t *testing.T) {
 	t.Parallel()
-	begin := func(c *compattest.Cluster) (*corev1.ConfigMap, *operatorsv1alpha1.CatalogSource) {
-		held, source := goods(c, "goods"), ofGoods(c, "goods")
-		c.Make(held, source)
-		owned(c, held, compattest.Patience, owner(source))
-		return held, source
-	}
-	remove := func(t *testing.T, c *compattest.Cluster, o client.Object, options ...client.DeleteOption) {
-		t.Helper()
-		if err := c.Delete(t.Context(), o, options...); err != nil {
-			t.Fatal(err)
-		}
-	}
 	compattest.Check(t, "D1", func(t *testing.T, c *compattest.Cluster) {
 		held, source := goods(c, "goods"), ofGoods(c, "goods")
 		c.Make(held)
@@ -142,8 +146,8 @@ func TestConfigMapOwners(t *testing.T) {
 		}
 	})
 	compattest.Check(t, "D2", func(t *testing.T, c *compattest.Cluster) {
-		held, source := begin(c)
-		remove(t, c, source)
+		held, source := ownedCatalog(c)
+		deleteWith(t, c, source)
 		c.Gone(30*time.Second, held)
 		c.Eventually(30*time.Second, func() string {
 			var list corev1.ConfigMapList
@@ -154,30 +158,35 @@ func TestConfigMapOwners(t *testing.T) {
 		})
 	})
 	compattest.Check(t, "D4", func(t *testing.T, c *compattest.Cluster) {
-		held, source := begin(c)
+		held, source := ownedCatalog(c)
 		other := ofGoods(c, "other")
 		c.Make(other)
 		owned(c, held, compattest.Patience, owner(source), owner(other))
-		remove(t, c, source)
+		deleteWith(t, c, source)
 		owned(c, held, 30*time.Second, owner(other))
 		pause.For(t.Context(), 5*time.Second)
 		owned(c, held, time.Second, owner(other))
 	})
 	compattest.Check(t, "D5", func(t *testing.T, c *compattest.Cluster) {
-		held, source := begin(c)
+		held, source := ownedCatalog(c)
 		other := ofGoods(c, "other")
 		c.Make(other)
 		owned(c, held, compattest.Patience, owner(source), owner(other))
-		remove(t, c, source)
-		remove(t, c, other)
+		deleteWith(t, c, source)
+		deleteWith(t, c, other)
 		c.Gone(30*time.Second, held)
 	})
 	compattest.Check(t, "D6", func(t *testing.T, c *compattest.Cluster) {
-		held, source := begin(c)
-		remove(t, c, source, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+		held, source := ownedCatalog(c)
+		deleteWith(t, c, source, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 		c.Gone(30*time.Second, source)
 		owned(c, held, 30*time.Second)
 	})
+}
+
+// TestConfigMapsOfOthers checks ConfigMaps that others own, that are immutable, or that cannot be written.
+func TestConfigMapsOfOthers(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "D7", func(t *testing.T, c *compattest.Cluster) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "owner"}}
 		c.Make(secret)
@@ -212,8 +221,13 @@ func TestConfigMapOwners(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+// TestConfigMapOwnerChanges checks the owner references after a change of the CatalogSource or its ConfigMap.
+func TestConfigMapOwnerChanges(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "D11", func(t *testing.T, c *compattest.Cluster) {
-		held, source := begin(c)
+		held, source := ownedCatalog(c)
 		other := goods(c, "goods2")
 		c.Make(other)
 		change(t, c, source, func() { source.Spec.ConfigMap = "goods2" })
@@ -235,7 +249,7 @@ func TestConfigMapOwners(t *testing.T) {
 		})
 		pause.For(t.Context(), 5*time.Second)
 		owned(c, held, time.Second)
-		remove(t, c, source)
+		deleteWith(t, c, source)
 		pause.For(t.Context(), 10*time.Second)
 		owned(c, held, time.Second)
 	})
@@ -257,15 +271,15 @@ func TestConfigMapOwners(t *testing.T) {
 		c.AtRest(5*time.Second, held)
 	})
 	compattest.Check(t, "D15", func(t *testing.T, c *compattest.Cluster) {
-		held, source := begin(c)
+		held, source := ownedCatalog(c)
 		change(t, c, source, func() {
 			source.Spec.SourceType, source.Spec.ConfigMap, source.Spec.Address = operatorsv1alpha1.SourceTypeGrpc, "", "127.0.0.1:1"
 		})
 		owned(c, held, compattest.Patience)
 	})
 	compattest.Check(t, "D17", func(t *testing.T, c *compattest.Cluster) {
-		held, source := begin(c)
-		remove(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}})
+		held, source := ownedCatalog(c)
+		deleteWith(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}})
 		c.Gone(compattest.Patience, held, source)
 	})
 }

@@ -73,11 +73,15 @@ func always(t wording) func(string) wording { return func(string) wording { retu
 // TestVersionSentences checks the messages of phases of ClusterServiceVersions.
 func TestVersionSentences(t *testing.T) {
 	t.Parallel()
-	const (
-		pending, ready, installing = operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVPhaseInstalling
-		succeeded, failed          = operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseFailed
-	)
-	for _, tc := range []versionCase{
+	for _, tc := range slices.Concat(installationCases(), groupCases(), specificationCases(), runningCases()) {
+		compattest.Check(t, tc.id, func(_ *testing.T, c *compattest.Cluster) { checkVersion(c, tc) })
+	}
+}
+
+// installationCases are versions that install, or lack something.
+func installationCases() []versionCase {
+	const pending, ready, installing, succeeded, failed = operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseFailed
+	return []versionCase{
 		{id: "F-CSV-RequirementsUnknown", phase: pending, reason: "RequirementsUnknown", wording: always(exactly("requirements not yet checked"))},
 		{id: "F-CSV-AllRequirementsMet", phase: ready, reason: "AllRequirementsMet", wording: always(exactly("all requirements found, attempting install"))},
 		{id: "F-CSV-Installing", phase: installing, reason: "InstallSucceeded", wording: always(exactly("waiting for install components to report healthy"))},
@@ -98,6 +102,13 @@ func TestVersionSentences(t *testing.T) {
 				return exactly(fmt.Sprintf(`install failed: deployment %[1]s not ready before timeout: deployment %[1]q exceeded its progress deadline`, d))
 			},
 		},
+	}
+}
+
+// groupCases are versions that do not fit their OperatorGroup.
+func groupCases() []versionCase {
+	const pending, failed = operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseFailed
+	return []versionCase{
 		{id: "F-CSV-NoOperatorGroup", before: deleteGroup, phase: failed, reason: "NoOperatorGroup", wording: always(exactly("csv in namespace with no operatorgroups"))},
 		{
 			id: "F-CSV-TooManyOperatorGroups", before: secondGroup, phase: failed, reason: "TooManyOperatorGroups",
@@ -128,6 +139,13 @@ func TestVersionSentences(t *testing.T) {
 			id: "F-CSV-InstallModesNowSupported", change: supporting("OwnNamespace"), before: replaceGroup(operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"default"}}),
 			after: regroup, phase: pending, reason: "RequirementsUnknown", wording: always(exactly("InstallModes now support target namespaces")),
 		},
+	}
+}
+
+// specificationCases are versions with an invalid specification.
+func specificationCases() []versionCase {
+	const failed = operatorsv1alpha1.CSVPhaseFailed
+	return []versionCase{
 		{
 			id: "F-CSV-InvalidInstallModes", change: func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 				csv.Spec.InstallModes = append(csv.Spec.InstallModes, csv.Spec.InstallModes[0])
@@ -174,6 +192,13 @@ func TestVersionSentences(t *testing.T) {
 			}, before: replaceGroup(operatorsv1.OperatorGroupSpec{}), phase: failed, reason: "InvalidWebhookDescription",
 			wording: always(containing("unable to manager conversion webhook: conversion webhook must have at least one CRD specified")),
 		},
+	}
+}
+
+// runningCases are versions that run and then change, or conflict with others.
+func runningCases() []versionCase {
+	const pending, ready, failed = operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVPhaseFailed
+	return []versionCase{
 		{
 			id: "F-CSV-OwnerConflict", before: firstOwner, change: nil, phase: failed, reason: "OwnerConflict",
 			wording: always(exactly("conflicting CRD owner in namespace")),
@@ -220,8 +245,6 @@ func TestVersionSentences(t *testing.T) {
 			id: "F-CSV-IntersectingGroups", before: otherProvider, change: owning("things.intersecting.example"), phase: failed, reason: "InterOperatorGroupOwnerConflict",
 			wording: always(exactly("intersecting operatorgroups provide the same apis")),
 		},
-	} {
-		compattest.Check(t, tc.id, func(_ *testing.T, c *compattest.Cluster) { checkVersion(c, tc) })
 	}
 }
 

@@ -146,6 +146,11 @@ func TestSubscriptionSentences(t *testing.T) {
 	} {
 		compattest.Check(t, tc.id, func(_ *testing.T, c *compattest.Cluster) { checkSubscription(c, tc) })
 	}
+}
+
+// TestSubscriptionStates checks Subscriptions with manual approval, and whose version fails or cannot be pulled.
+func TestSubscriptionStates(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "F7", func(t *testing.T, c *compattest.Cluster) {
 		t.Helper()
 		p := crank()(c)

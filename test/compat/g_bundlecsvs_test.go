@@ -309,13 +309,17 @@ func (f *subscriptionFixture) waiting(sub *operatorsv1alpha1.Subscription, p *op
 	f.condition(sub, operatorsv1alpha1.SubscriptionInstallPlanPending, "RequiresApproval")
 }
 
+// firstBundle returns version 1.0.0 with nothing else.
+func firstBundle(b *bundleFixture) fakecatalog.Entry {
+	return b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"))
+}
+
 // TestDeletedPlans checks what follows when a plan is deleted.
 func TestDeletedPlans(t *testing.T) {
 	t.Parallel()
 	const waits = operatorsv1alpha1.InstallPlanPhaseRequiresApproval
-	simple := func(b *bundleFixture) fakecatalog.Entry { return b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1")) }
 	checkBundle(t, "G10", func(_ *testing.T, b *bundleFixture) {
-		sub := b.subscribe(simple(b), approvedByHand)
+		sub := b.subscribe(firstBundle(b), approvedByHand)
 		p := b.planOf(sub)
 		b.waiting(sub, p)
 		b.remove(p)
@@ -324,7 +328,7 @@ func TestDeletedPlans(t *testing.T) {
 		b.onlyPlan(next)
 	})
 	checkBundle(t, "G11", func(_ *testing.T, b *bundleFixture) {
-		sub := b.subscribe(simple(b), approvedByHand)
+		sub := b.subscribe(firstBundle(b), approvedByHand)
 		p := b.planOf(sub)
 		b.waiting(sub, p)
 		b.remove(p)
@@ -336,7 +340,7 @@ func TestDeletedPlans(t *testing.T) {
 		b.onlyPlan(next)
 	})
 	checkBundle(t, "G12", func(_ *testing.T, b *bundleFixture) {
-		sub := b.subscribe(simple(b), approvedByHand)
+		sub := b.subscribe(firstBundle(b), approvedByHand)
 		former := []*operatorsv1alpha1.InstallPlan{b.planOf(sub)}
 		for range 3 {
 			last := former[len(former)-1]
@@ -375,7 +379,7 @@ func TestDeletedPlans(t *testing.T) {
 		b.inPhase(next, operatorsv1alpha1.InstallPlanPhaseComplete)
 	})
 	checkBundle(t, "G15", func(t *testing.T, b *bundleFixture) {
-		sub := b.subscribe(simple(b))
+		sub := b.subscribe(firstBundle(b))
 		p := b.installed(sub, "mill.v1")
 		b.Eventually(compattest.Patience, func() string {
 			b.Read(sub)
@@ -392,9 +396,15 @@ func TestDeletedPlans(t *testing.T) {
 			t.Errorf("%d plans exist, error %v", len(plans.Items), err)
 		}
 	})
+}
+
+// TestReplacedPlans checks what follows when a Subscription names another channel before its plan is approved.
+func TestReplacedPlans(t *testing.T) {
+	t.Parallel()
+	const waits = operatorsv1alpha1.InstallPlanPhaseRequiresApproval
 	channels := func(b *bundleFixture) fakecatalog.Package {
 		return fakecatalog.Package{Name: "mill", Channels: []fakecatalog.Channel{
-			{Name: "stable", Entries: []fakecatalog.Entry{simple(b)}},
+			{Name: "stable", Entries: []fakecatalog.Entry{firstBundle(b)}},
 			{Name: "fast", Entries: []fakecatalog.Entry{b.entry("mill.v2", "2.0.0", b.bundleCSV("mill.v2"))}},
 		}}
 	}

@@ -160,6 +160,11 @@ func TestCopiedVersions(t *testing.T) {
 			t.Error(left)
 		}
 	})
+}
+
+// TestVersionsWithoutCopies checks versions that do not fit their OperatorGroup, and that have no copy.
+func TestVersionsWithoutCopies(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "K4", func(t *testing.T, c *compattest.Cluster) {
 		namespace, target := c.NewNamespace(), c.NewNamespace()
 		group := operatorGroup(namespace, "static", namespace, target)

@@ -155,6 +155,11 @@ func TestAPIServices(t *testing.T) {
 	stays("L2", "l2.hats.example", "")
 	stays("L3", "l3.hats.example", "scarf.v1", "scarf.v1")
 	stays("L4", "l4.hats.example", "gloves.v1")
+}
+
+// TestFormerNames checks further objects with former names, and APIServices without an owner.
+func TestFormerNames(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "L5", func(t *testing.T, c *compattest.Cluster) {
 		groups := []string{"l5-a.hats.example", "l5-b.hats.example", "l5-c.hats.example", "l5-d.hats.example", "l5-e.hats.example", "l5-f.hats.example"}
 		var old []client.Object
@@ -217,6 +222,11 @@ func TestAPIServices(t *testing.T) {
 		c.Gone(compattest.Patience, old[1:]...)
 	})
 	testOrphans(t)
+}
+
+// TestDeletedVersions checks the objects of versions that are deleted or that share a name.
+func TestDeletedVersions(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "L14", func(t *testing.T, c *compattest.Cluster) {
 		csv := c.CSV("hat.v1", ownsAPIs("l14.hats.example"))
 		c.Make(csv)
