@@ -127,6 +127,15 @@ func TestSubscriptionSentences(t *testing.T) {
 			}, kind: unresolved, status: "True", reason: "ConstraintsNotSatisfiable",
 			wording: anyway(containing(`no channel heads (entries not replaced by another entry) found in channel "stable" of package "crank"`)),
 		},
+	} {
+		compattest.Check(t, tc.id, func(_ *testing.T, c *compattest.Cluster) { checkSubscription(c, tc) })
+	}
+}
+
+// TestDeprecationSentences checks the messages about deprecations.
+func TestDeprecationSentences(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []subscriptionCase{
 		{
 			id: "F-Subscription-PackageDeprecated", pkg: deprecated, change: onStable, kind: operatorsv1alpha1.SubscriptionPackageDeprecated, status: "True",
 			wording: anyway(exactly("olm.package/crank: the package is old")),
@@ -462,7 +471,7 @@ func invalidObject(c *compattest.Cluster, _ *operatorsv1alpha1.ClusterServiceVer
 	})
 }
 
-// TestCatalogSentences checks the messages of CatalogSources and OperatorGroups.
+// TestCatalogSentences checks the messages of CatalogSources.
 func TestCatalogSentences(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -518,6 +527,11 @@ func TestCatalogSentences(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestGroupSentences checks the messages of OperatorGroups.
+func TestGroupSentences(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		id, kind, reason string
 		before           func(*compattest.Cluster)

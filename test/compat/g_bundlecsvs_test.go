@@ -378,6 +378,12 @@ func TestDeletedPlans(t *testing.T) {
 		account.grant(ruleFor("", "configmaps", "get", "create", "update"))
 		b.inPhase(next, operatorsv1alpha1.InstallPlanPhaseComplete)
 	})
+}
+
+// TestReplacedPlans checks the deletion of a complete plan, and another channel before a plan is approved.
+func TestReplacedPlans(t *testing.T) {
+	t.Parallel()
+	const waits = operatorsv1alpha1.InstallPlanPhaseRequiresApproval
 	checkBundle(t, "G15", func(t *testing.T, b *bundleFixture) {
 		sub := b.subscribe(firstBundle(b))
 		p := b.installed(sub, "mill.v1")
@@ -396,12 +402,6 @@ func TestDeletedPlans(t *testing.T) {
 			t.Errorf("%d plans exist, error %v", len(plans.Items), err)
 		}
 	})
-}
-
-// TestReplacedPlans checks what follows when a Subscription names another channel before its plan is approved.
-func TestReplacedPlans(t *testing.T) {
-	t.Parallel()
-	const waits = operatorsv1alpha1.InstallPlanPhaseRequiresApproval
 	channels := func(b *bundleFixture) fakecatalog.Package {
 		return fakecatalog.Package{Name: "mill", Channels: []fakecatalog.Channel{
 			{Name: "stable", Entries: []fakecatalog.Entry{firstBundle(b)}},

@@ -227,6 +227,11 @@ func TestUnknownFields(t *testing.T) {
 			b.stored(tt.kind)
 		})
 	}
+}
+
+// TestFieldsOfSchemas checks fields that a CustomResourceDefinition knows or not, and fields that appear twice.
+func TestFieldsOfSchemas(t *testing.T) {
+	t.Parallel()
 	checkBundle(t, "H8", func(_ *testing.T, b *bundleFixture) {
 		path := []any{"spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "x-kubernetes-preserve-unknown-fields"}
 		b.silent(b.install(field(b.object("CustomResourceDefinition"), true, path...)))
@@ -351,6 +356,11 @@ func TestUnknownFieldsOfVersions(t *testing.T) {
 			t.Errorf("the specification is %v", spec)
 		}
 	})
+}
+
+// TestUnknownFieldsOfPlans checks existing objects, and plans that wait, fail or use an account.
+func TestUnknownFieldsOfPlans(t *testing.T) {
+	t.Parallel()
 	checkBundle(t, "H25", func(t *testing.T, b *bundleFixture) {
 		live := &unstructured.Unstructured{Object: field(b.object("ConfigMap"), "theirs", "data", "own")}
 		live.SetNamespace(b.Namespace)

@@ -104,6 +104,11 @@ func TestDeadlines(t *testing.T) {
 			return "the plan is in phase " + string(p.Status.Phase)
 		})
 	})
+}
+
+// TestFailedPlans checks plans that continue after a failure, or that fail for other reasons than a deadline.
+func TestFailedPlans(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "I6", func(t *testing.T, c *compattest.Cluster) {
 		f := newPlanFixture(t, c)
 		p := f.awaiting("by-hand", "ghost")
@@ -117,7 +122,7 @@ func TestDeadlines(t *testing.T) {
 		account.use()
 		p := f.plan("by-hand", f.step(k, f.manifestOf(k)))
 		f.retrying(p, "forbidden")
-		pause.For(t.Context(), max(window+deadlineSlack(), c.Rest()))
+		pause.For(t.Context(), max(compattest.RetryWindow()+deadlineSlack(), c.Rest()))
 		f.retrying(p, "forbidden")
 	})
 	compattest.Check(t, "I10", func(t *testing.T, c *compattest.Cluster) {

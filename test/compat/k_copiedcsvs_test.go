@@ -238,6 +238,11 @@ func TestVersionsWithoutCopies(t *testing.T) {
 			t.Error("the version had a copy")
 		}
 	})
+}
+
+// TestFirstPhases checks the first phase of versions, and what remains of one that is deleted.
+func TestFirstPhases(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "K9-None", func(t *testing.T, c *compattest.Cluster) {
 		csv := c.CSV("lamp.v1")
 		csv.Namespace = c.NewNamespace()

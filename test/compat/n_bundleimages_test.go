@@ -269,25 +269,27 @@ const (
 	notFound     = "Bundle unpacking failed - NotFound"
 )
 
+// missingImage offers an update whose image does not exist, and waits for the failure.
+func missingImage(t *testing.T, c *compattest.Cluster) *imageCase {
+	t.Helper()
+	i := newImageCase(t, c, "")
+	i.offers(2)
+	i.says(10*time.Second, unpackFailed, "BundleUnpackFailed", notFound)
+	return i
+}
+
 // TestUnpackFailures checks the status of Subscriptions whose bundle image is missing, late or invalid.
 func TestUnpackFailures(t *testing.T) {
 	t.Parallel()
-	missing := func(t *testing.T, c *compattest.Cluster) *imageCase {
-		t.Helper()
-		i := newImageCase(t, c, "")
-		i.offers(2)
-		i.says(10*time.Second, unpackFailed, "BundleUnpackFailed", notFound)
-		return i
-	}
 	compattest.Check(t, "N1", func(t *testing.T, c *compattest.Cluster) {
-		i := missing(t, c)
+		i := missingImage(t, c)
 		if condition := i.sub.Status.GetCondition(unpacking); condition.Status == "True" {
 			t.Errorf("condition %+v", condition)
 		}
 		i.stays()
 	})
 	compattest.Check(t, "N2", func(t *testing.T, c *compattest.Cluster) {
-		i := missing(t, c)
+		i := missingImage(t, c)
 		i.push(3)
 		i.offers(3)
 		i.becomes(3)
@@ -298,7 +300,7 @@ func TestUnpackFailures(t *testing.T) {
 		}
 	})
 	compattest.Check(t, "N3", func(t *testing.T, c *compattest.Cluster) {
-		i := missing(t, c)
+		i := missingImage(t, c)
 		i.push(2)
 		// A new content of the catalog causes another attempt at once.
 		i.server.Announce("again")
@@ -328,6 +330,11 @@ func TestUnpackFailures(t *testing.T) {
 		i.becomes(2)
 		i.were("lamp.v1", "lamp.v2")
 	})
+}
+
+// TestUnpackDependencies checks registries that do not answer, invalid images, and Subscriptions that depend on an image.
+func TestUnpackDependencies(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "N6", func(t *testing.T, c *compattest.Cluster) {
 		i := newImageCase(t, c, "/manifests/")
 		group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "group"}}
@@ -375,7 +382,7 @@ func TestUnpackFailures(t *testing.T) {
 		i.becomes(2)
 	})
 	compattest.Check(t, "N11", func(t *testing.T, c *compattest.Cluster) {
-		i := missing(t, c)
+		i := missingImage(t, c)
 		mergeStatus(t, c, i.sub, `{"status":{"currentCSV":"lamp.v2"}}`)
 		i.becomes(1)
 		c.AtRest(restTime, i.sub)

@@ -288,6 +288,11 @@ func TestPodAnnotations(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+// TestAnnotationsOfUpdates checks the annotations of pods after changes of a group, a certificate or a version.
+func TestAnnotationsOfUpdates(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "P12", func(t *testing.T, c *compattest.Cluster) {
 		p := newPodCase(t, c)
 		other := c.NewNamespace()

@@ -166,6 +166,11 @@ func TestGroupAccounts(t *testing.T) {
 			return fmt.Sprintf("conditions %v", a.csv.Status.Conditions)
 		})
 	})
+}
+
+// TestAccountsOfPlans checks plans whose account may not write an object.
+func TestAccountsOfPlans(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "R6", func(t *testing.T, c *compattest.Cluster) {
 		a := newAccountCase(t, c)
 		role := rbacv1.Role{
@@ -201,6 +206,11 @@ func TestGroupAccounts(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+// TestUnconcernedVersions checks what a change of the account does not write.
+func TestUnconcernedVersions(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "R7", func(t *testing.T, c *compattest.Cluster) {
 		a := newAccountCase(t, c)
 		a.allows("installer")
