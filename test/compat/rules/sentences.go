@@ -290,6 +290,30 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		Then: "its conditions have an entry Failed with OLM's message about the first rule",
 	},
 	{
+		ID: "F14-Requirement", Given: "a version requires a CustomResourceDefinition that does not exist",
+		Then:       "'supervisor explain' names the definition",
+		Difference: "OLM has no such command",
+		Reason:     "the message is only OLM's sentence (decision 37)", Untried: ownCommand,
+	},
+	{
+		ID: "F14-Webhook", Given: "a webhook has a rule for all API groups",
+		Then:       "'supervisor explain' names the field",
+		Difference: "OLM has no such command",
+		Reason:     "the message is only OLM's sentence (decision 37)", Untried: ownCommand,
+	},
+	{
+		ID: "F14-InstallMode", Given: "a version does not support the targets of its OperatorGroup",
+		Then:       "'supervisor explain' names the install mode and the OperatorGroup",
+		Difference: "OLM has no such command",
+		Reason:     "the message is only OLM's sentence (decision 37)", Untried: ownCommand,
+	},
+	{
+		ID: "F14-Catalog", Given: "a CatalogSource is of an unknown type",
+		Then:       "'supervisor explain' names the field",
+		Difference: "OLM has no such command",
+		Reason:     "the message is only OLM's sentence (decision 37)", Untried: ownCommand,
+	},
+	{
 		ID: "F4", Given: "a version lacks two CustomResourceDefinitions, one of which is created",
 		Then:       "the message stays, status.requirementStatus changes, and there is one Event",
 		Difference: "a minute later, OLM has not looked at the requirements again",
