@@ -446,15 +446,6 @@ func TestStepsOfOtherKinds(t *testing.T) {
 		if labels["olm.owner"] != "crane.v1" || labels["olm.owner.namespace"] != f.Namespace || labels["olm.owner.kind"] != "ClusterServiceVersion" {
 			t.Errorf("the labels of the cluster-scoped object are %v", labels)
 		}
-		f.Eventually(compattest.Patience, func() string {
-			if left := f.Read(f.crane); left != "" {
-				return left
-			}
-			if len(f.crane.Finalizers) == 0 {
-				return "the version has no finalizer"
-			}
-			return ""
-		})
 		if err := f.Delete(t.Context(), f.crane); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
@@ -63,6 +64,32 @@ func (a *objectApplier) apply(ctx context.Context, u *unstructured.Unstructured,
 		}
 	}
 	return "", err
+}
+
+// addFinalizer adds the finalizer of the clean-up to an owner that lacks it. Only the clean-up deletes
+// cluster-scoped objects, and another client may delete a version that it has just created.
+func (a *objectApplier) addFinalizer(ctx context.Context, owner *owner) error {
+	if owner.hasFinalizer {
+		return nil
+	}
+	var err error
+	for range maxAttempts {
+		live, failure := a.observer.version(ctx, owner.name)
+		if failure != nil {
+			return failure
+		}
+		changed := live.DeepCopy()
+		if !controllerutil.AddFinalizer(changed, api.FinalizerCleanup) {
+			return nil
+		}
+		if err = apply.Patch(ctx, a.own, changed, apply.MergeFromLocked(live)); !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("adding the finalizer of ClusterServiceVersion %s/%s: %w", owner.namespace, owner.name, err)
+	}
+	return nil
 }
 
 // update applies an object over the live one.

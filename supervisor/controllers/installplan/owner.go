@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/api/olmtext"
@@ -36,6 +37,8 @@ type owner struct {
 	// pkg is its package, empty where it states none. replaces is the version that it replaces.
 	pkg, replaces string
 	reference     metav1.OwnerReference
+	// hasFinalizer reports whether it had the finalizer of the clean-up when it was read.
+	hasFinalizer bool
 }
 
 // otherName returns the remedy for an object whose name is in use.
@@ -124,6 +127,7 @@ func ownerOf(csv *unstructured.Unstructured) *owner {
 			APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: csv.GetName(), UID: csv.GetUID(),
 			Controller: new(false), BlockOwnerDeletion: new(false),
 		},
+		hasFinalizer: controllerutil.ContainsFinalizer(csv, api.FinalizerCleanup),
 	}
 }
 

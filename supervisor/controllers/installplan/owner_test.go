@@ -198,3 +198,46 @@ func TestReplacedBy(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionGetsFinalizerBeforeItsObjects applies the objects of a version that another client has just created.
+func TestVersionGetsFinalizerBeforeItsObjects(t *testing.T) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "kettle.v1", UID: "1"}}
+	plain := fake.NewClientBuilder().WithScheme(fixtures.Scheme(t)).WithObjects(csv).Build()
+	finalizers := map[string][]string{}
+	var patches int
+	c := interceptor.NewClient(plain, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			now := &operatorsv1alpha1.ClusterServiceVersion{}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(csv), now); err != nil {
+				return err
+			}
+			finalizers[o.GetName()] = now.Finalizers
+			return c.Create(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if patches++; patches == 1 {
+				return apierrors.NewConflict(schema.GroupResource{Resource: "clusterserviceversions"}, o.GetName(), errors.New("it has changed"))
+			}
+			return c.Patch(ctx, o, patch, opts...)
+		},
+	})
+	o := &observer{namespace: "kitchen", live: c, content: &content{namespace: "kitchen"}}
+	e := &execution{
+		namespace: "kitchen", observer: o, content: o.content,
+		owners: &owners{observer: o, byName: map[string]*owner{}}, objects: &objectApplier{observer: o, writer: c, own: c},
+	}
+	for _, kind := range []string{"ConfigMap", "PriorityClass"} {
+		manifest := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"ConfigMap"}}`
+		if kind != "ConfigMap" {
+			manifest = `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"PriorityClass"}}`
+		}
+		step := &operatorsv1alpha1.Step{Resolving: "kettle.v1", Resource: operatorsv1alpha1.StepResource{Kind: kind, Name: kind, Manifest: manifest}}
+		if _, err := e.apply(t.Context(), step); err != nil {
+			t.Errorf("applying a %s: %v", kind, err)
+		}
+	}
+	want := map[string][]string{"ConfigMap": nil, "PriorityClass": {api.FinalizerCleanup}}
+	if diff := cmp.Diff(want, finalizers); diff != "" {
+		t.Errorf("finalizers of the version at each creation (-want +got):\n%s", diff)
+	}
+}

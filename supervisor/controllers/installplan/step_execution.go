@@ -216,12 +216,18 @@ func (e *execution) apply(ctx context.Context, s *operatorsv1alpha1.Step) (opera
 	if err != nil {
 		return "", err
 	}
+	unreferenced := scope == plansteps.ClusterScoped && s.Resolving != ""
+	if unreferenced {
+		if err := e.objects.addFinalizer(ctx, owner); err != nil {
+			return "", err
+		}
+	}
 	if scope == plansteps.Namespaced {
 		u.SetOwnerReferences(references)
 	}
 	setComponent(u, owner.pkg, e.namespace)
 	result, err := e.objects.apply(ctx, u, owner)
-	if err == nil && scope == plansteps.ClusterScoped && s.Resolving != "" {
+	if err == nil && unreferenced {
 		e.clusterScoped = append(e.clusterScoped, clusterScopedStep{s, u.GroupVersionKind()})
 	}
 	return statusOf(result), err
