@@ -417,6 +417,6 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	},
 	{
 		ID: "F13", Given: "OLM wrote the statuses of the objects, and the supervisor takes over",
-		Then: "each object is written at most once, and its conditions keep their reasons and messages",
+		Then: "each object is written at most once, except for the connections of CatalogSources, and the conditions keep their reasons and messages",
 	},
 }}
