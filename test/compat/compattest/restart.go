@@ -1,6 +1,9 @@
 package compattest
 
-import "testing"
+import (
+	"context"
+	"testing"
+)
 
 // StopSupervisor stops the supervisor, or OLM if OLM is tested. It returns a function that starts the program again.
 func StopSupervisor(t *testing.T) (restart func()) {
@@ -26,11 +29,19 @@ func AfterOLM(t *testing.T, prepare func()) {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := target.started.Stop(grace); err != nil {
+		if err := stopOLM(t.Context()); err != nil {
 			t.Errorf("stopping OLM: %v", err)
 		}
 		target.restart = tested
 		restart()
 	}()
 	prepare()
+}
+
+// stopOLM stops OLM, and removes its objects unless OLM is tested.
+func stopOLM(ctx context.Context) error {
+	if started, is := target.started.(olm); is && !target.olm {
+		return started.Remove(ctx) //nolint:wrapcheck // says what failed
+	}
+	return target.started.Stop(grace)
 }

@@ -26,13 +26,26 @@ const (
 // existing ones.
 func createObjects(ctx context.Context, c client.Client) error {
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}}
-	for _, o := range append(append(objects, permissions()...), operatorGroup(), config()) {
+	for _, o := range append(objects, chartObjects()...) {
 		if err := c.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
 		}
 	}
 	return nil
 }
+
+// deleteObjects deletes the objects of createObjects except the namespace.
+func deleteObjects(ctx context.Context, c client.Client) error {
+	for _, o := range chartObjects() {
+		if err := client.IgnoreNotFound(c.Delete(ctx, o)); err != nil {
+			return fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// chartObjects returns the objects of OLM's chart except its namespace and the Deployments.
+func chartObjects() []client.Object { return append(permissions(), operatorGroup(), config()) }
 
 // permissions returns the ServiceAccount of the programs and its permissions.
 func permissions() []client.Object {

@@ -86,6 +86,11 @@ func (p *Peer) Restart(ctx context.Context, catalogArgs ...string) error {
 	return nil
 }
 
+// Remove stops both programs and deletes the objects that Start created, except OLM's namespace.
+func (p *Peer) Remove(ctx context.Context) error {
+	return errors.Join(p.Stop(), deleteObjects(ctx, p.client))
+}
+
 func (p *Peer) startPrograms(ctx context.Context, more []string) error {
 	o := p.options
 	kubeconfig, err := writeKubeconfig(o)
