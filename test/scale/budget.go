@@ -62,8 +62,8 @@ const (
 func writesOfPlans() []Row {
 	return []Row{
 		{Kind: Kind{"create", plans}, Each: 1, Why: "The plan of the Subscription."},
-		{Kind: Kind{"patch", plans + "/status"}, Each: 2.1, Why: "The plan gets its steps, and is Complete at the end."},
-		{Kind: Kind{"patch", subs}, Each: 3.1, Why: "The annotation with the transitions, written before the status shows them."},
+		{Kind: Kind{"patch", plans + "/status"}, Each: 2.2, Why: "The plan gets its steps, and is Complete at the end."},
+		{Kind: Kind{"patch", subs}, Each: 3.3, Why: "The annotation with the transitions, written before the status shows them."},
 		{Kind: Kind{"patch", subs + "/status"}, Each: 4.8, Why: "UpgradePending, its plan, the phases of the plan, and AtLatestKnown."},
 		{Kind: Kind{"create", csvs}, Each: 1, Why: "The step ClusterServiceVersion of the plan."},
 		{Kind: Kind{"create", crds}, First: 1, Why: "The step CustomResourceDefinition of the first plan; later plans find it."},
@@ -101,7 +101,7 @@ func reads() []Row {
 		{Kind: Kind{"list", csvs}, Each: 1.1, Why: "The cache may lack a version, which would then be installed twice."},
 		{Kind: Kind{"list", groups}, Each: 1.1, Why: "The account of the group decides with which permissions the plan writes."},
 		{Kind: Kind{"get", crds}, Each: 1.1, First: 15, Why: "A step compares the schemas of the definition, which the cache lacks."},
-		{Kind: Kind{"get", csvs}, Each: 2.1, Why: "Before each action, such as writing a Deployment, the version must be unchanged."},
+		{Kind: Kind{"get", csvs}, Each: 2.2, Why: "Before each action, such as writing a Deployment, the version must be unchanged."},
 		{Kind: Kind{"get", groups}, Each: 1.1, Why: "Before a Deployment is written, its account must still be that of the group."},
 		{Kind: Kind{"get", "deployments.apps"}, Each: 0.1, Why: "The version is installing, and the cache does not have its new Deployment yet."},
 		{Kind: Kind{"get", "configmaps"}, Minute: 15, Why: "The supervisor checks every five seconds whether a migration from OLM is in progress."},

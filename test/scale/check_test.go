@@ -84,7 +84,7 @@ func TestExceeded(t *testing.T) {
 			change: func(b *Batch) { b.Requests = append(b.Requests, requests(190, "get", csvs, 200)...) },
 			want: []string{
 				"210 reads for 10 installations, want at most 200",
-				"210 get " + csvs + " for 10 installations, want at most 21",
+				"210 get " + csvs + " for 10 installations, want at most 22",
 			},
 		},
 		"Controller": {
