@@ -254,6 +254,9 @@ func (c *Cluster) Eventually(limit time.Duration, left func() string) {
 	if c.impatient {
 		// A limit above Patience contains the retry timeout.
 		limit = min(limit, impatience) + max(0, limit-Patience)
+	} else if target.olmPods != nil {
+		// The pods of OLM start later than ours, and it has one worker for all catalogs.
+		limit = max(limit, Patience)
 	}
 	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/test/images"
 	"github.com/chandlery/chandlery/test/nodes"
+	"github.com/chandlery/chandlery/test/oracle/olmpeer"
 	"github.com/chandlery/chandlery/test/programs"
 )
 
@@ -35,13 +37,8 @@ func MainOnNodes(m *testing.M) int {
 	return programs.Main(func(dir string) int {
 		target.bin = dir
 		return nodes.Main(m, nodes.Options{Nodes: 1}, func(ctx context.Context, bed *nodes.Bed) error {
-			registry, err := images.Local(ctx, registryImage)
-			if err != nil {
-				return err //nolint:wrapcheck // names the image
-			}
-			target.registry = registry
-			if _, err := bed.Push(ctx, registry, registryImage+":latest"); err != nil {
-				return err //nolint:wrapcheck // names the image
+			if err := pushCatalogImages(ctx, bed); err != nil {
+				return err
 			}
 			if err := bed.PushIdle(ctx, operatorImage); err != nil {
 				return err //nolint:wrapcheck // names the image
@@ -49,6 +46,25 @@ func MainOnNodes(m *testing.M) int {
 			return start(ctx, bed.ControlPlane())
 		})
 	}, "./cmd/supervisor")
+}
+
+// pushCatalogImages builds and pushes the images with which the supervisor or OLM serves catalogs.
+func pushCatalogImages(ctx context.Context, bed *nodes.Bed) error {
+	if target.olm {
+		pods, err := olmpeer.BuildPods(ctx, target.bin, os.Stderr)
+		if err != nil {
+			return err //nolint:wrapcheck // says what failed
+		}
+		target.registry, target.olmPods = pods.Opm, pods
+		return pods.Push(ctx, bed.Registry())
+	}
+	registry, err := images.Local(ctx, registryImage)
+	if err != nil {
+		return err //nolint:wrapcheck // names the image
+	}
+	target.registry = registry
+	_, err = bed.Push(ctx, registry, registryImage+":latest")
+	return err //nolint:wrapcheck // names the image
 }
 
 // needsOwnCluster skips a case that changes the whole cluster or its manager, unless the tests started the cluster.
@@ -77,7 +93,7 @@ func Standby(t *testing.T) (kill func()) {
 	}
 }
 
-// CatalogImage returns an image of a catalog that Chandlery's registry serves.
+// CatalogImage returns an image of a catalog that Chandlery's registry serves, or opm if OLM is tested.
 func CatalogImage(t *testing.T, catalog fs.FS) v1.Image {
 	t.Helper()
 	image, err := images.Registry(target.registry, catalog)
@@ -87,5 +103,5 @@ func CatalogImage(t *testing.T, catalog fs.FS) v1.Image {
 	return image
 }
 
-// Registry returns the image of Chandlery's registry.
+// Registry returns the image on which catalog images are based: Chandlery's registry, or opm if OLM is tested.
 func Registry() v1.Image { return target.registry }

@@ -76,8 +76,11 @@ var target struct {
 		Stop(grace time.Duration) error
 		Kill() error
 	}
-	// registry is the image of Chandlery's registry, if there are real nodes.
+	// registry is the image on which catalog images are based, if there are real nodes: Chandlery's registry, or opm
+	// if OLM is tested.
 	registry v1.Image
+	// olmPods are the images of OLM's pods, if OLM is tested on real nodes.
+	olmPods *olmpeer.Pods
 	// restart starts the supervisor or OLM again.
 	restart func(context.Context) error
 }
@@ -176,7 +179,9 @@ func startOLM(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err != nil {
 		return fmt.Errorf("making a folder for the logs of OLM: %w", err)
 	}
-	peer, err := olmpeer.Start(context.WithoutCancel(ctx), olmpeer.Options{Programs: dir, Logs: logs, Plane: cp, Protected: ProtectedNamespace})
+	peer, err := olmpeer.Start(context.WithoutCancel(ctx), olmpeer.Options{
+		Programs: dir, Logs: logs, Plane: cp, Protected: ProtectedNamespace, Pods: target.olmPods,
+	})
 	if err != nil {
 		return err //nolint:wrapcheck // says what failed
 	}

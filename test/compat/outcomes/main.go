@@ -25,19 +25,40 @@ func main() {
 }
 
 func run(args []string, out io.Writer) error {
-	if len(args) != 1 {
-		return errors.New("want the file with the results")
+	if len(args) == 0 {
+		return errors.New("want the files with the results")
 	}
-	file, err := os.Open(args[0])
+	seen := map[string]rules.Outcome{}
+	for _, name := range args {
+		one, err := readFile(name)
+		if err != nil {
+			return err
+		}
+		add(seen, one)
+	}
+	return report(out, seen, rules.Unexpected(seen))
+}
+
+// add adds the outcomes of a file to those of others. A case that is skipped in one of them may run in another.
+func add(seen, one map[string]rules.Outcome) {
+	for id, outcome := range one {
+		if seen[id] == "" || seen[id] == rules.Skipped {
+			seen[id] = outcome
+		}
+	}
+}
+
+func readFile(name string) (map[string]rules.Outcome, error) {
+	file, err := os.Open(name)
 	if err != nil {
-		return fmt.Errorf("reading the results: %w", err)
+		return nil, fmt.Errorf("reading the results: %w", err)
 	}
 	defer file.Close() //nolint:errcheck // the file was only read
 	seen, err := read(file)
 	if err != nil {
-		return fmt.Errorf("reading the results in %s: %w", args[0], err)
+		return nil, fmt.Errorf("reading the results in %s: %w", name, err)
 	}
-	return report(out, seen, rules.Unexpected(seen))
+	return seen, nil
 }
 
 // read returns the outcomes of the cases by their IDs. A failed test without cases has the name of the test.

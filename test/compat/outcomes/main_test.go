@@ -56,3 +56,14 @@ func TestReadRefusesOtherText(t *testing.T) {
 		t.Error("read accepts a line that is no JSON")
 	}
 }
+
+// TestAdd checks that a case that is skipped in one file has the outcome of another file.
+func TestAdd(t *testing.T) {
+	t.Parallel()
+	seen := map[string]rules.Outcome{}
+	add(seen, map[string]rules.Outcome{"B1": rules.Passed, "N1": rules.Skipped})
+	add(seen, map[string]rules.Outcome{"N1": rules.Failed, "B1": rules.Skipped})
+	if want := map[string]rules.Outcome{"B1": rules.Passed, "N1": rules.Failed}; !maps.Equal(seen, want) {
+		t.Errorf("outcomes are %v, want %v", seen, want)
+	}
+}
