@@ -76,8 +76,8 @@ func TestConfigMapCatalogs(t *testing.T) {
 			source := begin(t, c, func(in *content) {
 				in.packages = []any{pkg(tt.pkg, tt.channel, channel(tt.channel, "lamp.v1.1.0"))}
 			})
-			warnings(c, source, tt.warnings)
 			served(c, tt.pkg, tt.channel)
+			warnings(c, source, tt.warnings)
 		})
 	}
 	// dependent adds package desk, which needs an API of lamp.v1.1.0.
@@ -132,8 +132,8 @@ func TestConfigMapCatalogs(t *testing.T) {
 	for id, name := range map[string]string{"C4b-upper": "LampShade", "C4b-space": "Lamp Shade"} {
 		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
 			source := begin(t, c, func(in *content) { in.packages = []any{pkg(name, "main", channel("main", "lamp.v1.1.0"))} })
-			warnings(c, source, 1)
 			served(c, name, "main")
+			warnings(c, source, 1)
 			label := "operators.coreos.com/" + strings.ReplaceAll(name, " ", "-") + "." + c.Namespace
 			csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp.v1.1.0"}}
 			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp-v1-1-0"}}
@@ -164,31 +164,31 @@ func TestConfigMapCatalogs(t *testing.T) {
 	}
 	compattest.Check(t, "C5", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.packages = append(in.packages, pkg("lamp", "", channel("next", "lamp.v1.1.0"))) })
-		warnings(c, source, 1)
 		sub := c.Subscribe("goods", "lamp", func(s *operatorsv1alpha1.Subscription) { s.Name, s.Spec.Channel = "old", "main" })
 		unresolved(c, sub, "no operators found in channel main of package lamp in the catalog referenced by subscription old")
 		if err := c.Delete(t.Context(), sub); err != nil {
 			t.Fatal(err)
 		}
 		served(c, "lamp", "next")
+		warnings(c, source, 1)
 	})
 	// D16 is the same case by the ConfigMap.
 	for _, id := range []string{"C6", "D16"} {
 		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
 			source := begin(t, c, func(in *content) { in.packages = append(in.packages, in.packages[0]) })
-			warnings(c, source, 1)
 			served(c, "lamp", "main")
+			warnings(c, source, 1)
 		})
 	}
 	compattest.Check(t, "C7-other", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.packages = []any{pkg("lamp", "other", channel("main", "lamp.v1.1.0"))} })
-		warnings(c, source, 1)
 		served(c, "lamp", "")
+		warnings(c, source, 1)
 	})
 	compattest.Check(t, "C7-empty", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.packages = []any{pkg("lamp", "", channel("main", "lamp.v1.1.0"))} })
-		warnings(c, source, 0)
 		served(c, "lamp", "")
+		warnings(c, source, 0)
 	})
 	compattest.Check(t, "C8", func(t *testing.T, c *compattest.Cluster) {
 		in := lamp(t, c)
@@ -197,9 +197,9 @@ func TestConfigMapCatalogs(t *testing.T) {
 	})
 	compattest.Check(t, "C9", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.versions[1] = version(t, c, "lamp.v1.1.0", "1.0.0", "lamp.v1.0.0") })
-		warnings(c, source, 1)
 		c.Subscribe("goods", "lamp", func(s *operatorsv1alpha1.Subscription) { s.Spec.StartingCSV = "lamp.v1.0.0" })
 		installed(c, "lamp.v1.1.0")
+		warnings(c, source, 1)
 	})
 	for id, number := range map[string]string{"C10-none": "", "C10-major": "1", "C10-minor": "1.0", "C10-v": "v1.0.0", "C10-text": "latest"} {
 		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
@@ -207,7 +207,6 @@ func TestConfigMapCatalogs(t *testing.T) {
 				in.versions = []any{version(t, c, "lamp.v1.0.0", number, "")}
 				in.packages = []any{pkg("lamp", "main", channel("main", "lamp.v1.0.0"))}
 			})
-			warnings(c, source, 1)
 			sub := c.Subscribe("goods", "lamp")
 			c.Eventually(compattest.Patience, func() string {
 				if left := c.Read(sub); left != "" {
@@ -218,13 +217,14 @@ func TestConfigMapCatalogs(t *testing.T) {
 				}
 				return ""
 			})
+			warnings(c, source, 1)
 		})
 	}
 	bad := object{"metadata": object{"name": "bad.example.com"}, "spec": object{"group": "example.com"}}
 	compattest.Check(t, "C11", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.definitions = []any{bad} })
-		warnings(c, source, 1)
 		served(c, "lamp", "main")
+		warnings(c, source, 1)
 	})
 	owning := func(in *content, keys ...any) {
 		head, _ := in.versions[1].(object)
@@ -241,21 +241,21 @@ func TestConfigMapCatalogs(t *testing.T) {
 	})
 	compattest.Check(t, "C14", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.versions[0] = version(t, c, "lamp.v1.0.0", "1.0.0", "lamp.v0.9.0") })
-		warnings(c, source, 1)
 		served(c, "lamp", "main")
+		warnings(c, source, 1)
 	})
 	compattest.Check(t, "C15", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) {
 			head, _ := in.versions[1].(object)
 			specOf(head)["skips"] = []any{"lamp.v0.9.0"}
 		})
-		warnings(c, source, 0)
 		served(c, "lamp", "main")
+		warnings(c, source, 0)
 	})
 	compattest.Check(t, "C16", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.versions = append(in.versions, version(t, c, "lamp.v9.0.0", "9.0.0", "")) })
-		warnings(c, source, 1)
 		served(c, "lamp", "main")
+		warnings(c, source, 1)
 	})
 	compattest.Check(t, "C17", func(t *testing.T, c *compattest.Cluster) {
 		in := lamp(t, c)
@@ -267,8 +267,8 @@ func TestConfigMapCatalogs(t *testing.T) {
 			in.definitions = []any{definition(c, "others"), definition(c, "lamps")}
 			owning(in, key(c))
 		})
-		warnings(c, source, 1)
 		served(c, "lamp", "main")
+		warnings(c, source, 1)
 		if left := c.Read(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps." + c.Namespace + ".example.com"}}); left != "" {
 			t.Error(left)
 		}
@@ -282,16 +282,16 @@ func TestConfigMapCatalogs(t *testing.T) {
 		data := lamp(t, c).data(t)
 		data[keyDefinitions] = ""
 		_, source := serve(t, c, "goods", data)
-		warnings(c, source, 0)
 		served(c, "lamp", "main")
+		warnings(c, source, 0)
 	})
 	compattest.Check(t, "C21", func(t *testing.T, c *compattest.Cluster) {
 		refused(c, create(t, c, map[string]string{keyVersions: lamp(t, c).data(t)[keyVersions]}), keyDefinitions, keyPackages)
 	})
 	compattest.Check(t, "C22", func(t *testing.T, c *compattest.Cluster) {
 		_, source := serve(t, c, "goods", content{}.data(t))
-		warnings(c, source, 1)
 		unresolved(c, c.Subscribe("goods", "lamp"), "no operators found in package lamp in the catalog referenced by subscription lamp")
+		warnings(c, source, 1)
 	})
 	compattest.Check(t, "C23", func(t *testing.T, c *compattest.Cluster) {
 		data := lamp(t, c).data(t)
@@ -308,8 +308,8 @@ func TestConfigMapCatalogs(t *testing.T) {
 			head, _ := in.versions[1].(object)
 			specOf(head)["shade"] = "green"
 		})
-		warnings(c, source, 0)
 		served(c, "lamp", "main")
+		warnings(c, source, 0)
 	})
 	annotated := func(in *content, text string) {
 		head, _ := in.versions[1].(object)
@@ -322,8 +322,8 @@ func TestConfigMapCatalogs(t *testing.T) {
 	})
 	compattest.Check(t, "C26", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { annotated(in, `[{"type":"olm.wish.required","value":{"a":1}}]`) })
-		warnings(c, source, 1)
 		served(c, "lamp", "main")
+		warnings(c, source, 1)
 	})
 	compattest.Check(t, "C27", func(t *testing.T, c *compattest.Cluster) {
 		data := lamp(t, c).data(t)
@@ -334,8 +334,8 @@ func TestConfigMapCatalogs(t *testing.T) {
 		in.packages = []any{pkg("LampShade", "main", channel("main", "lamp.v1.1.0"))}
 		change(t, c, configMap(c, "goods", nil), source, in.data(t))
 		ready(c, source, compattest.Patience)
-		warnings(c, source, 1)
 		served(c, "LampShade", "main")
+		warnings(c, source, 1)
 	})
 	compattest.Check(t, "C28", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.packages = []any{pkg("LampShade", "main", channel("main", "lamp.v1.1.0"))} })

@@ -102,8 +102,12 @@ func oldLamp(t *testing.T, c *compattest.Cluster) content {
 	}
 }
 
+// configMap returns a ConfigMap with the label of OLM's objects. OLM gives the value false to a ConfigMap without it, and
+// watches only those with true.
 func configMap(c *compattest.Cluster, name string, data map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}, Data: data}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name, Labels: map[string]string{api.LabelManaged: "true"}}, Data: data,
+	}
 }
 
 // internal returns a CatalogSource of a ConfigMap.
@@ -115,9 +119,12 @@ func internal(c *compattest.Cluster, name, configMap string) *operatorsv1alpha1.
 }
 
 // serve creates a ConfigMap and its CatalogSource, and waits until the catalog is READY.
-func serve(t *testing.T, c *compattest.Cluster, name string, data map[string]string) (*corev1.ConfigMap, *operatorsv1alpha1.CatalogSource) {
+func serve(t *testing.T, c *compattest.Cluster, name string, data map[string]string, change ...func(*corev1.ConfigMap)) (*corev1.ConfigMap, *operatorsv1alpha1.CatalogSource) {
 	t.Helper()
 	held, source := configMap(c, name, data), internal(c, name, name)
+	for _, f := range change {
+		f(held)
+	}
 	c.Make(held, source)
 	ready(c, source, compattest.Patience)
 	return held, source

@@ -73,12 +73,8 @@ func All() []Group {
 	return groups
 }
 
-const (
-	// realNodes is why the cases of package nodes do not run with OLM.
-	realNodes = "needs real nodes"
-	// ownCommand is why a case does not run with OLM.
-	ownCommand = "needs a command of Chandlery"
-)
+// ownCommand is why a case does not run with OLM.
+const ownCommand = "needs a command of Chandlery"
 
 // Find returns the rule with an ID.
 func Find(id string) (Rule, error) {
