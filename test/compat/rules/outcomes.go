@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 )
 
@@ -46,6 +47,40 @@ func Unexpected(outcomes map[string]Outcome) []string {
 	for _, id := range slices.Sorted(maps.Keys(outcomes)) {
 		if !known[id] && outcomes[id] == Failed {
 			problems = append(problems, fmt.Sprintf("%s failed and is no rule: read its output.", id))
+		}
+	}
+	return problems
+}
+
+// ruleID matches the ID of a rule.
+var ruleID = regexp.MustCompile(`^[A-Z](\d|-)`)
+
+// Problems compares the outcomes with the supervisor, by rule ID, with the rules of groups. If only a part of the
+// cases ran, a rule without a case is no problem. Each problem names a rule and what to do.
+func Problems(groups []Group, outcomes map[string]Outcome, part bool) []string {
+	var problems []string
+	known := map[string]bool{}
+	for _, g := range groups {
+		for _, r := range g.Rules {
+			known[r.ID] = true
+			switch outcomes[r.ID] {
+			case "":
+				if !part {
+					problems = append(problems, r.ID+" has no result: add a case, or read why it did not run.")
+				}
+			case Failed:
+				problems = append(problems, r.ID+" failed: read its output.")
+			case Passed, Skipped:
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(outcomes)) {
+		switch {
+		case known[id]:
+		case ruleID.MatchString(id):
+			problems = append(problems, id+" has no rule: add one, or remove the case.")
+		case outcomes[id] == Failed:
+			problems = append(problems, id+" failed and is no rule: read its output.")
 		}
 	}
 	return problems

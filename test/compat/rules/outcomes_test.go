@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,42 @@ func TestUnexpected(t *testing.T) {
 			got := rules.Unexpected(outcomes)
 			if len(got) != 1 || !strings.HasPrefix(got[0], test.want) {
 				t.Errorf("problems are %q, want one that begins with %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	groups := []rules.Group{{Letter: "I", Rules: []rules.Rule{{ID: "I1"}, {ID: "I2", Untried: "needs real nodes"}, {ID: "I3", Difference: "a", Reason: "b"}}}}
+	for name, test := range map[string]struct {
+		outcomes map[string]rules.Outcome
+		part     bool
+		want     []string
+	}{
+		"all have passed or were skipped": {outcomes: map[string]rules.Outcome{"I1": rules.Passed, "I2": rules.Skipped, "I3": rules.Passed, "TestRules": rules.Passed}},
+		"a rule has no case": {
+			outcomes: map[string]rules.Outcome{"I1": rules.Passed, "I2": rules.Passed},
+			want:     []string{"I3 has no result: add a case, or read why it did not run."},
+		},
+		"an untried rule has no case": {
+			outcomes: map[string]rules.Outcome{"I1": rules.Passed, "I3": rules.Passed},
+			want:     []string{"I2 has no result: add a case, or read why it did not run."},
+		},
+		"only a part ran": {outcomes: map[string]rules.Outcome{"I1": rules.Passed}, part: true},
+		"a case has no rule": {
+			outcomes: map[string]rules.Outcome{"I1": rules.Passed, "I-Other": rules.Passed, "I99": rules.Skipped}, part: true,
+			want: []string{"I-Other has no rule: add one, or remove the case.", "I99 has no rule: add one, or remove the case."},
+		},
+		"cases and another test failed": {
+			outcomes: map[string]rules.Outcome{"I1": rules.Failed, "I3": rules.Failed, "TestRules": rules.Failed}, part: true,
+			want: []string{"I1 failed: read its output.", "I3 failed: read its output.", "TestRules failed and is no rule: read its output."},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := rules.Problems(groups, test.outcomes, test.part); !slices.Equal(got, test.want) {
+				t.Errorf("problems are %q, want %q", got, test.want)
 			}
 		})
 	}

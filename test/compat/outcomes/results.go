@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/chandlery/chandlery/test/compat/rules"
+)
+
+// results are the results of a run.
+type results struct {
+	// outcomes has the outcome of each case by its ID, and of each test without cases by its name.
+	outcomes map[string]rules.Outcome
+	// outputs has what each of them printed. The key of what a package printed outside tests is its path.
+	outputs map[string][]string
+	// packages has the failed packages. The value is false if one of their tests failed.
+	packages map[string]bool
+}
+
+// event is a line of go test -json.
+type event struct {
+	Action      string `json:"Action"`
+	Package     string `json:"Package"`
+	ImportPath  string `json:"ImportPath"`
+	Test        string `json:"Test"`
+	Output      string `json:"Output"`
+	FailedBuild string `json:"FailedBuild"`
+}
+
+// read returns the results in the output of go test -json.
+func read(r io.Reader) (results, error) {
+	all := results{outcomes: map[string]rules.Outcome{}, outputs: map[string][]string{}, packages: map[string]bool{}}
+	// The tests with cases, and the packages and tests of which a part failed.
+	parents, failed := map[string]bool{}, map[string]bool{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return results{}, fmt.Errorf("decoding a line: %w", err)
+		}
+		parent, id, isCase := caseOf(e)
+		if isCase {
+			parents[parent] = true
+		}
+		outcome := rules.Outcome(e.Action)
+		switch {
+		case e.Output != "":
+			all.outputs[id] = append(all.outputs[id], e.Output)
+		case outcome != rules.Passed && outcome != rules.Failed && outcome != rules.Skipped:
+		case e.Test == "" && outcome == rules.Failed:
+			all.packages[id] = !failed[id]
+			all.outputs[id] = append(all.outputs[id], all.outputs[e.FailedBuild]...)
+		case strings.Count(e.Test, "/") <= 1 && e.Test != "":
+			// A case that one package skips may run in another.
+			if outcome == rules.Skipped && all.outcomes[id] != "" {
+				continue
+			}
+			// A part of a case also decides the outcome of the case.
+			all.outcomes[id] = outcome
+			if outcome == rules.Failed {
+				failed[e.Package] = true
+				failed[parent] = failed[parent] || isCase
+			}
+		}
+	}
+	for name := range parents {
+		// A test that fails without a failed case is a problem of its own.
+		if all.outcomes[name] != rules.Failed || failed[name] {
+			delete(all.outcomes, name)
+		}
+	}
+	return all, lines.Err() //nolint:wrapcheck // the caller names the file
+}
+
+// caseOf returns the test and the ID of the case that an event is about. Without a case, the ID is the name of the test,
+// or the path of the package.
+func caseOf(e event) (test, id string, isCase bool) {
+	if e.Test == "" {
+		return "", e.Package + e.ImportPath, false
+	}
+	test, id, isCase = strings.Cut(e.Test, "/")
+	if !isCase {
+		return test, test, false
+	}
+	id, _, _ = strings.Cut(id, "/")
+	return test, id, true
+}
+
+// broken returns the failed packages of which no test failed, such as one that does not compile.
+func (r results) broken() []string {
+	var problems []string
+	for _, path := range slices.Sorted(maps.Keys(r.packages)) {
+		if r.packages[path] {
+			problems = append(problems, fmt.Sprintf("package %s failed: %s", path, text(r.outputs[path])))
+		}
+	}
+	return problems
+}
+
+// frame matches the lines that go test adds to the output of a test.
+var frame = regexp.MustCompile(`^\s*(=== (RUN|PAUSE|CONT|NAME)|--- (PASS|FAIL|SKIP)).*\n$`)
+
+// text returns the output of a test.
+func text(lines []string) string {
+	kept := slices.DeleteFunc(slices.Clone(lines), frame.MatchString)
+	return strings.TrimSpace(strings.Join(kept, ""))
+}
+
+// source matches the place in the source code with which a message of a test begins.
+var source = regexp.MustCompile(`(?m)^\s*\w+\.go:\d+: `)
+
+// reasonOf returns why a case was skipped.
+func (r results) reasonOf(id string) string {
+	messages := source.Split(text(r.outputs[id]), -1)
+	return strings.TrimSpace(messages[len(messages)-1])
+}
