@@ -45,6 +45,7 @@ func check(t *testing.T, id string, begin func(*testing.T), run func(t *testing.
 	}
 	t.Run(id, func(t *testing.T) {
 		skipUntried(t, rule)
+		skipUnavailable(t, rule)
 		begin(t)
 		run(t, newCluster(t, rule))
 	})
@@ -110,7 +111,7 @@ func newClient() (client.WithWatch, error) {
 // NewNamespace creates a namespace that is deleted at the end of the case.
 func (c *Cluster) NewNamespace() string {
 	c.t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "compat-" + strings.ToLower(strings.ReplaceAll(c.t.Name()[strings.LastIndex(c.t.Name(), "/")+1:], "_", "-")) + "-"}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix + strings.ToLower(strings.ReplaceAll(c.t.Name()[strings.LastIndex(c.t.Name(), "/")+1:], "_", "-")) + "-"}}
 	c.Make(ns)
 	return ns.Name
 }

@@ -30,12 +30,18 @@ const (
 const grace = 20 * time.Second
 
 // MainOnNodes is Main with a real node, on which catalogs and operators run. The supervisor runs
-// beside it, on this machine.
+// beside it, on this machine. In the cluster of $COMPAT_KUBECONFIG, no case runs if no node is real.
 func MainOnNodes(m *testing.M) int {
 	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	readEnvironment()
+	if path := os.Getenv("COMPAT_KUBECONFIG"); path != "" {
+		return runExternal(m, path, true)
+	}
 	return programs.Main(func(dir string) int {
 		target.bin = dir
+		if err := nodes.Check(context.Background()); err != nil { //nolint:forbidigo // A test binary has no caller to take a context from.
+			target.missing = err.Error()
+		}
 		return nodes.Main(m, nodes.Options{Nodes: 1}, func(ctx context.Context, bed *nodes.Bed) error {
 			if err := pushCatalogImages(ctx, bed); err != nil {
 				return err
@@ -75,6 +81,16 @@ func needsOwnCluster(t *testing.T) {
 	}
 }
 
+// NodesOf returns the real nodes that the tests started, with their registry of images. It skips the case in the cluster of
+// $COMPAT_KUBECONFIG.
+func NodesOf(t *testing.T) *nodes.Bed {
+	t.Helper()
+	if target.bin == "" {
+		t.Skip("the rule needs the registry of images that the tests start beside their own nodes")
+	}
+	return nodes.Get(t)
+}
+
 // Standby starts a second supervisor and waits until it follows the catalogs. kill ends the first
 // one, so that the second becomes the leader. The second one remains.
 func Standby(t *testing.T) (kill func()) {
@@ -96,12 +112,16 @@ func Standby(t *testing.T) (kill func()) {
 // CatalogImage returns an image of a catalog that Chandlery's registry serves, or opm if OLM is tested.
 func CatalogImage(t *testing.T, catalog fs.FS) v1.Image {
 	t.Helper()
-	image, err := images.Registry(target.registry, catalog)
+	image, err := images.Registry(Registry(t), catalog)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return image
 }
 
-// Registry returns the image on which catalog images are based: Chandlery's registry, or opm if OLM is tested.
-func Registry() v1.Image { return target.registry }
+// Registry returns the image on which catalog images are based: Chandlery's registry, or opm if OLM is tested. It skips the case as NodesOf does.
+func Registry(t *testing.T) v1.Image {
+	t.Helper()
+	NodesOf(t)
+	return target.registry
+}

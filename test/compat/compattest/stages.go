@@ -54,6 +54,7 @@ func (s *Stages) Check(t *testing.T, id string, run func(t *testing.T, c *Cluste
 	t.Run(id, func(t *testing.T) {
 		needsOwnCluster(t)
 		skipUntried(t, rule)
+		skipUnavailable(t, rule)
 		s.await(t.Name(), -1)
 		t.Cleanup(func() { s.await(t.Name(), len(s.actions)) })
 		t.Parallel()

@@ -16,7 +16,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -36,6 +35,8 @@ const (
 	// ProtectedNamespace is a namespace that gets copies of versions although copies are disabled. No case but the one
 	// about it uses it.
 	ProtectedNamespace = "compat-protected"
+	// namespacePrefix begins the names of the cases' namespaces.
+	namespacePrefix = "compat-"
 	// leaseNamespace is the namespace of the supervisor's Lease.
 	leaseNamespace = metav1.NamespaceDefault
 	// shortRetryTimeout is the flag --install-plan-retry-timeout of the supervisor, shorter than the default.
@@ -81,14 +82,18 @@ var target struct {
 	registry v1.Image
 	// olmPods are the images of OLM's pods, if OLM is tested on real nodes.
 	olmPods *olmpeer.Pods
+	// flags are those of a supervisor that the tests did not start.
+	flags []string
+	// missing is why no case can run; empty if cases run.
+	missing string
 	// restart starts the supervisor or OLM again.
 	restart func(context.Context) error
 }
 
 // Main starts the program that the cases test, runs the tests of a package, and returns the exit
 // code for TestMain. $COMPAT_MANAGER is olm to test OLM. $COMPAT_KUBECONFIG names a cluster in which
-// the program already runs. $COMPAT_REST is full to check only the rules with a rest period, with full
-// rest periods.
+// the program already runs, and $COMPAT_FLAGS has the flags of the supervisor there. $COMPAT_REST is full to check only
+// the rules with a rest period, with full rest periods.
 func Main(m *testing.M) int {
 	// Cases wait most of the time, so many of them run at once. The flag on the command line has precedence.
 	if err := flag.Set("test.parallel", "16"); err != nil {
@@ -98,7 +103,7 @@ func Main(m *testing.M) int {
 	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	readEnvironment()
 	if path := os.Getenv("COMPAT_KUBECONFIG"); path != "" {
-		return runExternal(m, path)
+		return runExternal(m, path, false)
 	}
 	return programs.Main(func(dir string) int {
 		target.bin = dir
@@ -109,17 +114,6 @@ func Main(m *testing.M) int {
 func readEnvironment() {
 	target.olm = os.Getenv("COMPAT_MANAGER") == "olm"
 	target.fullRest = os.Getenv("COMPAT_REST") == "full"
-}
-
-// runExternal runs the tests in the cluster of a kubeconfig.
-func runExternal(m *testing.M, path string) int {
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "reading $COMPAT_KUBECONFIG:", err)
-		return 1
-	}
-	target.config, target.kubeconfig, target.kubectl = config, path, "kubectl"
-	return m.Run()
 }
 
 // start prepares the control plane and starts the program that the cases test.

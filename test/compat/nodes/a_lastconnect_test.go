@@ -255,7 +255,7 @@ func TestLastConnectOfImages(t *testing.T) {
 	t.Parallel()
 	compattest.Check(t, "A10", func(t *testing.T, c *compattest.Cluster) {
 		source, push := polled(t, c)
-		broken, err := images.Broken(compattest.Registry())
+		broken, err := images.Broken(compattest.Registry(t))
 		if err != nil {
 			t.Fatal(err)
 		}

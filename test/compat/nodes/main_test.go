@@ -284,5 +284,5 @@ func pods(t *testing.T, c *compattest.Cluster, catalog string) []corev1.Pod {
 
 func bed(t *testing.T) *nodes.Bed {
 	t.Helper()
-	return nodes.Get(t)
+	return compattest.NodesOf(t)
 }

@@ -149,7 +149,7 @@ func TestCatalogPods(t *testing.T) {
 		})
 	})
 	compattest.Check(t, "O8", func(t *testing.T, c *compattest.Cluster) {
-		broken, err := images.Broken(compattest.Registry())
+		broken, err := images.Broken(compattest.Registry(t))
 		if err != nil {
 			t.Fatal(err)
 		}
