@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,7 +24,7 @@ func compatibilityPage(context.Context) (string, error) {
 		}
 	}
 	passed, failed, skipped := counts[rules.Passed], counts[rules.Failed], counts[rules.Skipped]
-	fmt.Fprintf(&page, compatibilityText, passed+failed+skipped, rules.OLMVersion, passed, failed, skipped, notRun, strings.Join(untried, "; "))
+	fmt.Fprintf(&page, compatibilityText, passed+failed+skipped, rules.OLMVersion, passed, failed, skipped, notRun, strings.Join(untried, "; "), flagRows())
 	for _, g := range rules.All() {
 		if len(g.Rules) == 0 {
 			continue
@@ -34,6 +35,23 @@ func compatibilityPage(context.Context) (string, error) {
 		}
 	}
 	return page.String(), nil
+}
+
+// flagRows returns the rows of the table of flags.
+func flagRows() string {
+	ids := map[string][]string{}
+	for _, g := range rules.All() {
+		for _, r := range g.Rules {
+			for _, flag := range rules.Flags(r.ID) {
+				ids[flag] = append(ids[flag], r.ID)
+			}
+		}
+	}
+	var rows strings.Builder
+	for _, flag := range slices.Sorted(maps.Keys(ids)) {
+		fmt.Fprintf(&rows, "| `%s` | %s |\n", flag, strings.Join(ids[flag], ", "))
+	}
+	return rows.String()
 }
 
 // notRun marks the rules whose cases do not run with OLM.
@@ -169,9 +187,23 @@ The suite ` + "`test/compat`" + ` checks these %d rules against a Kubernetes API
 | Command | Cluster |
 |---|---|
 | ` + "`make compat`" + ` | a new control plane with the supervisor |
-| ` + "`make compat COMPAT_KUBECONFIG=FILE`" + ` | an existing cluster in which the supervisor or OLM runs |
+| ` + "`make compat KUBECONFIG=FILE`" + ` | an existing cluster in which the supervisor or OLM runs |
 | ` + "`make compat-olm`" + ` | new control planes with OLM, one of them with a real node (as root); it lists the cases that fail, and fails if they differ from this table |
 | ` + "`make soak`" + ` | a new control plane with the supervisor; only rules with a time in parentheses are checked |
 
 A time in parentheses is how long ` + "`make soak`" + ` waits. The other commands wait for 20 s at most. The results are also in ` + "`out/compat.xml`, or in `out/compat-olm.xml` and `out/compat-olm-nodes.xml`" + `, in JUnit format.
+
+Each command prints a table of the groups, each failed rule with its output, and the transcripts of unmodified clients.
+` + "`make compat RUN=REGEXP`" + ` checks a part, such as ` + "`RUN=TestSteps/B1`" + `.
+
+In an existing cluster, the supervisor has to run on the machine of the suite, because the catalogs of the suite listen on
+127.0.0.1. The suite does not try rules that stop the supervisor or need a registry for the nodes, or any rule that needs
+running pods if no node is real. Some rules need these flags of the supervisor:
+
+| Flag | Rules |
+|---|---|
+%s
+Without its flag, a rule is not tried. The suite finds the flags in the Deployment of the supervisor, or in
+` + "`COMPAT_FLAGS`" + `, such as ` + "`COMPAT_FLAGS='--image-plain-http'`" + `. At the end, it deletes the CustomResourceDefinitions that
+it created.
 `
