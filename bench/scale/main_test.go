@@ -67,7 +67,7 @@ func TestReport(t *testing.T) {
 		"It has 40.0 MiB of anonymous memory, and uses 2000 ms of processor time in a minute.\n",
 		"is in all 2 namespaces 3.0 s after the catalog has it: 1500 ms, 1.5 requests and\n0.0 Events for each, 0 conflicts.\n",
 		"| Controller | 2 | Budget | Why |\n|---|---|---|---|\n| operator | 6.5 | 10 | Components change",
-		"| subscription | 5.0 | 16.5, 10 more for the first | The Subscription,",
+		"| subscription | 5.0 | 16.5, 20 more for the first | The Subscription,",
 		"| unknown | 0.5 | none |  |\n",
 		"| create | deployments.apps | 1.00 | 1 | The Deployment of the version. |\n",
 		"| get | configmaps | 0.50 | 15 in a minute |",

@@ -128,13 +128,13 @@ func optionalAPIs() []Row {
 func Reconciliations() []Row {
 	return []Row{
 		{Kind: Kind{reconcile, "clusterserviceversion"}, Each: 22, First: 20, Why: "The version and what it needs change: Deployment, account, permissions, OperatorGroup, Subscription, OperatorCondition."},
-		{Kind: Kind{reconcile, "subscription"}, Each: 16.5, First: 10, Why: "The Subscription, its InstallPlan, the version and the OperatorGroup change, some of them several times."},
+		{Kind: Kind{reconcile, "subscription"}, Each: 16.5, First: 20, Why: "The Subscription, its InstallPlan, the version and the OperatorGroup change, some of them several times."},
 		{Kind: Kind{reconcile, "operator"}, Each: 10, Why: "Components change until the end. Events of 1.5 s are merged, so a slower installation has more reconciliations."},
 		{Kind: Kind{reconcile, "superseded-plans"}, Each: 7.2, Why: "The Subscription gets its plan, and the phases and labels of the plan change."},
-		{Kind: Kind{reconcile, "operatorcondition"}, Each: 5.7, First: 5, Why: "The version is created and labelled, and the OperatorCondition, its Role and its RoleBinding are applied."},
-		{Kind: Kind{reconcile, "installplan"}, Each: 5.7, First: 15, Why: "The plan gets its steps and their states, and its Subscription and OperatorGroup change."},
-		{Kind: Kind{reconcile, "operatorgroup-api-roles"}, Each: 5.7, First: 10, Why: "The phase of the version changes five times. For a new API, its roles change."},
-		{Kind: Kind{reconcile, "operatorgroup-roles"}, Each: 5.2, First: 10, Why: "The OperatorGroup changes, and Kubernetes aggregates its roles admin, edit and view again."},
+		{Kind: Kind{reconcile, "operatorcondition"}, Each: 5.7, First: 20, Why: "The version is created and labelled, and the OperatorCondition, its Role and its RoleBinding are applied."},
+		{Kind: Kind{reconcile, "installplan"}, Each: 5.7, First: 20, Why: "The plan gets its steps and their states, and its Subscription and OperatorGroup change."},
+		{Kind: Kind{reconcile, "operatorgroup-api-roles"}, Each: 5.7, First: 20, Why: "The phase of the version changes five times. For a new API, its roles change."},
+		{Kind: Kind{reconcile, "operatorgroup-roles"}, Each: 5.2, First: 20, Why: "The OperatorGroup changes, and Kubernetes aggregates its roles admin, edit and view again."},
 		{Kind: Kind{reconcile, "operatorgroup-claims"}, Each: 2.7, Why: "The version is created and changed, and the OperatorGroup gets its APIs."},
 		{Kind: Kind{reconcile, "operatorgroup"}, Each: 2.2, Why: "The OperatorGroup gets the APIs of the version."},
 		{Kind: Kind{reconcile, "operatorgroup-labels"}, Each: 1.1, Why: "The OperatorGroup gets the APIs of the version."},
