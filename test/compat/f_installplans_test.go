@@ -171,7 +171,7 @@ func TestServerSentences(t *testing.T) {
 			if got == nil || got.Status != metav1.ConditionFalse || got.Reason != "UnableToResolve" {
 				return "the conditions are " + c.Manifest(source.Status.Conditions)
 			}
-			return begins("cannot construct catalog image reference, because ")(got.Message)
+			return exactly("cannot construct catalog image reference, because one or more template(s) has improper syntax")(got.Message)
 		})
 	})
 }

@@ -1,6 +1,9 @@
 package olmtext
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Messages of CatalogSources.
 const (
@@ -8,9 +11,20 @@ const (
 	TemplateResolved = "catalog image reference was successfully resolved"
 	// IntervalEmpty is the message for polling without an interval. The decoder of CatalogSources sets a default.
 	IntervalEmpty = "empty polling interval; cannot requeue registry server sync without a provided polling interval"
-	// TemplateUnresolved is the message for an image template with unknown variables.
-	TemplateUnresolved = "cannot construct catalog image reference, because one or more template(s) has improper syntax"
 )
+
+// TemplateUnresolved is the message for an image template that cannot be resolved. The variables are those without a
+// value; improper is true if the result is not an image reference.
+func TemplateUnresolved(variables []string, improper bool) string {
+	var causes []string
+	if len(variables) > 0 {
+		causes = append(causes, fmt.Sprintf(`variable(s) "%s" could not be resolved`, strings.Join(variables, `", "`)))
+	}
+	if improper {
+		causes = append(causes, "one or more template(s) has improper syntax")
+	}
+	return "cannot construct catalog image reference, because " + strings.Join(causes, " and ")
+}
 
 // ConfigMapUnset is the message for a CatalogSource without spec.configMap.
 func ConfigMapUnset(sourceType string) string {

@@ -192,7 +192,12 @@ func table() []row {
 		},
 		{catalog, "InvalidIntervalError", "=", olmtext.IntervalEmpty, "empty polling interval; cannot requeue registry server sync without a provided polling interval"},
 		{template, "AllTemplatesResolved", "=", olmtext.TemplateResolved, "catalog image reference was successfully resolved"},
-		{template, "UnableToResolve", "=", olmtext.TemplateUnresolved, "cannot construct catalog image reference, because one or more template(s) has improper syntax"},
+		{template, "UnableToResolve", "=", olmtext.TemplateUnresolved(nil, true), "cannot construct catalog image reference, because one or more template(s) has improper syntax"},
+		{template, "UnableToResolve", "=", olmtext.TemplateUnresolved([]string{"{a}", "{b}"}, false), `cannot construct catalog image reference, because variable(s) "{a}", "{b}" could not be resolved`},
+		{
+			template, "UnableToResolve", "=", olmtext.TemplateUnresolved([]string{"{a}"}, true),
+			`cannot construct catalog image reference, because variable(s) "{a}" could not be resolved and one or more template(s) has improper syntax`,
+		},
 		{"OperatorGroup MultipleOperatorGroup", "MultipleOperatorGroupsFound", "=", olmtext.MultipleGroups, "Multiple OperatorGroup found in the same namespace"},
 		{"OperatorGroup OperatorGroupServiceAccount", "ServiceAccountNotFound", "=", olmtext.GroupAccountMissing("bob"), "ServiceAccount bob not found"},
 		{copies, "CopiedCSVsEnabled", "=", olmtext.CopiesPresent, "Copied CSVs are enabled and present across the cluster"},

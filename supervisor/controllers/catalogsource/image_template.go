@@ -3,13 +3,13 @@ package catalogsource
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/blang/semver/v4"
+	refs "github.com/distribution/reference"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,27 +21,37 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apiserver/kubeversion"
 )
 
-var templateVariable = regexp.MustCompile(`\{[^{}]*\}`)
+// templateVariable matches the variables of a template.
+var templateVariable = regexp.MustCompile(`\{kube_(?:major|minor|patch)_version\}`)
 
-// resolveTemplate replaces the Kubernetes version variables of a template. unknown lists the
-// remaining variables.
-func resolveTemplate(template string, version semver.Version) (resolved string, unknown []string) {
-	resolved = strings.NewReplacer(
-		"{kube_major_version}", strconv.FormatUint(version.Major, 10),
-		"{kube_minor_version}", strconv.FormatUint(version.Minor, 10),
-		"{kube_patch_version}", strconv.FormatUint(version.Patch, 10),
-	).Replace(template)
-	unknown = templateVariable.FindAllString(resolved, -1)
-	slices.Sort(unknown)
-	return resolved, slices.Compact(unknown)
+// missingValue is what OLM writes for a variable without a value.
+const missingValue = "missing"
+
+// resolveTemplate replaces the variables of a template. problem is OLM's sentence if the result names no image.
+func resolveTemplate(template string, version semver.Version) (resolved, problem string) {
+	known := !version.Equals(semver.Version{})
+	values := map[string]uint64{"{kube_major_version}": version.Major, "{kube_minor_version}": version.Minor, "{kube_patch_version}": version.Patch}
+	var unresolved []string
+	resolved = templateVariable.ReplaceAllStringFunc(template, func(variable string) string {
+		if !known {
+			unresolved = append(unresolved, variable)
+			return missingValue
+		}
+		return strconv.FormatUint(values[variable], 10)
+	})
+	_, err := refs.Parse(resolved)
+	if err == nil && len(unresolved) == 0 {
+		return resolved, ""
+	}
+	return resolved, olmtext.TemplateUnresolved(unresolved, err != nil)
 }
 
 // templateImage returns the image that the template of a CatalogSource resolves to. It is empty
-// without a template or with unknown variables.
+// without a template and for a template that cannot be resolved.
 func templateImage(source *operatorsv1alpha1.CatalogSource, version semver.Version) string {
 	template := strings.TrimSpace(source.Annotations[api.AnnotationCatalogImageTemplate])
-	resolved, unknown := resolveTemplate(template, version)
-	if len(unknown) > 0 {
+	resolved, problem := resolveTemplate(template, version)
+	if problem != "" {
 		return ""
 	}
 	return resolved
@@ -55,11 +65,10 @@ func setTemplateConditions(conditions *[]metav1.Condition, source *operatorsv1al
 		apimeta.RemoveStatusCondition(conditions, api.ConditionResolvedImage)
 		return
 	}
-	resolved, unknown := resolveTemplate(template, version)
 	status, reason, message := metav1.ConditionTrue, api.ReasonAllTemplatesResolved, olmtext.TemplateResolved
-	if len(unknown) > 0 {
-		status, reason = metav1.ConditionFalse, api.ReasonUnableToResolve
-		message = olmtext.TemplateUnresolved
+	resolved, problem := resolveTemplate(template, version)
+	if problem != "" {
+		status, reason, message = metav1.ConditionFalse, api.ReasonUnableToResolve, problem
 	}
 	setCondition(conditions, metav1.Condition{Type: api.ConditionTemplatesResolved, Status: status, Reason: reason, Message: message}, now)
 	setCondition(conditions, metav1.Condition{Type: api.ConditionResolvedImage, Status: status, Reason: reason, Message: resolved}, now)

@@ -40,3 +40,40 @@ func TestTemplate(t *testing.T) {
 		}
 	}
 }
+
+// TestTemplateMessage compares both conditions with those that OLM sets.
+func TestTemplateMessage(t *testing.T) {
+	const (
+		improper   = "one or more template(s) has improper syntax"
+		unresolved = `variable(s) "{kube_minor_version}", "{kube_major_version}" could not be resolved`
+	)
+	known := semver.Version{Major: 1, Minor: 36, Patch: 3}
+	for name, tc := range map[string]struct {
+		template string
+		version  semver.Version
+		resolved string
+		causes   string
+	}{
+		"Variable":  {"shop:{odd}", known, "shop:{odd}", improper},
+		"Object":    {"shop:{group:,version:v1,kind:ConfigMap,name:gone}", known, "shop:{group:,version:v1,kind:ConfigMap,name:gone}", improper},
+		"Unclosed":  {"shop:{kube_major_version", known, "shop:{kube_major_version", improper},
+		"Letters":   {"Shop:{kube_major_version}", known, "Shop:1", improper},
+		"NoVersion": {"shop:{kube_minor_version}.{kube_major_version}", semver.Version{}, "shop:missing.missing", unresolved},
+		"Both":      {"shop:{odd}{kube_minor_version}{kube_major_version}", semver.Version{}, "shop:{odd}missingmissing", unresolved + " and " + improper},
+	} {
+		var conditions []metav1.Condition
+		source := shop(annotated(api.AnnotationCatalogImageTemplate, tc.template))
+		setTemplateConditions(&conditions, source, tc.version, metav1.NewTime(noon))
+		want := []string{"False UnableToResolve cannot construct catalog image reference, because " + tc.causes, "False UnableToResolve " + tc.resolved}
+		var got []string
+		for _, c := range conditions {
+			got = append(got, string(c.Status)+" "+c.Reason+" "+c.Message)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: conditions (-want +got):\n%s", name, diff)
+		}
+		if image := templateImage(source, tc.version); image != "" {
+			t.Errorf("%s: the image is %q, want none", name, image)
+		}
+	}
+}

@@ -52,6 +52,6 @@ var catalogSentences = []Rule{
 	},
 	{
 		ID: "F-CatalogSource-TemplateUnresolved", Given: "an image template refers to an object that does not exist",
-		Then: "TemplatesHaveResolved is False with a message that begins as OLM's",
+		Then: "TemplatesHaveResolved is False with exactly OLM's message",
 	},
 }

@@ -614,7 +614,7 @@ func TestTemplate(t *testing.T) {
 	})
 	w.rolledOut("odd", 2)
 	w.becomes("odd", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
-		g.Expect(condition(s, "TemplatesHaveResolved")).To(gomega.HavePrefix("False UnableToResolve cannot construct catalog image reference"))
+		g.Expect(condition(s, "TemplatesHaveResolved")).To(gomega.Equal("False UnableToResolve cannot construct catalog image reference, because one or more template(s) has improper syntax"))
 		s.Annotations = nil
 		g.Expect(w.Update(t.Context(), s)).To(gomega.Succeed())
 	})
