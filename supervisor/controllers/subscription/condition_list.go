@@ -1,7 +1,6 @@
 package subscription
 
 import (
-	"cmp"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -63,26 +62,25 @@ func retained(before []operatorsv1alpha1.SubscriptionCondition, kinds []operator
 	return list
 }
 
-// mergeConditions returns the conditions of other clients and the wanted ones, in the order of their
-// types. An unchanged condition keeps its time. A change of the reason alone is a change.
+// mergeConditions returns the conditions of other clients and the wanted ones. As with OLM's SetCondition, a condition
+// keeps its place and a new one is appended. An unchanged condition keeps its time. A change of the reason alone is a
+// change.
 func mergeConditions(before, wanted []operatorsv1alpha1.SubscriptionCondition, now metav1.Time) []operatorsv1alpha1.SubscriptionCondition {
-	var list []operatorsv1alpha1.SubscriptionCondition
+	var status operatorsv1alpha1.SubscriptionStatus
 	for _, c := range before {
-		if !slices.Contains(owned, c.Type) {
-			list = append(list, c)
+		set := slices.ContainsFunc(wanted, func(w operatorsv1alpha1.SubscriptionCondition) bool { return w.Type == c.Type })
+		if set || !slices.Contains(owned, c.Type) {
+			status.Conditions = append(status.Conditions, c)
 		}
 	}
 	for _, c := range wanted {
 		c.Message = clipped(c.Message)
 		c.LastTransitionTime = &now
-		i := slices.IndexFunc(before, func(b operatorsv1alpha1.SubscriptionCondition) bool { return b.Equals(c) })
-		if i >= 0 {
-			c = before[i]
+		if !status.GetCondition(c.Type).Equals(c) {
+			status.SetCondition(c)
 		}
-		list = append(list, c)
 	}
-	slices.SortStableFunc(list, func(a, b operatorsv1alpha1.SubscriptionCondition) int { return cmp.Compare(a.Type, b.Type) })
-	return list
+	return status.Conditions
 }
 
 // clipped returns a message as valid and bounded text. The API server stores invalid text in another

@@ -77,8 +77,8 @@ func TestStatusOf(t *testing.T) {
 		{reason: "the plan of a version that is well was removed", sub: refers, csvs: []*operatorsv1alpha1.ClusterServiceVersion{v2}, current: "lamp.v2", installed: "lamp.v2", state: latest, ref: "gone", conditions: []string{"InstallPlanMissing=True ReferencedInstallPlanNotFound: "}},
 		{reason: "an update is under way", sub: lamp, csvs: []*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", installing, replaces("lamp.v1"))}, current: "lamp.v2", installed: "lamp.v1", state: pendingState, conditions: []string{"NewerVersionHeld=True : clusterserviceversion lamp.v2 is in phase Installing: ; lamp.v1 stays installed until then"}},
 		{reason: "what was referred to brought nothing", sub: subscription("my", "gone", func(sub *operatorsv1alpha1.Subscription) { sub.Status = refers.Status }), state: none, conditions: []string{
-			"Blocked=True PackageNotFound: the catalog has 3 packages; check spec.name",
 			"ResolutionFailed=True ConstraintsNotSatisfiable: constraints not satisfiable: no operators found in package gone in the catalog referenced by subscription my, subscription my exists",
+			"Blocked=True PackageNotFound: the catalog has 3 packages; check spec.name",
 		}},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
@@ -225,16 +225,20 @@ func TestMergeConditions(t *testing.T) {
 	before := []operatorsv1alpha1.SubscriptionCondition{
 		condition("Foreign", "x", 0), condition(unresolved, "a", 0), condition(unhealthy, "other", 0), condition(planPending, "c", 0), condition(planFailed, "c", 0), condition(planMissing, "c", 0),
 	}
-	want := []operatorsv1alpha1.SubscriptionCondition{condition(unhealthy, "b", 5), condition("Foreign", "x", 0), condition(unresolved, "a", 0)}
-	got := mergeConditions(before, wanted, now)
-	if diff := cmp.Diff(want, got); diff != "" {
+	want := []operatorsv1alpha1.SubscriptionCondition{condition("Foreign", "x", 0), condition(unresolved, "a", 0), condition(unhealthy, "b", 5)}
+	if diff := cmp.Diff(want, mergeConditions(before, wanted, now)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
-	// The order of the input does not matter.
-	slices.Reverse(wanted)
+	// A condition keeps its place, whatever its type.
 	slices.Reverse(before)
-	if diff := cmp.Diff(got, mergeConditions(before, wanted, now)); diff != "" {
-		t.Errorf("another order gives another list:\n%s", diff)
+	slices.Reverse(want)
+	if diff := cmp.Diff(want, mergeConditions(before, wanted, now)); diff != "" {
+		t.Errorf("reversed conditions (-want +got):\n%s", diff)
+	}
+	// A new one is appended.
+	want = append(want, condition(api.ConditionBlocked, "d", 5))
+	if diff := cmp.Diff(want, mergeConditions(before, append(wanted, isTrue(api.ConditionBlocked, "d", "text")), now)); diff != "" {
+		t.Errorf("with a new condition (-want +got):\n%s", diff)
 	}
 	if got := mergeConditions(nil, nil, old); len(got) != 0 {
 		t.Errorf("out of nothing: %v", got)
