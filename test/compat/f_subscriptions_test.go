@@ -544,17 +544,24 @@ func TestGroupSentences(t *testing.T) {
 	} {
 		compattest.Check(t, tc.id, func(_ *testing.T, c *compattest.Cluster) {
 			tc.before(c)
-			g := ownGroup(c)
-			c.Eventually(compattest.Patience, func() string {
-				if left := c.Read(g); left != "" {
-					return left
-				}
-				got := apimeta.FindStatusCondition(g.Status.Conditions, tc.kind)
-				if got == nil || got.Status != metav1.ConditionTrue || got.Reason != tc.reason {
-					return "the conditions are " + c.Manifest(g.Status.Conditions)
-				}
-				return tc.wording(got.Message)
-			})
+			names := []string{ownGroup(c).Name}
+			if tc.kind == "MultipleOperatorGroup" {
+				names = append(names, "second")
+			}
+			for _, name := range names {
+				g := ownGroup(c)
+				g.Name = name
+				c.Eventually(compattest.Patience, func() string {
+					if left := c.Read(g); left != "" {
+						return left
+					}
+					got := apimeta.FindStatusCondition(g.Status.Conditions, tc.kind)
+					if got == nil || got.Status != metav1.ConditionTrue || got.Reason != tc.reason {
+						return "the conditions are " + c.Manifest(g.Status.Conditions)
+					}
+					return tc.wording(got.Message)
+				})
+			}
 		})
 	}
 }

@@ -218,7 +218,7 @@ func TestBundleCSVs(t *testing.T) {
 	})
 	checkBundle(t, "G6", func(_ *testing.T, b *bundleFixture) {
 		sub := b.subscribe(b.entry("mill.v1", "1.0.0", with(b.bundleCSV("mill.v1"), "apiVersion", nil)))
-		b.condition(sub, operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "missing APIVersion", "mill.v1")
+		b.condition(sub, operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "failed to turn bundle into steps: ", "bundle CSV mill.v1 missing APIVersion")
 	})
 	checkBundle(t, "G7", func(_ *testing.T, b *bundleFixture) {
 		sub := b.subscribe(b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), b.bundleCSV("mill.v2")))

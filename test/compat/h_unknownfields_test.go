@@ -223,7 +223,11 @@ func TestUnknownFields(t *testing.T) {
 		"H15":           {"ConfigMap", true, []any{"Immutable"}, "Immutable"},
 	} {
 		checkBundle(t, id, func(_ *testing.T, b *bundleFixture) {
-			b.warned(b.install(field(b.object(tt.kind), tt.value, tt.path...)), tt.kind, unknown(tt.text))
+			text := unknown(tt.text)
+			if id == "H15" {
+				text += ` (did you mean "immutable"?)`
+			}
+			b.warned(b.install(field(b.object(tt.kind), tt.value, tt.path...)), tt.kind, text)
 			b.stored(tt.kind)
 		})
 	}

@@ -189,8 +189,11 @@ func TestUpgradeable(t *testing.T) {
 	blocked("J9-None", outdatedReport(reportTrue), unset, override)
 	blocked("J9-FalseEarlier", outdatedReport(reportFalse), reports(reportFalse, -1), override)
 	for id, status := range map[string]metav1.ConditionStatus{"J10-False": reportFalse, "J10-Unknown": metav1.ConditionUnknown} {
-		blocked(id, notUpgradeable, func(u *upgradeCase) {
-			u.declares("overrides", status)
+		blocked(id, "operator is not upgradeable: the operator is not upgradeable: wait for the weekend", func(u *upgradeCase) {
+			mergePatch(u.t, u.Cluster, u.condition, `{"spec":{"overrides":`+u.Manifest([]metav1.Condition{{
+				Type: operatorsv2.Upgradeable, Status: status, Reason: "Waiting", Message: "wait for the weekend",
+				LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second)),
+			}})+`}}`)
 			u.reports(reportTrue, 0)
 		}, nil)
 	}
