@@ -396,7 +396,7 @@ func TestFirstUnpackFailures(t *testing.T) {
 		server := c.Catalog("shelf", fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0", Image: images.image("1")}))
 		return server, c.Subscribe("shelf", "lamp", onStable)
 	}
-	empty := func(t *testing.T, sub *operatorsv1alpha1.Subscription) {
+	withoutCSV := func(t *testing.T, sub *operatorsv1alpha1.Subscription) {
 		t.Helper()
 		if s := sub.Status; s.CurrentCSV != "" || s.InstalledCSV != "" {
 			t.Errorf("currentCSV %s, installedCSV %s", s.CurrentCSV, s.InstalledCSV)
@@ -437,7 +437,7 @@ func TestFirstUnpackFailures(t *testing.T) {
 		mergePatch(t, c, ownGroup(c), `{"metadata":{"annotations":{"operatorframework.io/bundle-unpack-timeout":"5s"}}}`)
 		_, sub := first(c, images)
 		saysCondition(c, compattest.Patience, sub, unpackFailed, "BundleUnpackFailed", "DeadlineExceeded")
-		empty(t, sub)
+		withoutCSV(t, sub)
 	})
 	compattest.Check(t, "N7-Apart", func(t *testing.T, c *compattest.Cluster) {
 		i := newImageCase(t, c, "")
@@ -455,6 +455,6 @@ func TestFirstUnpackFailures(t *testing.T) {
 		images.push("1", "")
 		_, sub := first(c, images)
 		saysCondition(c, compattest.Patience, sub, unpackFailed, "ErrorPreventedUnpacking", "")
-		empty(t, sub)
+		withoutCSV(t, sub)
 	})
 }

@@ -142,20 +142,29 @@ func (r repository) changed(ctx context.Context, commit string, programs []strin
 			return nil, err
 		}
 		for _, file := range files {
-			folder := path.Dir(file)
-			switch {
-			case file == modules:
-				found = append(found, modules)
-			case folder == reports || strings.HasSuffix(file, "_test.go"):
-			case slices.Contains(of, file) || path.Ext(file) == ".go" && slices.Contains(of, folder):
-				found = append(found, folder)
-			case folder == manifests && program == manifested:
-				found = append(found, folder)
+			if name := dependency(file, program, of); name != "" {
+				found = append(found, name)
 			}
 		}
 	}
 	slices.Sort(found)
 	return slices.Compact(found), nil
+}
+
+// dependency returns what a program depends on that a changed file belongs to: its folder, or go.mod. It is empty if the
+// program does not depend on the file. sources are the folders and files of the program.
+func dependency(file, program string, sources []string) string {
+	folder := path.Dir(file)
+	switch {
+	case file == modules:
+		return modules
+	case folder == reports || strings.HasSuffix(file, "_test.go"):
+		return ""
+	case slices.Contains(sources, file), path.Ext(file) == ".go" && slices.Contains(sources, folder), folder == manifests && program == manifested:
+		return folder
+	default:
+		return ""
+	}
 }
 
 // sourcesOf returns the folders of the module's packages of a program, and the files that they embed. A

@@ -52,7 +52,8 @@ func sharedParagraphs(sections []section) []string {
 	var shared []string
 	for _, s := range sections {
 		for _, text := range paragraphs(s.cmd)[1:] {
-			if uses[text]++; uses[text] == minShared {
+			uses[text]++
+			if uses[text] == minShared {
 				shared = append(shared, text)
 			}
 		}

@@ -18,7 +18,7 @@ const (
 func TemplateUnresolved(variables []string, improper bool) string {
 	var causes []string
 	if len(variables) > 0 {
-		causes = append(causes, fmt.Sprintf(`variable(s) "%s" could not be resolved`, strings.Join(variables, `", "`)))
+		causes = append(causes, `variable(s) "`+strings.Join(variables, `", "`)+`" could not be resolved`)
 	}
 	if improper {
 		causes = append(causes, "one or more template(s) has improper syntax")

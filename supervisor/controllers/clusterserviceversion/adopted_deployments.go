@@ -27,10 +27,7 @@ func adoptedDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, want, forme
 		return nil, nil //nolint:nilnil // nothing is adopted, which is no error
 	}
 	same := want.DeepCopy()
-	// Earlier releases did not name the default account.
-	if account := &same.Spec.Template.Spec.ServiceAccountName; *account == webhook.DefaultServiceAccount && have.Spec.Template.Spec.ServiceAccountName == "" {
-		*account = ""
-	}
+	keepUnnamedAccount(&same.Spec.Template.Spec, &have.Spec.Template.Spec)
 	delete(same.Labels, api.LabelPodAnnotations)
 	same.Labels[api.LabelDeploymentHash] = hash
 	olm := same.DeepCopy()
@@ -62,6 +59,14 @@ func adoptedDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, want, forme
 		return nil, err
 	}
 	return same, nil
+}
+
+// keepUnnamedAccount removes the default account from pods whose existing template names none. Earlier releases did not
+// name it.
+func keepUnnamedAccount(pod, existing *corev1.PodSpec) {
+	if pod.ServiceAccountName == webhook.DefaultServiceAccount && existing.ServiceAccountName == "" {
+		pod.ServiceAccountName = ""
+	}
 }
 
 // addOmitted adds to a pod template those annotations of existing pods that this package omits. OLM

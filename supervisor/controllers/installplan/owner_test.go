@@ -215,7 +215,8 @@ func TestVersionGetsFinalizerBeforeItsObjects(t *testing.T) {
 			return c.Create(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			if patches++; patches == 1 {
+			patches++
+			if patches == 1 {
 				return apierrors.NewConflict(schema.GroupResource{Resource: "clusterserviceversions"}, o.GetName(), errors.New("it has changed"))
 			}
 			return c.Patch(ctx, o, patch, opts...)

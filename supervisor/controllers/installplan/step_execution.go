@@ -8,6 +8,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -222,15 +223,20 @@ func (e *execution) apply(ctx context.Context, s *operatorsv1alpha1.Step) (opera
 			return "", err
 		}
 	}
-	if scope == plansteps.Namespaced {
-		u.SetOwnerReferences(references)
-	}
+	setOwners(u, scope, references)
 	setComponent(u, owner.pkg, e.namespace)
 	result, err := e.objects.apply(ctx, u, owner)
 	if err == nil && unreferenced {
 		e.clusterScoped = append(e.clusterScoped, clusterScopedStep{s, u.GroupVersionKind()})
 	}
 	return statusOf(result), err
+}
+
+// setOwners sets the owners of a namespaced object. Other objects cannot have an owner with a namespace.
+func setOwners(u *unstructured.Unstructured, scope plansteps.Scope, owners []metav1.OwnerReference) {
+	if scope == plansteps.Namespaced {
+		u.SetOwnerReferences(owners)
+	}
 }
 
 // setComponent labels an object as a component of the Operator of a package. This saves the

@@ -111,7 +111,10 @@ func newClient() (client.WithWatch, error) {
 // NewNamespace creates a namespace that is deleted at the end of the case.
 func (c *Cluster) NewNamespace() string {
 	c.t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix + strings.ToLower(strings.ReplaceAll(c.t.Name()[strings.LastIndex(c.t.Name(), "/")+1:], "_", "-")) + "-"}}
+	id := c.t.Name()[strings.LastIndex(c.t.Name(), "/")+1:]
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: namespacePrefix + strings.ToLower(strings.ReplaceAll(id, "_", "-")) + "-",
+	}}
 	c.Make(ns)
 	return ns.Name
 }

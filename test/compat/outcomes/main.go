@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -50,16 +51,15 @@ func readFiles(names []string) (results, error) {
 	if len(names) == 0 {
 		return results{}, errors.New("want the files with the results")
 	}
-	var all []io.Reader
+	var all bytes.Buffer
 	for _, name := range names {
-		file, err := os.Open(name)
+		content, err := os.ReadFile(name)
 		if err != nil {
 			return results{}, fmt.Errorf("reading the results: %w", err)
 		}
-		defer file.Close() //nolint:errcheck // the file was only read
-		all = append(all, file)
+		all.Write(content)
 	}
-	seen, err := read(io.MultiReader(all...))
+	seen, err := read(&all)
 	if err != nil {
 		return results{}, fmt.Errorf("reading the results in %s: %w", strings.Join(names, ", "), err)
 	}

@@ -24,6 +24,7 @@ const events = `{"Action":"start","Package":"p"}
 {"Action":"output","Package":"p","Test":"TestOwners/D3","Output":"    --- SKIP: TestOwners/D3 (0.00s)\n"}
 {"Action":"skip","Package":"p","Test":"TestOwners/D3"}
 {"Action":"pass","Package":"p","Test":"TestOwners"}
+{"Action":"skip","Package":"nodes","Test":"TestSteps/B1"}
 {"Action":"output","Package":"p","Test":"TestClients/T10","Output":"    run.go:39: $ kubectl wait\n"}
 {"Action":"pass","Package":"p","Test":"TestClients/T10"}
 {"Action":"fail","Package":"p","Test":"TestClients"}

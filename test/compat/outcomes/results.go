@@ -35,9 +35,10 @@ type event struct {
 
 // read returns the results in the output of go test -json.
 func read(r io.Reader) (results, error) {
-	all := results{outcomes: map[string]rules.Outcome{}, outputs: map[string][]string{}, packages: map[string]bool{}}
-	// The tests with cases, and the packages and tests of which a part failed.
-	parents, failed := map[string]bool{}, map[string]bool{}
+	all := collector{
+		results: results{outcomes: map[string]rules.Outcome{}, outputs: map[string][]string{}, packages: map[string]bool{}},
+		parents: map[string]bool{}, failed: map[string]bool{},
+	}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
@@ -45,38 +46,61 @@ func read(r io.Reader) (results, error) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return results{}, fmt.Errorf("decoding a line: %w", err)
 		}
-		parent, id, isCase := caseOf(e)
-		if isCase {
-			parents[parent] = true
+		all.add(e)
+	}
+	all.removeParents()
+	return all.results, lines.Err() //nolint:wrapcheck // the caller names the file
+}
+
+// collector collects results from events.
+type collector struct {
+	results
+
+	// parents are the tests with cases, and failed the packages and tests of which a part failed.
+	parents, failed map[string]bool
+}
+
+// add adds an event.
+func (c *collector) add(e event) {
+	parent, id, isCase := caseOf(e)
+	if isCase {
+		c.parents[parent] = true
+	}
+	outcome := rules.Outcome(e.Action)
+	switch {
+	case e.Output != "":
+		c.outputs[id] = append(c.outputs[id], e.Output)
+	case outcome != rules.Passed && outcome != rules.Failed && outcome != rules.Skipped:
+	case e.Test != "":
+		if strings.Count(e.Test, "/") <= 1 {
+			c.end(e.Package, parent, id, outcome)
 		}
-		outcome := rules.Outcome(e.Action)
-		switch {
-		case e.Output != "":
-			all.outputs[id] = append(all.outputs[id], e.Output)
-		case outcome != rules.Passed && outcome != rules.Failed && outcome != rules.Skipped:
-		case e.Test == "" && outcome == rules.Failed:
-			all.packages[id] = !failed[id]
-			all.outputs[id] = append(all.outputs[id], all.outputs[e.FailedBuild]...)
-		case strings.Count(e.Test, "/") <= 1 && e.Test != "":
-			// A case that one package skips may run in another.
-			if outcome == rules.Skipped && all.outcomes[id] != "" {
-				continue
-			}
-			// A part of a case also decides the outcome of the case.
-			all.outcomes[id] = outcome
-			if outcome == rules.Failed {
-				failed[e.Package] = true
-				failed[parent] = failed[parent] || isCase
-			}
+	case outcome == rules.Failed:
+		c.packages[id] = !c.failed[id]
+		c.outputs[id] = append(c.outputs[id], c.outputs[e.FailedBuild]...)
+	}
+}
+
+// end records the outcome of a case, or of a test, which then is its own parent.
+func (c *collector) end(pkg, parent, id string, outcome rules.Outcome) {
+	// A case that one package skips may run in another.
+	if outcome == rules.Skipped && c.outcomes[id] != "" {
+		return
+	}
+	c.outcomes[id] = outcome
+	if outcome == rules.Failed {
+		c.failed[pkg] = true
+		c.failed[parent] = c.failed[parent] || parent != id
+	}
+}
+
+// removeParents removes the outcomes of tests with cases. A test that fails without a failed case is a problem of its own.
+func (c *collector) removeParents() {
+	for name := range c.parents {
+		if c.outcomes[name] != rules.Failed || c.failed[name] {
+			delete(c.outcomes, name)
 		}
 	}
-	for name := range parents {
-		// A test that fails without a failed case is a problem of its own.
-		if all.outcomes[name] != rules.Failed || failed[name] {
-			delete(all.outcomes, name)
-		}
-	}
-	return all, lines.Err() //nolint:wrapcheck // the caller names the file
 }
 
 // caseOf returns the test and the ID of the case that an event is about. Without a case, the ID is the name of the test,

@@ -31,13 +31,13 @@ func probe(address string, limit time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("connecting to %s: %w", address, err)
 	}
-	defer connection.Close()
+	defer connection.Close() //nolint:errcheck // nothing was written
 	answer, err := health.NewHealthClient(connection).Check(ctx, &health.HealthCheckRequest{})
 	if err != nil {
 		return fmt.Errorf("asking %s: %w", address, err)
 	}
-	if answer.Status != health.HealthCheckResponse_SERVING {
-		return fmt.Errorf("the server at %s is %s", address, answer.Status)
+	if answer.GetStatus() != health.HealthCheckResponse_SERVING {
+		return fmt.Errorf("the server at %s is %s", address, answer.GetStatus())
 	}
 	return nil
 }

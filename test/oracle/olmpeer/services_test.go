@@ -19,7 +19,7 @@ func TestServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pod.Close() //nolint:errcheck // the test ends
+	defer pod.Close()
 	go func() {
 		if connection, err := pod.Accept(); err == nil {
 			_, _ = connection.Write([]byte("served"))
