@@ -93,10 +93,11 @@ func newRBACCommand() *cobra.Command {
 		Use:   "rbac --bundle-kind=GROUP/KIND ...",
 		Short: "Print the permissions that the supervisor needs for additional kinds in bundles",
 		Long: `Print a ClusterRole and a ClusterRoleBinding with the permissions that the
-supervisor needs for additional kinds in bundles. Set --bundle-kind as for
-'supervisor run', and apply the output with kubectl. The command assumes that each
-resource name is the lower-case plural of its kind. If it is not, correct the output.`,
-		Example: `  supervisor rbac --bundle-kind=shop.example/Widget | kubectl apply -f -`,
+supervisor needs for additional kinds in bundles. Name all kinds of 'supervisor run'
+in one call: when you apply the output with kubectl, it replaces the permissions of
+earlier calls. The command assumes that each resource name is the lower-case plural of
+its kind. If it is not, correct the output.`,
+		Example: `  supervisor rbac --bundle-kind=shop.example/Widget --bundle-kind=shop.example/Policy:cluster | kubectl apply -f -`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for i, o := range supervisor.BundleKindPermissions(kinds, account) {
