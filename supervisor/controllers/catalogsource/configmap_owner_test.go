@@ -114,6 +114,37 @@ func TestAfterUpdate(t *testing.T) {
 	}
 }
 
+// TestConnectTimeOfConfigMap checks that the time does not tell of a new version while the former content is read.
+func TestConnectTimeOfConfigMap(t *testing.T) {
+	begin := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	at := func(second int) metav1.Time { return metav1.NewTime(begin.Add(time.Duration(second) * time.Second)) }
+	served := func(current bool, newest string) servedConfigMap {
+		return servedConfigMap{current: current, newest: newest, reference: &operatorsv1alpha1.ConfigMapResourceReference{LastUpdateTime: at(10)}}
+	}
+	for name, tt := range map[string]struct {
+		before   int
+		revision string
+		served   servedConfigMap
+		want     int
+	}{
+		"FormerContent":   {5, "old", served(true, "new"), 5},
+		"NoNewReplica":    {5, "old", served(true, ""), 5},
+		"NewContent":      {5, "new", served(true, "new"), 12},
+		"NothingRead":     {5, "", served(true, "new"), 12},
+		"Refused":         {5, "old", served(false, ""), 12},
+		"NoConfigMap":     {5, "old", servedConfigMap{}, 12},
+		"ConnectedBefore": {11, "old", served(true, ""), 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := &operatorsv1alpha1.GRPCConnectionState{LastConnectTime: at(tt.before)}
+			state := catalogs.State{Connectivity: "READY", Revision: tt.revision, LastConnect: at(12).Time}
+			if got, want := connectTimeOfConfigMap(before, state, tt.served, at(20)), at(tt.want); !got.Equal(&want) {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
+	}
+}
+
 func TestContentWarnings(t *testing.T) {
 	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm"}, Spec: operatorsv1alpha1.CatalogSourceSpec{ConfigMap: "goods"}}
 	got := warningsCondition(source, bundles.Problems{{Message: "a"}, {Message: "b"}, {Message: "c"}, {Message: "d"}})

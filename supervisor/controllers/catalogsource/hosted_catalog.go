@@ -60,6 +60,10 @@ func (r *hostedReconciler) reconcile(ctx context.Context, source *operatorsv1alp
 	}
 	h = h.merge(r.maintain(ctx, view, content.ConfigMapSnapshot, reachable))
 	h = r.describe(h, view).withAutoscaler(&o.Input)
+	// If the Deployment could not be written, its replicas have a former version.
+	if h.configMap.current && view.deployment != nil && deployment.ConfigMapOf(view.deployment) == content.ConfigMapSnapshot {
+		h.configMap.revision, h.configMap.newest = view.servedRevision(), view.newestRevision()
+	}
 	h.created, err = r.observer.serviceTime(ctx, source)
 	return h, err
 }
@@ -211,12 +215,9 @@ func (r *hostedReconciler) describe(h reconcileResult, view *catalogReplicas) re
 	}
 	h.starting = available.Status == metav1.ConditionFalse && progressing.Status == metav1.ConditionTrue && len(view.unreachable()) == 0
 	h.conditions = append(h.conditions, available, progressing)
-	if h.configMap.current {
-		h.configMap.revision = view.servedRevision()
-		// The status can show a time after the update only when it has passed.
-		if r.clock.Since(h.configMap.reference.LastUpdateTime.Time) < 2*time.Second {
-			h = h.requeueWithin(time.Second)
-		}
+	// The status can show a time after the update only when it has passed.
+	if h.configMap.current && r.clock.Since(h.configMap.reference.LastUpdateTime.Time) < 2*time.Second {
+		h = h.requeueWithin(time.Second)
 	}
 	return h
 }

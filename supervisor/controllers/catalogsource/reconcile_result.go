@@ -45,6 +45,8 @@ type servedConfigMap struct {
 	// serve this version; empty until all replicas serve it.
 	current  bool
 	revision string
+	// newest is the revision of the replicas with this version, serving or not; empty if there are none.
+	newest string
 }
 
 // serverProblem returns a result with a problem of the replicas or of the registry.

@@ -115,6 +115,16 @@ func (r *catalogReplicas) servedRevision() string {
 	return ""
 }
 
+// newestRevision returns the revision of a replica with the newest template; empty if there is none.
+func (r *catalogReplicas) newestRevision() string {
+	for _, pod := range r.pods {
+		if deployment.IsReplica(pod) && pod.Labels[api.LabelPodSpecHash] == r.deployment.Spec.Template.Labels[api.LabelPodSpecHash] {
+			return pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+		}
+	}
+	return ""
+}
+
 // serving returns the ready pods that the Service selects, sorted. Pods that another controller
 // starts to resolve a tag are not selected.
 func (r *catalogReplicas) serving() []string {

@@ -58,7 +58,7 @@ func deriveStatus(
 		}
 		status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{
 			Address: state.Address, LastObservedState: state.Connectivity,
-			LastConnectTime: afterUpdate(connectTime(status.GRPCConnectionState, state, now), state, h.configMap, now),
+			LastConnectTime: connectTimeOfConfigMap(status.GRPCConnectionState, state, h.configMap, now),
 		}
 	}
 	if status.Message == "" {
@@ -200,6 +200,17 @@ func connectTime(before *operatorsv1alpha1.GRPCConnectionState, state catalogs.S
 	default:
 		return since
 	}
+}
+
+// connectTimeOfConfigMap returns the connect time of a catalog. Until the newest version of its ConfigMap is read, the time
+// does not become later than the update: a client would take the former content for the new one.
+func connectTimeOfConfigMap(before *operatorsv1alpha1.GRPCConnectionState, state catalogs.State, served servedConfigMap, now metav1.Time) metav1.Time {
+	connected := connectTime(before, state, now)
+	former := served.current && state.Revision != "" && state.Revision != served.newest
+	if former && before != nil && connected.After(served.reference.LastUpdateTime.Time) && !before.LastConnectTime.After(served.reference.LastUpdateTime.Time) {
+		return before.LastConnectTime
+	}
+	return afterUpdate(connected, state, served, now)
 }
 
 // afterUpdate returns a connect time that is later than the update of the ConfigMap, if its newest
