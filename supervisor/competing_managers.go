@@ -243,8 +243,7 @@ func (w *managerWatcher) Start(ctx context.Context) error {
 // stepDown ends the process. A new process waits until the competing manager has stopped.
 func (w *managerWatcher) stepDown(ctx context.Context, err error) {
 	w.log.Error(err, "Stepping down")
-	note := err.Error()
-	w.mgr.GetEventRecorder("supervisor").Eventf(leaseOf(w.namespace), nil, corev1.EventTypeWarning, "SteppingDown", "SteppingDown", "%s", note[:min(len(note), maxNote)])
+	w.mgr.GetEventRecorder("supervisor").Eventf(leaseOf(w.namespace), nil, corev1.EventTypeWarning, "SteppingDown", "SteppingDown", "%s", api.EventNote(err.Error()))
 	// Events are sent asynchronously, and the process has time to wait for them.
 	select {
 	case <-time.After(time.Second):
@@ -252,9 +251,6 @@ func (w *managerWatcher) stepDown(ctx context.Context, err error) {
 	}
 	w.cancelRun(err)
 }
-
-// maxNote is the maximum length of a message in an Event, in bytes.
-const maxNote = 1000
 
 // leaseOf returns the object of Events about the supervisor as a whole.
 func leaseOf(namespace string) *coordinationv1.Lease {

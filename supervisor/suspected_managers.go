@@ -58,7 +58,7 @@ func (a *suspectReporter) report(f *competing.Finding) {
 	}
 	a.reported, a.at = text, a.clock.Now()
 	a.log.Info("Ignoring what looks like another lifecycle manager", "suspects", text)
-	a.recorder.Eventf(leaseOf(a.namespace), nil, corev1.EventTypeWarning, "CompetingManagerSuspected", "Ignoring", "%s", text[:min(len(text), maxNote)])
+	a.recorder.Eventf(leaseOf(a.namespace), nil, corev1.EventTypeWarning, "CompetingManagerSuspected", "Ignoring", "%s", api.EventNote(text))
 }
 
 // describeSuspects returns the names of the first suspects; empty if there are none.
