@@ -54,18 +54,22 @@ type Daemon struct {
 	Limit time.Duration
 }
 
-func (d Daemon) stateFile() string { return filepath.Join(d.Dir, "state.json") }
-func (d Daemon) logFile() string   { return filepath.Join(d.Dir, "daemon.log") }
+// The names of the files in the folder of a daemon. The daemon locks lockFile while it is alive.
+const (
+	stateFile = "state.json"
+	logFile   = "daemon.log"
+	lockFile  = "lock"
+)
+
+// file returns the path of a file of the daemon.
+func (d Daemon) file(name string) string { return filepath.Join(d.Dir, name) }
 
 // DataDir returns the data folder. It is removed before a start and after the end.
 func (d Daemon) DataDir() string { return filepath.Join(d.Dir, "data") }
 
-// lockFile returns the file that the daemon locks while it is alive.
-func (d Daemon) lockFile() string { return filepath.Join(d.Dir, "lock") }
-
 // Alive reports whether a daemon is alive.
 func (d Daemon) Alive() (bool, error) {
-	held, err := filelock.Try(d.lockFile())
+	held, err := filelock.Try(d.file(lockFile))
 	if errors.Is(err, filelock.ErrHeld) {
 		return true, nil
 	}
@@ -89,7 +93,7 @@ func (d Daemon) Ready(state any) error {
 		return fmt.Errorf("the %s %w: start it with `%s`", d.Name, ErrNotRunning, d.Start)
 	}
 
-	data, err := os.ReadFile(d.stateFile())
+	data, err := os.ReadFile(d.file(stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the %s %w", d.Name, ErrNotReady)
 	}
@@ -100,7 +104,7 @@ func (d Daemon) Ready(state any) error {
 
 	err = json.Unmarshal(data, state)
 	if err != nil {
-		return fmt.Errorf("read the state of the %s in %s: %w", d.Name, d.stateFile(), err)
+		return fmt.Errorf("read the state of the %s in %s: %w", d.Name, d.file(stateFile), err)
 	}
 
 	return nil
@@ -151,7 +155,7 @@ func (d Daemon) spawn(ctx context.Context) error {
 		return fmt.Errorf("make the folder of the %s: %w", d.Name, err)
 	}
 
-	log, err := os.Create(d.logFile())
+	log, err := os.Create(d.file(logFile))
 	if err != nil {
 		return fmt.Errorf("make the log of the %s: %w", d.Name, err)
 	}
@@ -200,7 +204,7 @@ func (d Daemon) waitUntilAlive(ctx context.Context, cmd *exec.Cmd) error {
 }
 
 func (d Daemon) waitUntilReady(ctx context.Context, state any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, d.Limit, fmt.Errorf("not ready after %s: see %s", d.Limit, d.logFile()))
+	ctx, cancel := context.WithTimeoutCause(ctx, d.Limit, fmt.Errorf("not ready after %s: see %s", d.Limit, d.file(logFile)))
 	defer cancel()
 
 	ticker := time.NewTicker(poll)
@@ -226,7 +230,7 @@ func (d Daemon) waitUntilReady(ctx context.Context, state any) error {
 
 // gone returns the error of a daemon that ended, with the end of its log.
 func (d Daemon) gone() error {
-	data, err := os.ReadFile(d.logFile())
+	data, err := os.ReadFile(d.file(logFile))
 	if err != nil {
 		return errors.Join(errGone, err)
 	}
@@ -240,7 +244,7 @@ func (d Daemon) Keep(ctx context.Context, run func(context.Context) error) error
 	locking, cancel := context.WithTimeout(ctx, lockLimit)
 	defer cancel()
 
-	held, err := filelock.Acquire(locking, d.lockFile(), func() {})
+	held, err := filelock.Acquire(locking, d.file(lockFile), func() {})
 	if err != nil {
 		return fmt.Errorf("keep the %s: %w", d.Name, err)
 	}
@@ -276,11 +280,11 @@ func (d Daemon) Announce(state any) error {
 		return fmt.Errorf("write the state of the %s: %w", d.Name, err)
 	}
 
-	temporary := d.stateFile() + ".new"
+	temporary := d.file(stateFile) + ".new"
 
 	err = os.WriteFile(temporary, data, 0o600)
 	if err == nil {
-		err = os.Rename(temporary, d.stateFile())
+		err = os.Rename(temporary, d.file(stateFile))
 	}
 
 	if err != nil {
@@ -334,7 +338,7 @@ func (d Daemon) Down(ctx context.Context, out io.Writer) error {
 }
 
 func (d Daemon) waitUntilGone(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, downLimit, fmt.Errorf("still running after %s: see %s", downLimit, d.logFile()))
+	ctx, cancel := context.WithTimeoutCause(ctx, downLimit, fmt.Errorf("still running after %s: see %s", downLimit, d.file(logFile)))
 	defer cancel()
 
 	ticker := time.NewTicker(poll)
@@ -356,7 +360,7 @@ func (d Daemon) waitUntilGone(ctx context.Context) error {
 
 // clean removes the files that are useless without a daemon.
 func (d Daemon) clean() error {
-	err := errors.Join(os.RemoveAll(d.stateFile()), os.RemoveAll(d.DataDir()))
+	err := errors.Join(os.RemoveAll(d.file(stateFile)), os.RemoveAll(d.DataDir()))
 	if err != nil {
 		return fmt.Errorf("remove the data of the %s: %w", d.Name, err)
 	}
