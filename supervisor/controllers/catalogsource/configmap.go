@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -84,7 +85,11 @@ func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.Cata
 	state.next = next
 	last, err := c.validate(ctx, source, found)
 	same := err == nil && state.snapshot == last.snapshot
-	state.reference = c.reference(source, found, same)
+	rollout := ""
+	if same {
+		rollout = state.version
+	}
+	state.reference = configMapReference(source.Status.ConfigMapResource, found, rollout, c.clock.Now())
 	if err != nil {
 		return state, servingOn(err, state.version)
 	}
@@ -174,23 +179,29 @@ func check(content *corev1.ConfigMap) (warnings bundles.Problems, err error) {
 	return warnings, nil
 }
 
-// reference returns the ConfigMap reference for the status. same is true if the version has the
-// content that is served already; then the time stays.
-func (c *configMaps) reference(
-	source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata, same bool,
+// configMapReference returns the ConfigMap reference for the status. rollout is the version that the Deployment was changed
+// for, if the found version has the same content; otherwise it is empty. The time stays if that rollout was recorded before:
+// a status that was not written after a rollout would show the new version as read long ago.
+func configMapReference(
+	old *operatorsv1alpha1.ConfigMapResourceReference, found *metav1.PartialObjectMetadata, rollout string, now time.Time,
 ) *operatorsv1alpha1.ConfigMapResourceReference {
-	old := source.Status.ConfigMapResource
 	if old != nil && old.Name == found.Name && old.IsAMatch(&found.ObjectMeta) {
 		return old
 	}
 	next := &operatorsv1alpha1.ConfigMapResourceReference{
 		Name: found.Name, Namespace: found.Namespace, UID: found.UID, ResourceVersion: found.ResourceVersion,
-		LastUpdateTime: metav1.NewTime(c.clock.Now()).Rfc3339Copy(),
+		LastUpdateTime: metav1.NewTime(now).Rfc3339Copy(),
 	}
-	if same && old != nil && old.Name == found.Name && old.UID == found.UID {
+	if rollout != "" && old != nil && old.Name == found.Name && old.UID == found.UID && !isLater(rollout, old.ResourceVersion) {
 		next.LastUpdateTime = old.LastUpdateTime
 	}
 	return next
+}
+
+// isLater reports whether a resource version is later than another one. An unreadable version is later.
+func isLater(version, other string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, other)
+	return err != nil || order > 0
 }
 
 // maxWarnings is the number of problems in the condition ContentWarnings.
