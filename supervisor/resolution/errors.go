@@ -85,7 +85,7 @@ func unsatisfiable(sub *Subscription, reason, remedy, fact string) *Unsatisfiabl
 	}
 }
 
-func exists(sub *Subscription) string { return fmt.Sprintf("subscription %s exists", sub.Name) }
+func exists(sub *Subscription) string { return olmtext.SubscriptionExists(sub.Name) }
 
 // catalogNotFound returns the error for a Subscription whose catalog does not exist.
 func catalogNotFound(sub *Subscription, catalogs map[CatalogKey]Catalog) error {
@@ -186,7 +186,7 @@ func packageClaimed(senior, sub *Subscription) error {
 	return &UnsatisfiableError{
 		Reason: api.ReasonPackageClaimed,
 		Reasons: []string{
-			"there can be only one operator from package " + sub.Package,
+			olmtext.OnePerPackage(sub.Package),
 			exists(senior),
 			exists(sub),
 		},

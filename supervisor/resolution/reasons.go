@@ -3,9 +3,9 @@ package resolution
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
@@ -147,7 +147,7 @@ func (s sentences) about(why reason) string {
 	case present:
 		return s.present(why.node.operator)
 	case deprecated:
-		return fmt.Sprintf("bundle %s is deprecated", why.node.id(s.Namespace))
+		return olmtext.VersionDeprecated(why.node.id(s.Namespace))
 	case unreadable:
 		return fmt.Sprintf("bundle %s cannot be read: %v", why.node.id(s.Namespace), why.node.entry.Bundle.Err)
 	case requires:
@@ -159,9 +159,9 @@ func (s sentences) about(why reason) string {
 	case fixed:
 		return fmt.Sprintf("subscription %s gets %s", why.request.sub.Name, why.node.id(s.Namespace))
 	case onePackage:
-		return "there can be only one operator from package " + why.pkg
+		return olmtext.OnePerPackage(why.pkg)
 	default:
-		return "there can be only one provider of " + describeAPI(why.gvk)
+		return olmtext.OneProvider(describeAPI(why.gvk))
 	}
 }
 
@@ -169,26 +169,26 @@ func (s sentences) present(o *Operator) string {
 	if s.owner[o] != nil {
 		return fmt.Sprintf("clusterserviceversion %s exists", o.Name)
 	}
-	return fmt.Sprintf("clusterserviceversion %s exists and is not referenced by a subscription", o.Name)
+	return olmtext.VersionUnclaimed(o.Name)
 }
 
 func requirement(why reason) string {
 	if why.node.operator != nil {
 		return fmt.Sprintf("clusterserviceversion %s requires an operator %s", why.node.name(), why.constraint)
 	}
-	return fmt.Sprintf("bundle %s requires an operator %s", why.node.name(), why.constraint)
+	return olmtext.BundleRequires(why.node.name(), why.constraint.String())
 }
 
 func describeAPI(gvk bundles.GVK) string {
-	return fmt.Sprintf("%s (%s/%s)", gvk.Kind, gvk.Group, gvk.Version)
+	return olmtext.KindOf(gvk.Group, gvk.Version, gvk.Kind)
 }
 
 func (s sentences) exclusive(why reason) string {
 	a, b := why.node.id(s.Namespace), why.other.id(s.Namespace)
 	if why.samePackage() {
-		return fmt.Sprintf("%s and %s originate from package %s", a, b, why.other.pkg())
+		return olmtext.SamePackage(a, b, why.other.pkg())
 	}
-	return fmt.Sprintf("%s and %s provide %s", a, b, describeAPI(commonGVKs(why.node.subject(), why.other.subject())[0]))
+	return olmtext.SameAPI(a, b, describeAPI(commonGVKs(why.node.subject(), why.other.subject())[0]))
 }
 
 // alternatives returns a sentence with the first few versions that satisfy a request.
@@ -198,13 +198,8 @@ func (s sentences) alternatives(req *request) string {
 	for _, n := range req.alternatives() {
 		names = append(names, n.id(s.Namespace))
 	}
-	if len(names) == 1 {
-		return fmt.Sprintf("subscription %s requires %s", req.sub.Name, names[0])
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most-1], fmt.Sprintf("%d others", more+1))
 	}
-	last := names[len(names)-1]
-	if len(names) > most {
-		last = fmt.Sprintf("%d others", len(names)-most+1)
-		names = names[:most]
-	}
-	return fmt.Sprintf("subscription %s requires at least one of %s or %s", req.sub.Name, strings.Join(names[:len(names)-1], ", "), last)
+	return olmtext.SubscriptionRequires(req.sub.Name, names)
 }

@@ -37,6 +37,9 @@ func UnknownSourceType(sourceType string) string { return "unknown sourcetype: "
 // CatalogConfigMapFailed is the format of the error of a ConfigMap, with its name, that cannot be read.
 const CatalogConfigMapFailed = "failed to get catalog config map %s: %w"
 
+// ConfigMapOwnerFailed is the format of the error of a ConfigMap to which no owner can be written.
+const ConfigMapOwnerFailed = "unable to write owner onto catalog source configmap - %w"
+
 // EnsureServerFailed is the message for an object of a catalog that cannot be written.
 func EnsureServerFailed(err error) string { return "couldn't ensure registry server - " + err.Error() }
 

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/fstest"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/manifests"
 	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
@@ -27,6 +30,16 @@ func errNo() error { return errors.New("no") }
 func supports(targets ...string) string {
 	err := operatorsv1alpha1.InstallModeSet{}.Supports("home", targets)
 	return fmt.Sprint(err)
+}
+
+// incompleteManifest returns the message for a file of a bundle image. The reader of images does not depend on olmtext.
+func incompleteManifest(text string) string {
+	_, err := manifests.Read(fstest.MapFS{"csv.yaml": {Data: []byte(text)}}, manifests.Limits{})
+	problems, is := errors.AsType[bundles.Problems](err)
+	if !is {
+		return fmt.Sprint(err)
+	}
+	return problems[0].Message
 }
 
 // table has all sentences that OLM's clients compare.
@@ -59,6 +72,48 @@ func table() []row {
 			unresolved, "ConstraintsNotSatisfiable", "~", olmtext.VersionNotFound("lamp.v1", "stable", "lamp", "my-lamp"),
 			"no operators found with name lamp.v1 in channel stable of package lamp in the catalog referenced by subscription my-lamp",
 		},
+		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.SubscriptionExists("my-lamp"), "subscription my-lamp exists"},
+		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.SubscriptionRequires("my-lamp", []string{"a"}), "subscription my-lamp requires a"},
+		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.SubscriptionRequires("my-lamp", []string{"a", "b", "c"}), "subscription my-lamp requires at least one of a, b or c"},
+		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.VersionUnclaimed("lamp.v1"), "clusterserviceversion lamp.v1 exists and is not referenced by a subscription"},
+		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.VersionDeprecated("shop/olm/stable/lamp.v1"), "bundle shop/olm/stable/lamp.v1 is deprecated"},
+		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.OnePerPackage("lamp"), "there can be only one operator from package lamp"},
+		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.SamePackage("a", "b", "lamp"), "a and b originate from package lamp"},
+		{
+			unresolved, "ConstraintsNotSatisfiable", "~", olmtext.OneProvider(olmtext.KindOf("lamps.example", "v1", "Lamp")),
+			"there can be only one provider of Lamp (lamps.example/v1)",
+		},
+		{
+			unresolved, "ConstraintsNotSatisfiable", "~", olmtext.SameAPI("a", "b", olmtext.KindOf("lamps.example", "v1", "Lamp")),
+			"a and b provide Lamp (lamps.example/v1)",
+		},
+		{
+			unresolved, "ConstraintsNotSatisfiable", "~", olmtext.BundleRequires("lamp.v1", olmtext.ProvidingAPI("wicks.example", "v1", "Wick")),
+			"bundle lamp.v1 requires an operator providing an API with group: wicks.example, version: v1, kind: Wick",
+		},
+		{
+			unresolved, "ConstraintsNotSatisfiable", "~", olmtext.BundleRequires("lamp.v1", olmtext.PackageInRange("wick", ">=1.0.0")),
+			"bundle lamp.v1 requires an operator with package: wick and with version in range: >=1.0.0",
+		},
+		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.BundleRequires("lamp.v1", olmtext.WithLabel("bright")), "bundle lamp.v1 requires an operator with label: bright"},
+		{
+			unresolved, "ConstraintsNotSatisfiable", "~", olmtext.NoChannelHead(`"stable"`, `"lamp"`),
+			`no channel heads (entries not replaced by another entry) found in channel "stable" of package "lamp"`,
+		},
+		{
+			unresolved, "ConstraintsNotSatisfiable", "~", olmtext.ChannelCycle(`"a"`, `"stable"`, `"lamp"`),
+			`a cycle exists in the chain of replacement beginning with "a" in channel "stable" of package "lamp"`,
+		},
+		{
+			unresolved, "ConstraintsNotSatisfiable", "~", olmtext.SeveralChains(2, `"stable"`, `"lamp"`, "a...b, c"),
+			`a unique replacement chain within a channel is required to determine the relative order between channel entries, but 2 replacement chains were found in channel "stable" of package "lamp": a...b, c`,
+		},
+		{unresolved, "ErrorPreventedResolution", "~", fmt.Errorf(olmtext.ConstraintUndecodable, errNo()).Error(), "parse olm.constraint: no"},
+		{unresolved, "ErrorPreventedResolution", "~", fmt.Errorf(olmtext.ConstraintInvalid, errNo()).Error(), "convert olm.constraint to resolver predicate: no"},
+		{
+			unresolved, "ErrorPreventedResolution", "^", olmtext.StepsFailed(errors.New(olmtext.IncompleteCSV("lamp.v1", "Kind"))),
+			"failed to turn bundle into steps: bundle CSV lamp.v1 missing Kind",
+		},
 		{unresolved, "ErrorPreventedResolution", "=", olmtext.ExpectedOneGroup(2), "expected 1 OperatorGroup in the namespace, found 2"},
 		{unresolved, "ErrorPreventedResolution", "^", olmtext.CatalogError("olm/shop", olmtext.ListBundlesFailed(errNo())), "error using catalogsource olm/shop: failed to list bundles: no"},
 		{
@@ -68,6 +123,8 @@ func table() []row {
 		{unpack, "BundleUnpackFailed", "^", olmtext.UnpackFailed("NotFound", "m"), "Bundle unpacking failed - NotFound: m"},
 		{unpack, "ErrorPreventedUnpacking", "~", olmtext.IncompleteCSV("lamp.v1", "APIVersion"), "bundle CSV lamp.v1 missing APIVersion"},
 		{unpack, "ErrorPreventedUnpacking", "~", olmtext.IncompleteCSV("lamp.v1", "Kind"), "bundle CSV lamp.v1 missing Kind"},
+		{unpack, "ErrorPreventedUnpacking", "~", incompleteManifest(`{"apiVersion":"operators.coreos.com/v1alpha1","metadata":{"name":"lamp.v1"}}`), "bundle CSV lamp.v1 missing Kind"},
+		{unpack, "ErrorPreventedUnpacking", "~", incompleteManifest(`{"kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"}}`), "bundle CSV lamp.v1 missing APIVersion"},
 		{unpack, "EnsureInstallPlanFailed", "^", olmtext.EnsurePlanFailed(errNo()), "error ensuring InstallPlan: no"},
 		{"Subscription PackageDeprecated", "", "=", olmtext.Deprecation("olm.package/lamp", "old"), "olm.package/lamp: old"},
 		{"Subscription ChannelDeprecated", "", "=", olmtext.Deprecation("olm.channel/stable", "old"), "olm.channel/stable: old"},
@@ -185,6 +242,7 @@ func table() []row {
 		{catalog, "SpecInvalidError", "=", olmtext.AddressUnset, "image and address unset: at least one must be set for sourcetype: grpc"},
 		{catalog, "SpecInvalidError", "=", olmtext.UnknownSourceType("odd"), "unknown sourcetype: odd"},
 		{catalog, "ConfigMapError", "^", fmt.Errorf(olmtext.CatalogConfigMapFailed, "shop", errNo()).Error(), "failed to get catalog config map shop: no"},
+		{catalog, "ConfigMapError", "^", fmt.Errorf(olmtext.ConfigMapOwnerFailed, errNo()).Error(), "unable to write owner onto catalog source configmap - no"},
 		{catalog, "RegistryServerError", "^", olmtext.EnsureServerFailed(errNo()), "couldn't ensure registry server - no"},
 		{
 			catalog, "InvalidIntervalError", "=", olmtext.IntervalInvalid(errNo()),

@@ -73,6 +73,9 @@ func UnpackFailed(reason, message string) string {
 	return fmt.Sprintf("Bundle unpacking failed - %s: %s", reason, message)
 }
 
+// StepsFailed is of ResolutionFailed for a bundle without usable manifests.
+func StepsFailed(err error) string { return "failed to turn bundle into steps: " + err.Error() }
+
 // EnsurePlanFailed is of BundleUnpackFailed if the InstallPlan cannot be created.
 func EnsurePlanFailed(err error) string { return "error ensuring InstallPlan: " + err.Error() }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
@@ -136,7 +137,7 @@ func (o *configMapOwners) ensure(ctx context.Context, source *operatorsv1alpha1.
 	case apierrors.IsConflict(err):
 		return found, apply.ConflictDelay, nil
 	case err != nil:
-		return found, 0, fmt.Errorf("unable to write owner onto catalog source configmap - %w; allow the supervisor to patch ConfigMaps in namespace %s, or set the annotation %s=%s of the CatalogSource and the label %s=%s of the ConfigMap",
+		return found, 0, fmt.Errorf(olmtext.ConfigMapOwnerFailed+"; allow the supervisor to patch ConfigMaps in namespace %s, or set the annotation %s=%s of the CatalogSource and the label %s=%s of the ConfigMap",
 			err, source.Namespace, api.AnnotationKeepConfigMap, annotationTrue, api.LabelManaged, managedByUser)
 	}
 	if hasOwner(after, source.UID) {

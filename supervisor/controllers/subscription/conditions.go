@@ -174,8 +174,7 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 	case errors.Is(err, plansteps.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonErrorPreventedUnpacking, err.Error())
 	case errors.As(err, &incomplete):
-		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution,
-			"failed to turn bundle into steps: "+incomplete.Error())
+		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, olmtext.StepsFailed(incomplete))
 	case errors.As(err, &planning):
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonEnsureInstallPlanFailed, olmtext.EnsurePlanFailed(err))
 	case errors.As(err, &groups):

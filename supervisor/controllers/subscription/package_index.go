@@ -8,6 +8,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
@@ -159,15 +160,15 @@ func (a *ambiguity) error(sub *operatorsv1alpha1.Subscription) error {
 	slices.Sort(a.versions)
 	e := &resolution.UnsatisfiableError{Reason: api.ReasonVersionUnclaimed}
 	for _, name := range a.versions {
-		e.Reasons = append(e.Reasons, fmt.Sprintf("clusterserviceversion %s exists and is not referenced by a subscription", name))
+		e.Reasons = append(e.Reasons, olmtext.VersionUnclaimed(name))
 	}
-	e.Reasons = append(e.Reasons, fmt.Sprintf("subscription %s exists", sub.Name))
+	e.Reasons = append(e.Reasons, olmtext.SubscriptionExists(sub.Name))
 	list := strings.Join(a.versions, ", ")
 	if len(a.candidates) > 1 {
 		e.Remedy = fmt.Sprintf("%s can belong to any of the subscriptions %s; delete all but one of them, or name its package in its annotation %s; the supervisor then adopts it",
 			list, strings.Join(a.candidates, ", "), api.AnnotationProperties)
 		return e
 	}
-	e.Remedy = fmt.Sprintf("there can be only one operator from package %s; delete the unused clusterserviceversions among %s; the supervisor then adopts the remaining one", sub.Spec.Package, list)
+	e.Remedy = fmt.Sprintf("%s; delete the unused clusterserviceversions among %s; the supervisor then adopts the remaining one", olmtext.OnePerPackage(sub.Spec.Package), list)
 	return e
 }

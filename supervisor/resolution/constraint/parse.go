@@ -11,6 +11,7 @@ import (
 	olmproperty "github.com/operator-framework/operator-registry/alpha/property"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 const (
@@ -262,11 +263,11 @@ func (p *Parser) parseCompound(value string, f *parsedProperty) error {
 	}
 	e, err := bundles.DecodeConstraint([]byte(value))
 	if err != nil {
-		return fmt.Errorf("parse olm.constraint: %w", clipped(errors.Unwrap(err)))
+		return fmt.Errorf(olmtext.ConstraintUndecodable, clipped(errors.Unwrap(err)))
 	}
 	c := converter{parser: p, rules: &f.rules}
 	if err := c.convert(f.requires, e, 1); err != nil {
-		return fmt.Errorf("convert olm.constraint to resolver predicate: %w", err)
+		return fmt.Errorf(olmtext.ConstraintInvalid, err)
 	}
 	return nil
 }

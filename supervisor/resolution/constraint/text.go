@@ -2,10 +2,10 @@ package constraint
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 const (
@@ -30,11 +30,11 @@ func (c *Constraint) write(b *strings.Builder) {
 	case c.FailureMessage != "":
 		b.WriteString(printable(c.FailureMessage, maxText))
 	case c.GVK != nil:
-		fmt.Fprintf(b, "providing an API with group: %s, version: %s, kind: %s", shown(c.GVK.Group), shown(c.GVK.Version), shown(c.GVK.Kind))
+		b.WriteString(olmtext.ProvidingAPI(shown(c.GVK.Group), shown(c.GVK.Version), shown(c.GVK.Kind)))
 	case c.Package != nil:
-		fmt.Fprintf(b, "with package: %s and with version in range: %s", shown(c.Package.Name), shown(c.Package.Range))
+		b.WriteString(olmtext.PackageInRange(shown(c.Package.Name), shown(c.Package.Range)))
 	case c.Label != "":
-		b.WriteString("with label: " + shown(c.Label))
+		b.WriteString(olmtext.WithLabel(shown(c.Label)))
 	case c.Rule != nil:
 		b.WriteString("with constraint: " + shown(c.Rule.Text))
 	case c.All != nil:

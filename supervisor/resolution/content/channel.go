@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
 // setChain sorts the entries, removes duplicates, and computes the chain.
@@ -50,29 +51,28 @@ func (c *Channel) chain() ([]*Entry, error) {
 		}
 	}
 	if len(heads) == 0 {
-		return nil, fmt.Errorf("%w found in channel %s of package %s", errNoHead, bundles.Quote(c.Name), bundles.Quote(c.Package.Name))
+		return nil, errors.New(olmtext.NoChannelHead(c.quotedNames()))
 	}
 	chains := make([][]*Entry, len(heads))
 	for i, head := range heads {
 		chain, ok := c.follow(head, superseded.skipped)
 		if !ok {
-			return nil, fmt.Errorf("%w beginning with %s in channel %s of package %s", errCycle,
-				bundles.Quote(head.Bundle.Name), bundles.Quote(c.Name), bundles.Quote(c.Package.Name))
+			name, pkg := c.quotedNames()
+			return nil, errors.New(olmtext.ChannelCycle(bundles.Quote(head.Bundle.Name), name, pkg))
 		}
 		chains[i] = chain
 	}
 	if len(chains) > 1 {
-		return nil, fmt.Errorf("%w, but %d replacement chains were found in channel %s of package %s: %s", errNoOrder,
-			len(chains), bundles.Quote(c.Name), bundles.Quote(c.Package.Name), describeChains(chains))
+		name, pkg := c.quotedNames()
+		return nil, errors.New(olmtext.SeveralChains(len(chains), name, pkg, describeChains(chains)))
 	}
 	return slices.Clip(chains[0]), nil
 }
 
-var (
-	errNoHead  = errors.New("no channel heads (entries not replaced by another entry)")
-	errCycle   = errors.New("a cycle exists in the chain of replacement")
-	errNoOrder = errors.New("a unique replacement chain within a channel is required to determine the relative order between channel entries")
-)
+// quotedNames returns the names of the channel and of its package for messages.
+func (c *Channel) quotedNames() (channel, pkg string) {
+	return bundles.Quote(c.Name), bundles.Quote(c.Package.Name)
+}
 
 // follow returns head and the entries below it, without skipped ones. It stops at a name that is
 // not in the channel. It returns false for a cycle.
