@@ -136,7 +136,7 @@ func TestFailedPlans(t *testing.T) {
 		manifest := strings.Replace(f.Manifest(f.manifestOf(k)), `"name":"v1"`, `"name":"v2"`, 1)
 		unsafe := f.step(k, nil, func(s *operatorsv1alpha1.Step) { s.Resource.Manifest = manifest })
 		p := f.plan("second", f.step(versions, f.manifestOf(versions)), unsafe)
-		f.fails(retryLimit(), p, "risk of data loss updating")
+		f.fails(retryLimit(), p, "risk of data loss updating", "no ClusterServiceVersion was created")
 		f.absent(f.objectOf(versions))
 	})
 }

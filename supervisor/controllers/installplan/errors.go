@@ -27,9 +27,11 @@ type stepError struct {
 	err  error
 	// remedy is the remedy; empty when the error states it. It is not in the text of the error.
 	remedy string
+	// effect is what the plan did not do because of the error; empty if that is clear.
+	effect string
 }
 
-// Error returns the message of the plan: the step, and why it failed.
+// Error returns the message of the plan: the step, why it failed, and the effect.
 func (e *stepError) Error() string {
 	if missing, is := errors.AsType[*missingKindError](e.err); is {
 		return missing.Error()
@@ -42,7 +44,11 @@ func (e *stepError) Error() string {
 	if e.step.Resolving != "" {
 		subject += " of " + e.step.Resolving
 	}
-	return strings.TrimSuffix(fmt.Sprintf("%s: %v", subject, e.err), ".")
+	text := strings.TrimSuffix(fmt.Sprintf("%s: %v", subject, e.err), ".")
+	if e.effect != "" {
+		text += "; " + e.effect
+	}
+	return text
 }
 
 // Unwrap returns the cause.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -100,6 +101,20 @@ func (e *execution) check(ctx context.Context, steps []*operatorsv1alpha1.Step) 
 			return &stepError{step: s, err: err}
 		}
 	}
+	err := e.checkDefinitions(ctx, steps)
+	if err != nil && reasonOf(err.err) == api.ReasonDefinitionRefused && slices.ContainsFunc(steps, createsVersion) {
+		err.effect = "no ClusterServiceVersion was created"
+	}
+	return err
+}
+
+// createsVersion reports whether a step creates a version and is not done yet.
+func createsVersion(s *operatorsv1alpha1.Step) bool {
+	return s.Resource.Kind == operatorsv1alpha1.ClusterServiceVersionKind && !applied(s.Status)
+}
+
+// checkDefinitions checks what the steps change in CustomResourceDefinitions.
+func (e *execution) checkDefinitions(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
 	for _, s := range steps {
 		if applied(s.Status) || s.Status == operatorsv1alpha1.StepStatusWaitingForAPI || s.Resource.Kind != kindCRD {
 			continue

@@ -41,7 +41,7 @@ var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rule
 	{ID: "I11", Given: "I1 for fifty plans at once", Then: "each plan fails at its own deadline"},
 	{
 		ID: "I12", Given: "a plan with a ClusterServiceVersion, and a CustomResourceDefinition that lacks a stored version",
-		Then:       "the plan fails with the risk of data loss, and the ClusterServiceVersion is not created",
+		Then:       "the plan fails with the risk of data loss, and the ClusterServiceVersion is not created; the message states that, too",
 		Difference: "the ClusterServiceVersion is created before the definition is checked",
 		Reason:     "the version before continues (decision 21)",
 	},
