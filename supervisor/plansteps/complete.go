@@ -69,8 +69,8 @@ func typeOf(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, kind str
 	}
 	group, version = cmp.Or(inGroup, group), cmp.Or(inVersion, version)
 	if typed, is := typedKinds[kind]; is && (group == "" || group == typed.Group) {
-		if kind == kindCRD && version != "" && version != typed.Version {
-			return schema.GroupVersionKind{}, manifestError(step, "is of %s/%s, and can only be of %s", typed.Group, version, typed)
+		if kind == kindCRD {
+			typed.Version = cmp.Or(version, typed.Version)
 		}
 		return typed.WithKind(kind), nil
 	}

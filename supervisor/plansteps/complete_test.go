@@ -69,7 +69,7 @@ func TestCompleteObject(t *testing.T) {
 		},
 		{
 			reason: "an old definition", group: "apiextensions.k8s.io", version: "v1beta1", kind: "CustomResourceDefinition",
-			manifest: strings.Replace(definition, "/v1", "/v1beta1", 1), err: "is of apiextensions.k8s.io/v1beta1, and can only be of apiextensions.k8s.io/v1",
+			manifest: strings.Replace(definition, "/v1", "/v1beta1", 1), typed: "apiextensions.k8s.io/v1beta1 CustomResourceDefinition",
 		},
 		{
 			reason: "a definition of another group", group: "x.example", version: "v1", kind: "CustomResourceDefinition",

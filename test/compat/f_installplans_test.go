@@ -48,8 +48,11 @@ func TestStepSentences(t *testing.T) {
 	for _, tc := range []planCase{
 		ended("F-InstallPlan-KindNotServed", stepsOf("PodDisruptionBudget", "apps", "v1", "crank", `{"apiVersion":"apps/v1","kind":"PodDisruptionBudget","metadata":{"name":"crank"}}`), unserved),
 		ended("F-InstallPlan-KindNotSupported", stepsOf("Pedal", "apps", "v1", "crank", `{"apiVersion":"apps/v1","kind":"Pedal","metadata":{"name":"crank"}}`), "the InstallPlan contains invalid data"),
-		ended("F-InstallPlan-CRDVersion", stepsOf("CustomResourceDefinition", "apiextensions.k8s.io", "v1beta1", "gears.old.example",
-			`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"gears.old.example"}}`), unsupported),
+		ended("F-InstallPlan-CRDVersion", stepsOf("CustomResourceDefinition", "apiextensions.k8s.io", "v2", "gears.new.example",
+			`{"apiVersion":"apiextensions.k8s.io/v2","kind":"CustomResourceDefinition","metadata":{"name":"gears.new.example"}}`), unsupported),
+		ended("F-InstallPlan-CRDRemoved", stepsOf("CustomResourceDefinition", "apiextensions.k8s.io", "v1beta1", "gears.old.example",
+			`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"gears.old.example"}}`),
+			"api-server resource not found installing CustomResourceDefinition gears.old.example: GroupVersionKind apiextensions.k8s.io/v1beta1, Kind=CustomResourceDefinition not found on the cluster"),
 		ended("F-InstallPlan-ManifestUnreadable", stepsOf("ConfigMap", "", "v1", "crank", `{"apiVersion":`), unreadable),
 		ended("F-InstallPlan-SecretMissing", stepsOf("Secret", "", "v1", "crank", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"crank"}}`), noSecret),
 		owned, several,

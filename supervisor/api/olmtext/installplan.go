@@ -61,7 +61,8 @@ func ObjectInvalid(kind, object, problem string) string {
 	return fmt.Sprintf("error validating %s %q: updated validation is too restrictive: %s", kind, object, problem)
 }
 
-// CRDVersionUnsupported is the error of a CustomResourceDefinition of an old API version.
+// CRDVersionUnsupported is the error of a CustomResourceDefinition of an unknown API version. That of v1beta1 is
+// APINotServed.
 func CRDVersionUnsupported(version string) string {
 	return "CRD APIVersion from manifest not supported: " + version
 }

@@ -150,7 +150,7 @@ func table() []row {
 			`error validating existing CRs against new CRD's schema for "lamps.example": error validating example/v1, Kind=Lamp "home/shine": updated validation is too restrictive: spec: Required value`,
 		},
 		{installed, "InstallComponentFailed", "~", fmt.Errorf(olmtext.CRDUpdateRefused, "lamps.example", errNo()).Error(), `error updating CRD "lamps.example": no`},
-		{installed, "InstallComponentFailed", "~", olmtext.CRDVersionUnsupported("v1beta1"), "CRD APIVersion from manifest not supported: v1beta1"},
+		{installed, "InstallComponentFailed", "~", olmtext.CRDVersionUnsupported("v2"), "CRD APIVersion from manifest not supported: v2"},
 		{
 			installed, "InstallComponentFailed", "~", olmtext.DependentOwners("lamp.v1"),
 			"pre-existing CRD owners found for owned CRD(s) of dependent CSV lamp.v1",

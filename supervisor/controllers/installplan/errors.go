@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -81,12 +82,39 @@ const (
 	remedyContent = "; fix the cause and delete the InstallPlan to try again"
 )
 
+// definitionVersionError reports that a CustomResourceDefinition is of another API version than v1.
+type definitionVersionError struct{ version string }
+
+// Error returns OLM's sentence.
+func (e *definitionVersionError) Error() string { return olmtext.CRDVersionUnsupported(e.version) }
+
+// Unwrap returns the error of a missing API for v1beta1, which OLM knows and Kubernetes no longer serves.
+func (e *definitionVersionError) Unwrap() error {
+	if e.version != "v1beta1" {
+		return nil
+	}
+	return &apimeta.NoKindMatchError{
+		GroupKind: schema.GroupKind{Group: groupAPIExtensions, Kind: kindCRD}, SearchedVersions: []string{e.version},
+	}
+}
+
+// remedy returns what to do about a definition of a version of the operator; csv is empty for none.
+func (*definitionVersionError) remedy(csv string) string {
+	if csv == "" {
+		return "change the manifest of the CustomResourceDefinition to apiextensions.k8s.io/v1"
+	}
+	return fmt.Sprintf("ask the author of %s for a bundle whose CustomResourceDefinitions are of apiextensions.k8s.io/v1", csv)
+}
+
 // isPermanent reports whether an error is in the plan itself, so that no try can succeed.
 func isPermanent(err error) bool {
 	if refused, ok := errors.AsType[*upgradesafety.RefusalError](err); ok && refused.Permanent() {
 		return true
 	}
 	if unfit, ok := errors.AsType[*image.Error](err); ok && !unfit.MayPass() {
+		return true
+	}
+	if _, ok := errors.AsType[*definitionVersionError](err); ok {
 		return true
 	}
 	return errors.Is(err, errUnsupported) || errors.Is(err, plansteps.ErrManifest) ||
@@ -127,6 +155,9 @@ func reasonOf(err error) string {
 	}
 	if apimeta.IsNoMatchError(err) {
 		return api.ReasonAPINotFound
+	}
+	if _, is := errors.AsType[*definitionVersionError](err); is {
+		return api.ReasonContentInvalid
 	}
 	if reason := refusal.OfError(err); reason != "" {
 		return string(reason)

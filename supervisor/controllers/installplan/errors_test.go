@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
@@ -60,13 +61,36 @@ func TestAdviceNamesWhoWasRefused(t *testing.T) {
 		{reason: "the account applies", kind: "ConfigMap", err: forbidden, account: limited, want: "grant ServiceAccount ops/installer this permission"},
 		{reason: "the supervisor reads", kind: "ConfigMap", err: fmt.Errorf("%w it: %w", errOwnRead, forbidden), account: limited, want: "grant the supervisor this permission"},
 		{reason: "the supervisor defines", kind: kindCRD, err: forbidden, account: limited, want: "grant the supervisor this permission"},
-		{reason: "there is no account", kind: "ConfigMap", err: forbidden, want: "grant the supervisor this permission"},
+		{reason: "there is no account", kind: "ConfigMap", err: forbidden, want: "grant the supervisor this permission; "},
+		{reason: "the version of a definition is unknown", kind: kindCRD, err: &definitionVersionError{version: "v2"}, want: "ask the author of a.v1 for a bundle"},
 	} {
 		e := &execution{account: tt.account, crds: &crdApplier{}}
-		step := &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{Kind: tt.kind, Name: "a"}}
+		step := &operatorsv1alpha1.Step{Resolving: "a.v1", Resource: operatorsv1alpha1.StepResource{Kind: tt.kind, Name: "a"}}
 		failed := &stepError{step: step, err: tt.err}
 		if advice := e.remedyFor(failed); !strings.HasPrefix(advice, tt.want) || strings.Contains(failed.Error(), tt.want) {
 			t.Errorf("%s: error %v, advice %q, want %s only there", tt.reason, failed, advice, tt.want)
+		}
+	}
+}
+
+// TestDefinitionVersion has steps for CustomResourceDefinitions of versions other than v1.
+func TestDefinitionVersion(t *testing.T) {
+	for version, tt := range map[string]struct{ message, reason string }{
+		"v1beta1": {
+			"api-server resource not found installing CustomResourceDefinition lamps.example: GroupVersionKind apiextensions.k8s.io/v1beta1, Kind=CustomResourceDefinition not found",
+			api.ReasonAPINotFound,
+		},
+		"v2": {"error applying CustomResourceDefinition lamps.example of lamp.v1: CRD APIVersion from manifest not supported: v2", api.ReasonContentInvalid},
+	} {
+		step := &operatorsv1alpha1.Step{Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{
+			Group: groupAPIExtensions, Version: version, Kind: kindCRD, Name: "lamps.example",
+			Manifest: `{"apiVersion":"apiextensions.k8s.io/` + version + `","kind":"CustomResourceDefinition","metadata":{"name":"lamps.example"}}`,
+		}}
+		err := (&execution{namespace: "ops", plan: "install-a", content: &content{}}).checkKind(step)
+		failed := &stepError{step: step, err: err}
+		cause := causeOf(failed, 0)
+		if !strings.HasPrefix(failed.Error(), tt.message) || cause.Reason != tt.reason || !cause.Final {
+			t.Errorf("%s: error %v, cause %+v", version, failed, cause)
 		}
 	}
 }

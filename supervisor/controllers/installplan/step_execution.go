@@ -80,6 +80,9 @@ func (e *execution) run(ctx context.Context, steps []*operatorsv1alpha1.Step) *s
 
 // remedyFor returns the remedy for an error; empty when there is none.
 func (e *execution) remedyFor(err *stepError) string {
+	if version, is := errors.AsType[*definitionVersionError](err.err); is {
+		return version.remedy(err.step.Resolving)
+	}
 	own := err.step.Resource.Kind == kindCRD && !e.crds.asAccount
 	if own || errors.Is(err.err, errOwnRead) {
 		// The supervisor used its own permissions.
@@ -128,9 +131,6 @@ func (e *execution) checkDefinitions(ctx context.Context, steps []*operatorsv1al
 
 // checkKind returns an error if a plan must not contain a step.
 func (e *execution) checkKind(s *operatorsv1alpha1.Step) error {
-	if s.Resource.Group == groupAPIExtensions && s.Resource.Kind == kindCRD && s.Resource.Version == "v1beta1" {
-		return fmt.Errorf("%w: %s: Kubernetes 1.22 removed apiextensions.k8s.io/v1beta1; ask the author of %s for a bundle whose CustomResourceDefinitions are of apiextensions.k8s.io/v1", errUnsupported, olmtext.CRDVersionUnsupported(s.Resource.Version), s.Resolving)
-	}
 	u, ref, err := plansteps.Manifest(s)
 	if err != nil {
 		return err //nolint:wrapcheck // names the step
@@ -141,6 +141,9 @@ func (e *execution) checkKind(s *operatorsv1alpha1.Step) error {
 			return err //nolint:wrapcheck // names the step
 		}
 		gvk = u.GroupVersionKind()
+	}
+	if gvk.Group == groupAPIExtensions && gvk.Kind == kindCRD && gvk.Version != "v1" {
+		return &definitionVersionError{version: gvk.Version}
 	}
 	if _, allowed := e.content.kinds.ScopeOf(gvk.GroupKind()); allowed || e.mayCreateSubscription(u, s) {
 		return nil

@@ -43,10 +43,12 @@ var installPlanSentences = []Rule{
 		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
 	},
 	{
-		ID: "F-InstallPlan-CRDVersion", Given: "a step has a CustomResourceDefinition of an old API version",
-		Then:       "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
-		Difference: "the sentence says that the cluster does not serve the API, after the deadline",
-		Reason:     "no retry can help, and the message names the remedy (decision 39)",
+		ID: "F-InstallPlan-CRDVersion", Given: "a step has a CustomResourceDefinition of an unknown API version",
+		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence",
+	},
+	{
+		ID: "F-InstallPlan-CRDRemoved", Given: "a step has a CustomResourceDefinition of v1beta1, which Kubernetes no longer serves",
+		Then: "the plan becomes Failed; its message and Installed, its last condition, contain OLM's sentence about a missing API",
 	},
 	{
 		ID: "F-InstallPlan-CRDRefused", Given: "the API server refuses the update of a CustomResourceDefinition",
