@@ -18,7 +18,7 @@ type Cause struct {
 	Step *int `json:"step,omitempty"`
 	// Detail is what is wrong; empty where status.message states it.
 	Detail string `json:"detail,omitempty"`
-	// Remedy is what to do; empty where status.message or Detail states it.
+	// Remedy is what to do. It may be empty where status.message or Detail states it.
 	Remedy string `json:"remedy,omitempty"`
 	// Final is true if the same plan cannot succeed later.
 	Final bool `json:"final,omitempty"`

@@ -415,6 +415,14 @@ func TestExplainPlan(t *testing.T) {
 			summary: []string{"Gadget g"}, remedy: "Ask the author of the bundle to remove it",
 		},
 		{
+			reason: "a kind that an argument allows", state: explain.Broken, code: explain.CodePlanObjectUnsupported,
+			change: stepFailed("error applying Gadget g of lamp.v1: bundles cannot contain objects of this kind", api.Cause{
+				Reason: api.ReasonKindNotAllowed, Final: true,
+				Remedy: "ask the author of lamp.v1 to remove it, or ask an administrator to run the supervisor with --bundle-kind=shop.example/Gadget",
+			}),
+			summary: []string{"Gadget g"}, remedy: "or ask an administrator to run the supervisor with --bundle-kind=shop.example/Gadget.",
+		},
+		{
 			reason: "manifests that are not valid", state: explain.Broken, code: explain.CodeBundleUnusable, object: planObject,
 			change:  stepFailed("error applying ConfigMap settings of lamp.v1: the manifest is not valid", finally(api.ReasonContentInvalid)),
 			summary: []string{"the manifest is not valid"},

@@ -82,6 +82,15 @@ func Argument(gk schema.GroupKind) string {
 	return "--" + FlagKind + "=" + value
 }
 
+// PermissionsCommand returns the command that grants the supervisor the permissions for all added kinds. It is empty if
+// no added kind has the name.
+func (k Kinds) PermissionsCommand(kind string) string {
+	if !slices.ContainsFunc(k.Sorted(), func(gk schema.GroupKind) bool { return gk.Kind == kind }) {
+		return ""
+	}
+	return fmt.Sprintf("supervisor rbac --%s=%s | kubectl apply -f -", FlagKind, k.String())
+}
+
 // kindPattern matches the kinds that the flag may add.
 var kindPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 

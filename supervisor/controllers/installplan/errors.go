@@ -82,6 +82,15 @@ const (
 	remedyContent = "; fix the cause and delete the InstallPlan to try again"
 )
 
+// kindError reports that a plan must not contain an object.
+type kindError struct{ remedy string }
+
+// Error returns the message with the remedy.
+func (e *kindError) Error() string { return errUnsupported.Error() + "; " + e.remedy }
+
+// Unwrap returns errUnsupported.
+func (*kindError) Unwrap() error { return errUnsupported }
+
 // definitionVersionError reports that a CustomResourceDefinition is of another API version than v1.
 type definitionVersionError struct{ version string }
 
@@ -123,7 +132,11 @@ func isPermanent(err error) bool {
 
 // causeOf returns the cause of a plan whose step with an index failed.
 func causeOf(failed *stepError, index int) *api.Cause {
-	return &api.Cause{Reason: reasonOf(failed.err), Step: new(index), Remedy: failed.remedy, Final: isPermanent(failed.err)}
+	cause := &api.Cause{Reason: reasonOf(failed.err), Step: new(index), Remedy: failed.remedy, Final: isPermanent(failed.err)}
+	if kind, is := errors.AsType[*kindError](failed.err); is {
+		cause.Remedy = kind.remedy
+	}
+	return cause
 }
 
 // reasonOf returns the reason of a cause for the error of a step.
@@ -200,8 +213,8 @@ func exceedsQuota(err error) bool {
 }
 
 // apiErrorRemedy returns the remedy for an error of the API server; empty when there is none. account is
-// the refused account; nil for the supervisor.
-func apiErrorRemedy(err error, account *account) string {
+// the refused account; nil for the supervisor. command grants the supervisor the permission; empty for none.
+func apiErrorRemedy(err error, account *account, command string) string {
 	switch {
 	case exceedsQuota(err):
 		return "raise the quota, or delete objects that count against it; the plan then continues automatically"
@@ -211,6 +224,8 @@ func apiErrorRemedy(err error, account *account) string {
 		return fmt.Sprintf("grant ServiceAccount %s, which the status of the plan names, this permission; the plan then continues automatically", account.name)
 	case apierrors.IsForbidden(err) && account != nil:
 		return fmt.Sprintf("grant ServiceAccount %s this permission, or remove spec.serviceAccountName from OperatorGroup %s; the plan then continues automatically", account.name, account.group)
+	case apierrors.IsForbidden(err) && command != "":
+		return "grant the supervisor this permission: " + command + "; the plan then continues automatically"
 	case apierrors.IsForbidden(err):
 		return "grant the supervisor this permission; the plan then continues automatically"
 	default:

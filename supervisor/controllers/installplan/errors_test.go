@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/bundles/image"
@@ -52,6 +53,10 @@ func TestContentEndsAPlan(t *testing.T) {
 func TestAdviceNamesWhoWasRefused(t *testing.T) {
 	limited := &account{name: types.NamespacedName{Namespace: "ops", Name: "installer"}, group: types.NamespacedName{Namespace: "ops", Name: "group"}}
 	forbidden := apierrors.NewForbidden(configMaps, "settings", errors.New("no"))
+	var added plansteps.Kinds
+	if err := added.Set("shop.example/Widget,shop.example/Sign:cluster"); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		reason, kind string
 		err          error
@@ -62,9 +67,11 @@ func TestAdviceNamesWhoWasRefused(t *testing.T) {
 		{reason: "the supervisor reads", kind: "ConfigMap", err: fmt.Errorf("%w it: %w", errOwnRead, forbidden), account: limited, want: "grant the supervisor this permission"},
 		{reason: "the supervisor defines", kind: kindCRD, err: forbidden, account: limited, want: "grant the supervisor this permission"},
 		{reason: "there is no account", kind: "ConfigMap", err: forbidden, want: "grant the supervisor this permission; "},
+		{reason: "there is no account for an added kind", kind: "Widget", err: forbidden, want: "grant the supervisor this permission: supervisor rbac --bundle-kind=shop.example/Sign:cluster,shop.example/Widget | kubectl apply -f -; "},
+		{reason: "the account applies an added kind", kind: "Widget", err: forbidden, account: limited, want: "grant ServiceAccount ops/installer this permission"},
 		{reason: "the version of a definition is unknown", kind: kindCRD, err: &definitionVersionError{version: "v2"}, want: "ask the author of a.v1 for a bundle"},
 	} {
-		e := &execution{account: tt.account, crds: &crdApplier{}}
+		e := &execution{account: tt.account, crds: &crdApplier{}, content: &content{kinds: added}}
 		step := &operatorsv1alpha1.Step{Resolving: "a.v1", Resource: operatorsv1alpha1.StepResource{Kind: tt.kind, Name: "a"}}
 		failed := &stepError{step: step, err: tt.err}
 		if advice := e.remedyFor(failed); !strings.HasPrefix(advice, tt.want) || strings.Contains(failed.Error(), tt.want) {
@@ -92,5 +99,16 @@ func TestDefinitionVersion(t *testing.T) {
 		if !strings.HasPrefix(failed.Error(), tt.message) || cause.Reason != tt.reason || !cause.Final {
 			t.Errorf("%s: error %v, cause %+v", version, failed, cause)
 		}
+	}
+}
+
+// TestCauseOfForbiddenKind checks that the remedy names the argument that allows a kind.
+func TestCauseOfForbiddenKind(t *testing.T) {
+	step := &operatorsv1alpha1.Step{Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{Group: "shop.example", Version: "v1", Kind: "Gadget", Name: "g"}}
+	err := (&execution{content: &content{}}).refuseKind(schema.GroupVersionKind{Group: "shop.example", Version: "v1", Kind: "Gadget"}, step)
+	cause := causeOf(&stepError{step: step, err: err}, 0)
+	const remedy = "ask the author of lamp.v1 to remove it, or ask an administrator to run the supervisor with --bundle-kind=shop.example/Gadget"
+	if cause.Remedy != remedy || cause.Reason != api.ReasonKindNotAllowed || !strings.HasSuffix(err.Error(), "; "+remedy) {
+		t.Errorf("error %v, cause %+v", err, cause)
 	}
 }

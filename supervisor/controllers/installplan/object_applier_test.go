@@ -134,16 +134,19 @@ func TestAdvise(t *testing.T) {
 	for _, tt := range []struct {
 		err     error
 		account *account
+		command string
 		want    string
 	}{
 		{err: forbidden("exceeded quota: few, requested: count=1"), account: limited, want: "raise the quota"},
 		{err: forbidden(`admission webhook "strict.example" denied the request: no`), want: "change the policy"},
 		{err: apierrors.NewBadRequest(`ValidatingAdmissionPolicy 'strict' with binding 'strict' denied request: no`), want: "change the policy"},
 		{err: forbidden("no"), account: limited, want: "grant ServiceAccount ops/installer this permission, or remove spec.serviceAccountName from OperatorGroup ops/group"},
-		{err: forbidden("no"), want: "grant the supervisor this permission"},
+		{err: forbidden("no"), account: limited, command: "supervisor rbac", want: "grant ServiceAccount ops/installer this permission"},
+		{err: forbidden("no"), want: "grant the supervisor this permission; "},
+		{err: forbidden("no"), command: "supervisor rbac", want: "grant the supervisor this permission: supervisor rbac; the plan then continues"},
 		{err: apierrors.NewBadRequest("no")},
 	} {
-		got := apiErrorRemedy(tt.err, tt.account)
+		got := apiErrorRemedy(tt.err, tt.account, tt.command)
 		if (got == "") != (tt.want == "") || !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
 		}

@@ -83,12 +83,11 @@ func (e *execution) remedyFor(err *stepError) string {
 	if version, is := errors.AsType[*definitionVersionError](err.err); is {
 		return version.remedy(err.step.Resolving)
 	}
-	own := err.step.Resource.Kind == kindCRD && !e.crds.asAccount
-	if own || errors.Is(err.err, errOwnRead) {
-		// The supervisor used its own permissions.
-		return apiErrorRemedy(err.err, nil)
+	account, kind := e.account, err.step.Resource.Kind
+	if kind == kindCRD && !e.crds.asAccount || errors.Is(err.err, errOwnRead) {
+		account = nil // The supervisor used its own permissions.
 	}
-	return apiErrorRemedy(err.err, e.account)
+	return apiErrorRemedy(err.err, account, e.content.kinds.PermissionsCommand(kind))
 }
 
 // check checks the steps before the first of them is applied.
@@ -167,14 +166,14 @@ func (e *execution) refuseKind(gvk schema.GroupVersionKind, s *operatorsv1alpha1
 			return err //nolint:wrapcheck // the message of a step is formed from its type
 		}
 	}
-	by := ""
+	remedy := "remove it from the plan"
+	if s.Resolving != "" {
+		remedy = fmt.Sprintf("ask the author of %s to remove it", s.Resolving)
+	}
 	if argument := plansteps.Argument(gvk.GroupKind()); argument != "" {
-		by = fmt.Sprintf(", or ask an administrator to run the supervisor with %s", argument)
+		remedy += ", or ask an administrator to run the supervisor with " + argument
 	}
-	if s.Resolving == "" {
-		return fmt.Errorf("%w; remove it from the plan%s", errUnsupported, by)
-	}
-	return fmt.Errorf("%w; ask the author of %s to remove it%s", errUnsupported, s.Resolving, by)
+	return &kindError{remedy: remedy}
 }
 
 // applyAll applies the steps in order.
