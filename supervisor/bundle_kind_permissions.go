@@ -1,8 +1,10 @@
 package supervisor
 
 import (
+	"strings"
+
+	"github.com/gobuffalo/flect"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,20 +16,21 @@ import (
 const bundleKindsRole = "chandlery-supervisor-bundle-kinds"
 
 // BundleKindPermissions returns the ClusterRole and the ClusterRoleBinding with which a service account may apply
-// objects of added kinds. The names of the resources are derived from the kinds, as the API server is not asked.
+// objects of added kinds. The names of the resources are the plurals that controller-gen uses by default, as the API server
+// is not asked.
 func BundleKindPermissions(kinds plansteps.Kinds, account types.NamespacedName) []client.Object {
 	meta := metav1.ObjectMeta{Name: bundleKindsRole, Labels: map[string]string{"app.kubernetes.io/part-of": "chandlery"}}
 	role := &rbacv1.ClusterRole{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}, ObjectMeta: meta,
 	}
 	for _, gk := range kinds.Sorted() {
-		resource, _ := apimeta.UnsafeGuessKindToResource(gk.WithVersion(""))
+		resource := strings.ToLower(flect.Pluralize(gk.Kind))
 		verbs := []string{"get", "list", "create", "update"}
 		if kinds[gk] == plansteps.ClusterScoped {
 			// Garbage collection does not delete cluster-scoped objects with their version.
 			verbs = append(verbs, "delete")
 		}
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{gk.Group}, Resources: []string{resource.Resource}, Verbs: verbs})
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{gk.Group}, Resources: []string{resource}, Verbs: verbs})
 	}
 	return []client.Object{role, &rbacv1.ClusterRoleBinding{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"}, ObjectMeta: meta,

@@ -29,6 +29,13 @@ func TestBundleKindPermissions(t *testing.T) {
 	if !slices.Equal(widgets.Resources, []string{"widgets"}) || !slices.Equal(widgets.APIGroups, []string{"shop.example"}) || slices.Contains(widgets.Verbs, "delete") {
 		t.Errorf("the rule for the namespaced kind is %v", widgets)
 	}
+	for kind, want := range map[string]string{"Gateway": "gateways", "Key": "keys", "Mesh": "meshes", "Box": "boxes", "Index": "indices", "Prometheus": "prometheuses", "DNS": "dnses", "ServiceEntry": "serviceentries"} {
+		objects := BundleKindPermissions(plansteps.Kinds{{Group: "shop.example", Kind: kind}: plansteps.Namespaced}, types.NamespacedName{})
+		role, _ := objects[0].(*rbacv1.ClusterRole)
+		if got := role.Rules[0].Resources; !slices.Equal(got, []string{want}) {
+			t.Errorf("the resource of %s is %v, want %s", kind, got, want)
+		}
+	}
 	if binding.RoleRef.Name != role.Name || binding.Subjects[0].Namespace != "system" || binding.Subjects[0].Name != "manager" {
 		t.Errorf("the binding is %v", binding)
 	}

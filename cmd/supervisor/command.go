@@ -95,8 +95,8 @@ func newRBACCommand() *cobra.Command {
 		Long: `Print a ClusterRole and a ClusterRoleBinding with the permissions that the
 supervisor needs for additional kinds in bundles. Name all kinds of 'supervisor run'
 in one call: when you apply the output with kubectl, it replaces the permissions of
-earlier calls. The command assumes that each resource name is the lower-case plural of
-its kind. If it is not, correct the output.`,
+earlier calls. The command assumes that each resource name is the lower-case English
+plural of its kind, as controller-gen does. If it is not, correct the output.`,
 		Example: `  supervisor rbac --bundle-kind=shop.example/Widget --bundle-kind=shop.example/Policy:cluster | kubectl apply -f -`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -115,7 +115,7 @@ its kind. If it is not, correct the output.`,
 			return nil
 		},
 	}
-	cmd.Flags().Var(&kinds, plansteps.FlagKind, "kind, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; may be repeated")
+	cmd.Flags().Var(&kinds, plansteps.FlagKind, "kind, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; repeat it for each kind of 'supervisor run'")
 	cmd.Flags().StringVar(&account.Namespace, "namespace", "chandlery-system", "namespace of the supervisor")
 	cmd.Flags().StringVar(&account.Name, "service-account", "chandlery-supervisor", "service account of the supervisor")
 	flagenv.Describe(cmd.Flags(), envPrefix)
