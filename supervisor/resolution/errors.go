@@ -106,11 +106,16 @@ func catalogRemedy(catalogs map[CatalogKey]Catalog) string {
 	return "set spec.source and spec.sourceNamespace to one of " + joinNames(names)
 }
 
-// packageNotFound returns the error for a Subscription whose package the catalog does not have.
+// packageNotFound returns the error for a Subscription whose package the catalog does not have. For an empty catalog,
+// OLM states only that it has no operators; the reasons state both.
 func packageNotFound(sub *Subscription, packages []*content.Package) error {
-	return unsatisfiable(sub, api.ReasonPackageNotFound,
+	err := unsatisfiable(sub, api.ReasonPackageNotFound,
 		fmt.Sprintf("the catalog has %d packages; check spec.name%s", len(packages), similarNames(sub.Package, packages)),
 		olmtext.PackageNotFound(sub.Package, sub.Name))
+	if len(packages) == 0 {
+		err.Reasons = slices.Insert(err.Reasons, 0, olmtext.CatalogNotFound(sub.Catalog.Name, sub.Catalog.Namespace, sub.Name))
+	}
+	return err
 }
 
 // channelNotFound returns the error for a Subscription whose channel the package does not have.

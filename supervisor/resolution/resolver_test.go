@@ -182,6 +182,21 @@ func TestResolveFindsTheNextVersion(t *testing.T) {
 }
 
 // TestResolveReasons checks the wording that tools match on.
+// TestEmptyCatalog checks that the reasons contain OLM's sentence about a catalog without packages.
+func TestEmptyCatalog(t *testing.T) {
+	t.Parallel()
+	sub := want("lamp")
+	err := packageNotFound(&sub, nil)
+	for _, text := range []string{
+		"constraints not satisfiable: no operators found from catalog shop in namespace olm referenced by subscription my-lamp, ",
+		"no operators found in package lamp in the catalog referenced by subscription my-lamp, subscription my-lamp exists", "the catalog has 0 packages",
+	} {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%v, want %q", err, text)
+		}
+	}
+}
+
 func TestResolveReasons(t *testing.T) {
 	for _, tt := range []struct {
 		reason    string

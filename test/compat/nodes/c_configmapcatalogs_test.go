@@ -290,7 +290,8 @@ func TestConfigMapCatalogs(t *testing.T) {
 	})
 	compattest.Check(t, "C22", func(t *testing.T, c *compattest.Cluster) {
 		_, source := serve(t, c, "goods", content{}.data(t))
-		unresolved(c, c.Subscribe("goods", "lamp"), "no operators found in package lamp in the catalog referenced by subscription lamp")
+		unresolved(c, c.Subscribe("goods", "lamp"), "no operators found from catalog goods in namespace "+c.Namespace+" referenced by subscription lamp, "+
+			"no operators found in package lamp in the catalog referenced by subscription lamp")
 		warnings(c, source, 1)
 	})
 	compattest.Check(t, "C23", func(t *testing.T, c *compattest.Cluster) {

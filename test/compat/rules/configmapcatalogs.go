@@ -46,12 +46,12 @@ var configMapCatalogs = Group{Letter: "C", Title: "ConfigMap catalogs", Rules: [
 	{
 		ID: "C4", Given: "as C3, and the name of the other package has upper case letters",
 		Then:       "both are installed; the Subscription of the dependency has a valid name and the real package in spec.name; the plan is Complete",
-		Difference: "the plan fails at the Subscription, whose name the API server refuses", Reason: "the installation can succeed",
+		Difference: "the plan fails at the Subscription, whose name the API server refuses", Reason: installable,
 	},
 	{
 		ID: "C4b-upper", Given: "a package has upper case letters, so that no Operator can be named after it",
 		Then:       "it is installed; the version and its components have the label of the package; there is no Operator, and nothing is written again and again",
-		Difference: "the creation of the Operator is tried for ever", Reason: "the installation is complete without it",
+		Difference: "the creation of the Operator is tried for ever", Reason: "the installation is complete without it (decision 39)",
 	},
 	{
 		ID: "C4b-space", Given: "a package has a space, so that no label can be named after it", Then: "as C4b-upper, with '-' for the space in the label",
