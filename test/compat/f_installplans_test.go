@@ -30,7 +30,7 @@ func TestStepSentences(t *testing.T) {
 	t.Parallel()
 	const installing, failed = operatorsv1alpha1.InstallPlanPhaseInstalling, operatorsv1alpha1.InstallPlanPhaseFailed
 	unserved := "Unable to find GVK in discovery: apps v1 PodDisruptionBudget"
-	unsupported := "CRD APIVersion from manifest not supported: v1beta1"
+	unsupported := "CRD APIVersion from manifest not supported: v2"
 	dependent := "pre-existing CRD owners found for owned CRD(s) of dependent CSV crank.v1"
 	unreadable := "error parsing step manifest: crank: "
 	noSecret := "secret crank does not exist - "
