@@ -241,7 +241,7 @@ EXTERNAL = $(abspath $(or $(COMPAT_KUBECONFIG),$(if $(filter command,$(origin KU
 compat: test-env ## Check each rule of docs/compatibility.md (RUN=regexp, KUBECONFIG=FILE for an existing cluster).
 	@mkdir -p out && rm -f out/compat.json
 	-@$(if $(EXTERNAL),COMPAT_KUBECONFIG=$(EXTERNAL)) $(COMPAT) --junitfile out/compat.xml --jsonfile out/compat.json -- $(LEAN) $(AFRESH) -timeout $(TEST_TIMEOUT) $(if $(RUN),-run '$(RUN)') ./test/compat ./test/compat/nodes
-	@$(GO) run ./test/compat/outcomes $(if $(RUN),--part) out/compat.json
+	@$(GO) run ./test/compat/outcomes $(if $(RUN),--part) --clients out/compat-clients.xml out/compat.json
 
 # Cases with a difference fail with OLM.
 .PHONY: compat-olm
@@ -249,7 +249,7 @@ compat-olm: test-env ## Check that OLM fails exactly the cases that docs/compati
 	@mkdir -p out && rm -f out/compat-olm.json out/compat-olm-nodes.json
 	-@COMPAT_MANAGER=olm $(COMPAT) --junitfile out/compat-olm.xml --jsonfile out/compat-olm.json -- $(LEAN) $(AFRESH) -timeout $(OLM_TIMEOUT) -parallel 8 ./test/compat
 	-@COMPAT_MANAGER=olm $(COMPAT) --junitfile out/compat-olm-nodes.xml --jsonfile out/compat-olm-nodes.json -- $(LEAN) $(AFRESH) -timeout $(OLM_TIMEOUT) -parallel 8 ./test/compat/nodes
-	@$(GO) run ./test/compat/outcomes --olm out/compat-olm.json out/compat-olm-nodes.json
+	@$(GO) run ./test/compat/outcomes --olm --clients out/compat-olm-clients.xml out/compat-olm.json out/compat-olm-nodes.json
 
 .PHONY: bench
 bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=1s).

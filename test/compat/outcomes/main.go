@@ -3,6 +3,8 @@
 //
 // With --olm, it fails if a case has another outcome with OLM than its rule expects. Otherwise, it fails if a case
 // failed, if a rule has no case, or if a case has no rule. With --part, a rule may be without a case.
+//
+// With --clients, it writes the transcripts of unmodified clients to a file, too.
 package main
 
 import (
@@ -28,6 +30,7 @@ func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("outcomes", flag.ContinueOnError)
 	olm := flags.Bool("olm", false, "the results are of OLM")
 	part := flags.Bool("part", false, "only a part of the cases ran")
+	clients := flags.String("clients", "", "file for the transcripts of unmodified clients, in JUnit's format")
 	if err := flags.Parse(args); err != nil {
 		return err //nolint:wrapcheck // names the flag
 	}
@@ -40,6 +43,11 @@ func run(args []string, out io.Writer) error {
 		problems = append(seen.broken(), rules.Unexpected(seen.outcomes)...)
 	}
 	report(out, seen, *olm)
+	if *clients != "" {
+		if err := writeClients(*clients, seen); err != nil {
+			return err
+		}
+	}
 	if len(problems) > 0 {
 		return fmt.Errorf("the results differ from the rules:\n  %s", strings.Join(problems, "\n  "))
 	}

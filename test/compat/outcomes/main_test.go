@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +84,27 @@ func TestReport(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestClientSuite(t *testing.T) {
+	t.Parallel()
+	seen, err := read(strings.NewReader(events))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "clients.xml")
+	if err := writeClients(file, seen); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{`tests="1" failures="0" skipped="0"`, `name="T10"`, "run.go:39: $ kubectl wait</system-out>"} {
+		if !strings.Contains(string(content), text) {
+			t.Errorf("the file lacks %q: %s", text, content)
+		}
 	}
 }
 
