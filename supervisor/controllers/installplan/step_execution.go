@@ -103,7 +103,7 @@ func (e *execution) check(ctx context.Context, steps []*operatorsv1alpha1.Step) 
 			return &stepError{step: s, err: err}
 		}
 	}
-	err := e.checkDefinitions(ctx, steps)
+	err := checkDefinitions(ctx, e.crds, steps)
 	if err != nil && reasonOf(err.err) == api.ReasonDefinitionRefused && slices.ContainsFunc(steps, createsVersion) {
 		err.effect = "no ClusterServiceVersion was created"
 	}
@@ -116,16 +116,16 @@ func createsVersion(s *operatorsv1alpha1.Step) bool {
 }
 
 // checkDefinitions checks what the steps change in CustomResourceDefinitions.
-func (e *execution) checkDefinitions(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
+func checkDefinitions(ctx context.Context, crds *crdApplier, steps []*operatorsv1alpha1.Step) *stepError {
 	for _, s := range steps {
 		if applied(s.Status) || s.Status == operatorsv1alpha1.StepStatusWaitingForAPI || s.Resource.Kind != kindCRD {
 			continue
 		}
-		if err := e.crds.prepare(ctx, s); err != nil {
+		if err := crds.prepare(ctx, s); err != nil {
 			return &stepError{step: s, err: err}
 		}
 	}
-	return e.crds.checkConversions(ctx, steps)
+	return crds.checkConversions(ctx, steps)
 }
 
 // checkKind returns an error if a plan must not contain a step.
