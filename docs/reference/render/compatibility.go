@@ -25,6 +25,7 @@ func compatibilityPage(context.Context) (string, error) {
 	}
 	passed, failed, skipped := counts[rules.Passed], counts[rules.Failed], counts[rules.Skipped]
 	fmt.Fprintf(&page, compatibilityText, passed+failed+skipped, rules.OLMVersion, passed, failed, skipped, notRun, strings.Join(untried, "; "), flagRows())
+	page.WriteString(clientSection())
 	for _, g := range rules.All() {
 		if len(g.Rules) == 0 {
 			continue
@@ -35,6 +36,22 @@ func compatibilityPage(context.Context) (string, error) {
 		}
 	}
 	return page.String(), nil
+}
+
+// clientSection returns the section about unmodified clients.
+func clientSection() string {
+	var section strings.Builder
+	section.WriteString("\n## Unmodified clients\n\n| Client | Version | Checked by | What does not work | Reason |\n|---|---|---|---|---|\n")
+	for _, c := range rules.Clients() {
+		limits := c.Limits
+		if len(limits) == 0 {
+			limits = []rules.Limit{{Missing: "nothing is known"}}
+		}
+		for _, l := range limits {
+			fmt.Fprintf(&section, "| %s | %s | %s | %s | %s |\n", c.Name, c.Version, c.Checks, inCell(l.Missing), inCell(l.Reason))
+		}
+	}
+	return section.String()
 }
 
 // flagRows returns the rows of the table of flags.
@@ -194,6 +211,7 @@ The suite ` + "`test/compat`" + ` checks these %d rules against a Kubernetes API
 A time in parentheses is how long ` + "`make soak`" + ` waits. The other commands wait for 20 s at most. The results are also in ` + "`out/compat.xml`, or in `out/compat-olm.xml` and `out/compat-olm-nodes.xml`" + `, in JUnit format.
 
 Each command prints a table of the groups, each failed rule with its output, and the transcripts of unmodified clients.
+The transcripts are also in ` + "`out/compat-clients.xml` or `out/compat-olm-clients.xml`" + `.
 ` + "`make compat RUN=REGEXP`" + ` checks a part, such as ` + "`RUN=TestSteps/B1`" + `.
 
 In an existing cluster, the supervisor has to run on the machine of the suite, because the catalogs of the suite listen on

@@ -1,0 +1,54 @@
+package rules
+
+// Client is an unmodified client of OLM.
+type Client struct {
+	Name    string
+	Version string
+	// Module is the Go module that the tests build, with its version; empty if they only send its requests.
+	Module string
+	// Checks are the rules or tests that use the client.
+	Checks string
+	// Limits state what does not work with it, and why. They are empty if nothing is known.
+	Limits []Limit
+}
+
+// Limit is what does not work with a client, and why.
+type Limit struct{ Missing, Reason string }
+
+// packageManifests is why commands that read the catalogs as objects do not work.
+const packageManifests = "the supervisor does not serve PackageManifests (packages.operators.coreos.com) yet"
+
+// Clients returns the clients that the tests use.
+func Clients() []Client {
+	return []Client{
+		{
+			Name: "Argo CD", Module: "github.com/argoproj/argo-cd/v3 v3.2.0", Version: "v3.2.0", Checks: "T1 to T9",
+			Limits: []Limit{{"a Subscription whose newer version failed stays Progressing, where OLM's is Healthy", "the state is UpgradePending until the newer version has succeeded (decision 6)"}},
+		},
+		{Name: "Helm", Module: "helm.sh/helm/v4 v4.3.1", Version: "v4.3.1", Checks: "deploy/suite"},
+		{
+			Name: "kstatus, of Flux and Helm", Module: "sigs.k8s.io/cli-utils v0.37.2", Version: "v0.37.2", Checks: "T1",
+			Limits: []Limit{{"it does not wait for an installation", "as with OLM, no kind has the condition Ready"}},
+		},
+		{
+			Name: "kubectl", Module: "k8s.io/kubectl v0.36.3", Version: "v1.36.3", Checks: "T10, T11",
+			Limits: []Limit{{"`kubectl get packagemanifests`", packageManifests}},
+		},
+		{
+			Name: "kubectl-operator", Module: "github.com/operator-framework/kubectl-operator v0.6.0", Version: "v0.6.0", Checks: "T20 to T24",
+			Limits: []Limit{
+				{"`kubectl operator install`, `list-available` and `describe`", packageManifests},
+				{"`kubectl operator catalog add` is not tried", "it pulls the image of the catalog on the machine of the user"},
+			},
+		},
+		{
+			Name: "operator-sdk", Version: "60559f3", Checks: "T30 to T32",
+			Limits: []Limit{
+				{"only its requests are tried, not the program", "its module cannot be built, because the look-up of a checksum fails"},
+				{"`operator-sdk olm status` and `uninstall`", "they look for OLM's own Deployments and for the ClusterServiceVersion packageserver"},
+				{"`operator-sdk run bundle` with a registry without TLS, unless the supervisor runs with --image-plain-http", "the supervisor, not a pod, pulls the bundle (decision 20)"},
+			},
+		},
+		{Name: "client of operator-registry", Module: "github.com/operator-framework/operator-registry v1.73.0", Version: "v1.73.0", Checks: "test/conformance"},
+	}
+}
