@@ -2,7 +2,7 @@ package rules
 
 const (
 	unpackJobs    = "OLM unpacks bundle images with Jobs"
-	unpackProcess = "The supervisor pulls images itself, and reports the answer of the registry at once."
+	unpackProcess = "The supervisor pulls images itself, and reports the answer of the registry at once (decision 20)."
 )
 
 var bundleImages = Group{Letter: "N", Title: "Bundle images that cannot be pulled", Rules: untried(unpackPods, []Rule{

@@ -22,6 +22,6 @@ var catalogPods = Group{Letter: "O", Title: "How catalogs run", Rules: []Rule{
 	{ID: "O7-namespace", Given: "the namespace enforces the level baseline or none; securityContextConfig is not set", Then: "the pod is restricted if and only if the namespace enforces restricted"},
 	{
 		ID: "O8", Given: "the container of a catalog cannot start", Then: "Progressing is False and has the message of the container",
-		Difference: "no condition has it", Reason: "users see why the catalog does not serve",
+		Difference: "no condition has it", Reason: "users see why the catalog does not serve (decision 39)",
 	},
 }}

@@ -6,7 +6,7 @@ import "time"
 const warned = "users learn of the problem from the status (decision 3)"
 
 // loader is the reason for contents that end OLM's loader.
-const loader = "the content can be served, and the last valid content is served otherwise (decision 13)"
+const loader = "the content can be served (decision 3)"
 
 // registryCommand is why cases do not run with OLM.
 const registryCommand = "checks a command of the registry"
@@ -14,7 +14,7 @@ const registryCommand = "checks a command of the registry"
 // A version that is no semantic version.
 const (
 	unparsedVersion = "ResolutionFailed is True with reason ErrorPreventedResolution: the version cannot be parsed"
-	installable     = "the installation can succeed"
+	installable     = "the installation can succeed (decision 39)"
 )
 
 // noWarnings is the difference of catalogs that OLM serves as we do.

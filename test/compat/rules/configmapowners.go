@@ -22,7 +22,7 @@ var configMapOwners = Group{Letter: "D", Title: "The ConfigMap of a CatalogSourc
 	},
 	{
 		ID: "D10", Given: "a client replaces the ConfigMap without owners again and again", Then: "the reference is restored at most once a minute; the catalog stays READY, with the same pod",
-		Difference: "each replacement causes a write and a new pod", Reason: "two tools must not write against each other",
+		Difference: "each replacement causes a write and a new pod", Reason: "two tools must not write against each other (decision 39)",
 	},
 	{
 		ID: "D11", Given: "spec.configMap changes", Then: "the new ConfigMap has the reference, the old one has not",

@@ -14,7 +14,7 @@ var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSo
 		ID: "A1-Unlabelled", Given: "as A1, and the ConfigMap was created without the label olm.managed=true",
 		Then:       "as A1",
 		Difference: "OLM watches only ConfigMaps with the label, and notices the change when it reconciles the CatalogSource for another reason, within 15 minutes",
-		Reason:     "users do not know the label",
+		Reason:     "users do not know the label (decision 39)",
 	},
 	{
 		ID: "A2", Given: "as A1, with the old version installed by a Subscription with automatic approval",
@@ -23,7 +23,7 @@ var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSo
 	{
 		ID: "A3", Given: "the ConfigMap of a READY catalog gets a label",
 		Then:       "the catalog is READY with lastConnect after lastUpdateTime, and its pod stays",
-		Difference: "any write to the ConfigMap replaces the pod", Reason: "the content is the same",
+		Difference: "any write to the ConfigMap replaces the pod", Reason: "the content is the same (decision 39)",
 	},
 	{
 		ID: "A4", Given: "the ConfigMap of a READY catalog loses a required key",
@@ -40,7 +40,7 @@ var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSo
 	{ID: "A9", Given: "a catalog polls a tag; the same image is pushed again", Then: "lastConnect and READY stay; the only write is that of status.latestImageRegistryPoll"},
 	{
 		ID: "A10", Given: "a catalog polls a tag; the tag is moved to an image without a usable catalog",
-		Then: "lastConnect and READY stay; Progressing names the cause", Difference: "no condition names the cause", Reason: "users see why the update does not arrive",
+		Then: "lastConnect and READY stay; Progressing names the cause", Difference: "no condition names the cause", Reason: "users see why the update does not arrive (decision 39)",
 	},
 	{ID: "A11", Given: "a catalog polls a tag; the tag is moved to another image with the same packages", Then: "lastConnect moves"},
 	{ID: "A12-image", Given: "spec.image of a READY catalog changes", Then: "within 60 s lastConnect moves"},
@@ -71,7 +71,7 @@ var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSo
 	},
 	{
 		ID: "A20", Given: "several catalogs are READY; another supervisor becomes the leader", Then: "lastConnect of each moves at most once, and the new leader follows changes",
-		Difference: "OLM has no second replica that is connected", Reason: "a standby works at once",
+		Difference: "OLM has no second replica that is connected", Reason: "a standby works at once (decision 39)",
 		Untried: "OLM has no second replica",
 	},
 	{

@@ -243,7 +243,7 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		ID: "F-Subscription-SeveralGroups", Given: "the namespace of a Subscription has two OperatorGroups",
 		Then:       "ResolutionFailed has the reason ErrorPreventedResolution and exactly OLM's message",
 		Difference: "OLM writes nothing on the Subscription",
-		Reason:     "The Subscription must state why nothing is installed.",
+		Reason:     "The Subscription must state why nothing is installed (decision 39).",
 	},
 	{
 		ID: "F-Subscription-BundleUnpacking", Given: "the image of an update is being pulled",

@@ -58,7 +58,7 @@ var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(un
 	dropped("H28", "a plan is refused for another reason", "an Event names the unknown field, and nothing is applied"),
 	{
 		ID: "H29", Given: "a plan with an unknown field waits for approval", Then: "'supervisor approve --dry-run' names the field, and approves nothing",
-		Difference: "OLM has no such command", Reason: "a user sees it before the installation", Untried: ownCommand,
+		Difference: "OLM has no such command", Reason: "a user sees it before the installation (decision 39)", Untried: ownCommand,
 	},
 	dropped("H30", "an object has 200 unknown fields", "the bundle is installed, and one Event counts them and names the first"),
 }...)}
