@@ -110,8 +110,11 @@ func checkOwner(r Request) *RefusalError {
 		return r.refusal(OtherPackage, "it belongs to another package, installed with ClusterServiceVersion "+strings.Join(names, ", "),
 			fmt.Sprintf(remedy, r.Version, "uninstall the other package"))
 	}
+	if r.Own {
+		return nil
+	}
 	makers := DefinitionManagers(r.Live)
-	if r.Own || slices.ContainsFunc(makers, isInstaller) {
+	if slices.ContainsFunc(makers, isInstaller) {
 		return nil
 	}
 	by := "an unknown field manager"
