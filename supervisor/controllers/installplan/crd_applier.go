@@ -19,7 +19,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
-	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // crdApplier creates and updates the CustomResourceDefinitions of a plan.
@@ -33,8 +32,10 @@ type crdApplier struct {
 	// unbounded reports whether the OperatorGroup targets all namespaces and names no service
 	// account.
 	unbounded bool
-	// locks orders the writes of all plans of this process.
+	// locks orders the writes of all plans of this process. equal holds the definitions that they found equal to those
+	// of their bundles.
 	locks *crdLocks
+	equal *equalCRDs
 	// reverts names the version whose definitions replace newer ones; empty for none.
 	reverts string
 	// prepared holds the changes that are checked and not written yet.
@@ -44,16 +45,56 @@ type crdApplier struct {
 // prepare reads the CustomResourceDefinition of a step from its bundle and from the cluster, and
 // checks that the former may replace the latter.
 func (a *crdApplier) prepare(ctx context.Context, s *operatorsv1alpha1.Step) error {
-	state, err := a.observer.crd(ctx, s)
+	ofBundle, err := a.observer.bundleCRD(ctx, s)
 	if err != nil {
 		return err
 	}
-	change, err := a.change(ctx, state)
+	change, err := a.addition(ctx, ofBundle)
 	if err != nil {
 		return err
+	}
+	if change == nil {
+		state, err := a.observer.withLive(ctx, ofBundle)
+		if err != nil {
+			return err
+		}
+		if change, err = a.change(ctx, state); err != nil {
+			return err
+		}
+		change.recorded = state.recorded
 	}
 	a.prepared[s] = change
 	return nil
+}
+
+// addition returns the change that adds the keys of a version to a definition. It returns nil unless the definition
+// is known to equal that of the bundle. It then reads only the metadata of the definition.
+func (a *crdApplier) addition(ctx context.Context, state crdState) (*crdChange, error) {
+	known := a.equal.get(state.name)
+	if known == nil || !a.addsOnly(&state) || !known.isOf(state.bundle) {
+		return nil, nil //nolint:nilnil // the doc comment says what nil means
+	}
+	live, err := a.observer.crdMetadata(ctx, state.name)
+	if err != nil {
+		return nil, err
+	}
+	if live != nil && known.describes(&live.ObjectMeta) {
+		state.live = known.at(live.ResourceVersion)
+		if state.recorded, err = a.observer.recorded(ctx, live); err != nil {
+			return nil, err
+		}
+		if decision, err := state.decide(a.unbounded); err == nil && decision == upgradesafety.Write {
+			return &crdChange{live: state.live, missing: state.missingFrom(live, state.wanted()), recorded: state.recorded}, nil
+		}
+	}
+	a.equal.forget(state.name, known)
+	return nil, nil //nolint:nilnil // the doc comment says what nil means
+}
+
+// addsOnly reports whether a plan only adds the keys of the version to a definition that equals the one of its
+// bundle. An account may lack permission to patch.
+func (a *crdApplier) addsOnly(state *crdState) bool {
+	return !a.asAccount && state.version.Name != a.reverts && !state.converted()
 }
 
 // change returns what to write of a definition. It returns an error if the definition must not be
@@ -95,7 +136,11 @@ func (a *crdApplier) change(ctx context.Context, state *crdState) (*crdChange, e
 		}
 	}
 	// An account may lack permission to patch.
-	return state.update(!a.asAccount)
+	change, err := state.update(!a.asAccount)
+	if err == nil && change.missing != nil && a.addsOnly(state) {
+		err = a.equal.record(state)
+	}
+	return change, err
 }
 
 // checkConversions checks the conversion webhooks of the versions that are not created yet.
@@ -125,7 +170,8 @@ func (a *crdApplier) checkConversionsOf(ctx context.Context, steps []*operatorsv
 		if inBundle {
 			continue
 		}
-		state, err := a.observer.liveCRD(ctx, name, s.Resource.Name, csv)
+		version := types.NamespacedName{Namespace: a.observer.namespace, Name: s.Resource.Name}
+		state, err := a.observer.withLive(ctx, crdState{name: name, version: version, csv: csv})
 		if err != nil {
 			return err
 		}
@@ -189,12 +235,12 @@ func (a *crdApplier) applyOnce(ctx context.Context, s *operatorsv1alpha1.Step) (
 // write writes a change. The error wraps errChanged where the live object is not the one that was
 // checked.
 func (a *crdApplier) write(ctx context.Context, c *crdChange) (*unstructured.Unstructured, apply.Result, error) {
-	if c.wanted == nil {
-		return c.live, apply.Unchanged, nil
-	}
 	if c.missing != nil {
 		result, err := a.addMetadata(ctx, c)
 		return c.live, result, err
+	}
+	if c.wanted == nil {
+		return c.live, apply.Unchanged, nil
 	}
 	if c.live == nil {
 		created, absent, err := apply.CreateIfAbsent(ctx, a.writer, c.wanted)
@@ -244,7 +290,7 @@ func (a *crdApplier) addMetadata(ctx context.Context, c *crdChange) (apply.Resul
 // since.
 func (a *crdApplier) rereadRecorded(created types.NamespacedName) {
 	maps.DeleteFunc(a.prepared, func(_ *operatorsv1alpha1.Step, c *crdChange) bool {
-		return c.live != nil && len(plansteps.InstalledAlongsideKeys(c.live, created)) > 0
+		return slices.ContainsFunc(c.recorded, func(r recordedVersion) bool { return r.NamespacedName == created })
 	})
 }
 

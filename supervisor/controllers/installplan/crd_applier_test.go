@@ -81,7 +81,7 @@ func TestApplyCRD(t *testing.T) {
 			}).Build()
 			a := &crdApplier{
 				observer: &observer{namespace: "ops", live: c, content: &content{namespace: "ops", versions: map[string]*unstructured.Unstructured{"lamp.v1": nil}}},
-				checker:  &crdChecker{client: c}, writer: c, unbounded: true, asAccount: tc.asAccount, locks: newCRDLocks(),
+				checker:  &crdChecker{client: c}, writer: c, unbounded: true, asAccount: tc.asAccount, locks: newCRDLocks(), equal: &equalCRDs{},
 				prepared: map[*operatorsv1alpha1.Step]*crdChange{},
 			}
 			got, err := a.apply(t.Context(), &operatorsv1alpha1.Step{Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{
@@ -133,7 +133,7 @@ func TestRecordOfADeletedVersion(t *testing.T) {
 			namespace: "ops", observer: o, content: bundle, owners: &owners{observer: o, byName: map[string]*owner{}},
 			objects: &objectApplier{observer: o, writer: c, own: c}, warnings: &warningRecorder{client: c, content: bundle},
 			crds: &crdApplier{
-				observer: o, checker: &crdChecker{client: c}, writer: c, unbounded: true, asAccount: asAccount, locks: newCRDLocks(),
+				observer: o, checker: &crdChecker{client: c}, writer: c, unbounded: true, asAccount: asAccount, locks: newCRDLocks(), equal: &equalCRDs{},
 				prepared: map[*operatorsv1alpha1.Step]*crdChange{},
 			},
 		}
@@ -175,7 +175,7 @@ func TestChangeKeepsRecordOfANewVersion(t *testing.T) {
 		version := types.NamespacedName{Namespace: "ops", Name: "lamp.v1"}
 		a := &crdApplier{observer: &observer{namespace: "ops", cached: reader, live: reader}, checker: &crdChecker{client: reader}, unbounded: true, asAccount: true}
 		change, err := a.change(t.Context(), &crdState{
-			name: "lamps.example", version: version, bundle: parsed(t, crd), live: live, recorded: []recordedVersion{{NamespacedName: other}},
+			name: "lamps.example", version: version, bundle: parsed(t, crd), live: live, recorded: []recordedVersion{{NamespacedName: other, stale: []string{installedAlongsideKey(other)}}},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,15 +34,43 @@ type crdState struct {
 	recorded []recordedVersion
 }
 
-// recordedVersion is a version that a definition was installed with.
+// recordedVersion is a version that a definition was installed with. A definition may have thousands.
 type recordedVersion struct {
 	types.NamespacedName
 
-	// object is the version: a ClusterServiceVersion, or its metadata if the cache lacks it. It is nil
-	// when the version does not exist.
-	object metav1.Object
-	// planned reports whether a plan is about to create the version.
-	planned bool
+	exists bool
+	// pkg is the package that the version states; empty for none.
+	pkg    string
+	labels map[string]string
+	// version is zero unless the cache has the version, and it is not being deleted.
+	version semver.Version
+	// stale are the annotation keys that name the version. They are set if it does not exist, and no plan is about to
+	// create it.
+	stale []string
+}
+
+// isOf reports whether the version is of an owner's operator.
+func (r *recordedVersion) isOf(o *owner) bool {
+	if r.pkg != "" {
+		// The author of a bundle chooses what it replaces. That choice does not permit changes to a definition of
+		// another package.
+		return r.pkg == o.pkg
+	}
+	return sameOperator(o, &metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, Labels: r.labels})
+}
+
+// packages holds the packages of versions by their properties. Versions of one bundle have equal properties.
+type packages map[string]string
+
+// of returns the package that a version states; empty for none.
+func (p packages) of(csv metav1.Object) string {
+	properties := csv.GetAnnotations()[api.AnnotationProperties]
+	pkg, known := p[properties]
+	if !known {
+		pkg = plansteps.PackageOf(csv)
+		p[properties] = pkg
+	}
+	return pkg
 }
 
 // crdChange is what a pass writes of a CustomResourceDefinition.
@@ -49,8 +78,10 @@ type crdChange struct {
 	// wanted is applied over live, or created if live is nil. Live does not change if wanted is nil.
 	wanted, live *unstructured.Unstructured
 	// missing are the annotations and labels of the version that live lacks. It is set where live
-	// equals wanted in all other respects.
+	// equals the definition of the bundle in all other respects.
 	missing *apply.MetadataPatch
+	// recorded are the versions that live was installed with.
+	recorded []recordedVersion
 }
 
 // errNewer reports that the definition of a newer version does not serve what an older version
@@ -92,10 +123,10 @@ func (s *crdState) installedBy() (own bool, others []types.NamespacedName) {
 		operator = ownerOf(s.csv)
 	}
 	operator.namespace = s.version.Namespace
-	for _, r := range s.recorded {
-		switch {
-		case r.object == nil:
-		case sameOperator(operator, r.object) && !ofAnotherPackage(operator, r.object):
+	for i := range s.recorded {
+		switch r := &s.recorded[i]; {
+		case !r.exists:
+		case r.isOf(operator):
 			own = true
 		default:
 			others = append(others, r.NamespacedName)
@@ -107,12 +138,12 @@ func (s *crdState) installedBy() (own bool, others []types.NamespacedName) {
 // existingVersions returns the versions that the definition was installed with. They exist, or a plan is
 // about to create them. stale are the annotation keys that name other versions.
 func (s *crdState) existingVersions() (versions []types.NamespacedName, stale []string) {
-	for _, r := range s.recorded {
-		if r.object != nil || r.planned {
+	for i := range s.recorded {
+		if r := &s.recorded[i]; len(r.stale) == 0 {
 			versions = append(versions, r.NamespacedName)
-			continue
+		} else {
+			stale = append(stale, r.stale...)
 		}
-		stale = append(stale, plansteps.InstalledAlongsideKeys(s.live, r.NamespacedName)...)
 	}
 	slices.Sort(stale)
 	return versions, slices.Compact(stale)
@@ -124,7 +155,7 @@ func (s *crdState) existingVersions() (versions []types.NamespacedName, stale []
 // A definition is cluster-scoped, and an operator may be installed in several namespaces, in
 // different versions. All of them use the definition of the newest version. An older definition
 // would drop the fields that it lacks from stored objects, which the newer operator needs.
-func (s *crdState) newer() (*operatorsv1alpha1.ClusterServiceVersion, error) {
+func (s *crdState) newer() (*recordedVersion, error) {
 	pkg := ""
 	if s.csv != nil {
 		pkg = plansteps.PackageOf(s.csv)
@@ -136,14 +167,9 @@ func (s *crdState) newer() (*operatorsv1alpha1.ClusterServiceVersion, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(s.csv.Object, &ours); err != nil {
 		return nil, fmt.Errorf("reading ClusterServiceVersion %s to compare its version: %w", s.version.Name, err)
 	}
-	for _, r := range s.recorded {
-		other, cached := r.object.(*operatorsv1alpha1.ClusterServiceVersion)
-		if !cached || r.Namespace == s.version.Namespace {
-			continue
-		}
-		// The package comes last: reading it decodes the properties of one version of many.
-		if other.DeletionTimestamp.IsZero() && other.Spec.Version.GT(ours.Spec.Version.Version) && plansteps.PackageOf(other) == pkg {
-			return other, nil
+	for i := range s.recorded {
+		if r := &s.recorded[i]; r.Namespace != s.version.Namespace && r.pkg == pkg && r.version.GT(ours.Spec.Version.Version) {
+			return r, nil
 		}
 	}
 	return nil, nil //nolint:nilnil // the doc comment says what nil means
@@ -162,7 +188,7 @@ func (s *crdState) creation() *crdChange {
 
 // keepNewer returns the change that keeps the definition of a newer version of the operator, and
 // records the version that is being installed.
-func (s *crdState) keepNewer(newer *operatorsv1alpha1.ClusterServiceVersion) (*crdChange, error) {
+func (s *crdState) keepNewer(newer *recordedVersion) (*crdChange, error) {
 	wanted := s.wanted()
 	offers := servedIn(s.live)
 	if lacks := slices.DeleteFunc(servedIn(wanted), func(v string) bool { return slices.Contains(offers, v) }); len(lacks) > 0 {
@@ -202,21 +228,27 @@ func (s *crdState) update(addOnly bool) (*crdChange, error) {
 // missingKeys returns the keys that the live definition lacks if it otherwise equals the wanted one; nil if
 // something else differs.
 func (s *crdState) missingKeys(wanted *unstructured.Unstructured) (*apply.MetadataPatch, error) {
+	missing := s.missingFrom(s.live, wanted)
 	same := wanted.DeepCopy()
 	setInstalledAlongside(same, plansteps.InstalledAlongside(s.live))
-	labels := same.GetLabels()
-	missing := without(plansteps.ComponentLabels(labels), s.live.GetLabels())
-	same.SetLabels(without(labels, missing))
+	same.SetLabels(without(same.GetLabels(), missing.Labels))
 	differs, err := apply.Differs(same, s.live)
 	if err != nil || differs {
 		return nil, err //nolint:wrapcheck // names the object
 	}
-	keys := &apply.MetadataPatch{Annotations: map[string]string{}, Labels: missing}
-	if key := installedAlongsideKey(s.version); s.version.Name != "" && s.live.GetAnnotations()[key] != s.version.String() {
+	return missing, nil
+}
+
+// missingFrom returns the keys of the version that the metadata of a live definition lacks, and those of deleted
+// versions.
+func (s *crdState) missingFrom(live metav1.Object, wanted *unstructured.Unstructured) *apply.MetadataPatch {
+	labels := plansteps.ComponentLabels(wanted.GetLabels())
+	keys := &apply.MetadataPatch{Annotations: map[string]string{}, Labels: without(labels, live.GetLabels())}
+	if key := installedAlongsideKey(s.version); s.version.Name != "" && live.GetAnnotations()[key] != s.version.String() {
 		keys.Annotations[key] = s.version.String()
 	}
 	_, keys.Remove = s.existingVersions()
-	return keys, nil
+	return keys
 }
 
 // wanted returns the definition of the bundle, with the labels that it has in the cluster.

@@ -177,52 +177,63 @@ func (o *observer) existingOwner(ctx context.Context, c ownerKey) (*metav1.Parti
 	return found, nil
 }
 
-// crd returns what is known of the CustomResourceDefinition of a step.
-func (o *observer) crd(ctx context.Context, s *operatorsv1alpha1.Step) (*crdState, error) {
+// bundleCRD returns the CustomResourceDefinition of a step, without the live one.
+func (o *observer) bundleCRD(ctx context.Context, s *operatorsv1alpha1.Step) (crdState, error) {
 	u, err := o.content.manifest(ctx, s)
 	if err != nil {
-		return nil, err
+		return crdState{}, err
 	}
 	csv, err := o.content.version(ctx, s.Resolving)
 	if err == nil && csv == nil && s.Resolving != "" {
 		csv, err = o.get(ctx, kindOfVersions(), client.ObjectKey{Namespace: o.namespace, Name: s.Resolving})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading ClusterServiceVersion %s for the webhook that converts: %w", s.Resolving, err)
+		return crdState{}, fmt.Errorf("reading ClusterServiceVersion %s for the webhook that converts: %w", s.Resolving, err)
 	}
-	state, err := o.liveCRD(ctx, u.GetName(), s.Resolving, csv)
-	if err != nil {
-		return nil, err
-	}
-	state.bundle = u
-	return state, nil
+	return crdState{name: u.GetName(), version: types.NamespacedName{Namespace: o.namespace, Name: s.Resolving}, csv: csv, bundle: u}, nil
 }
 
-// liveCRD returns what is known of a CustomResourceDefinition that a version does not bring. csv is
-// the manifest of the version; nil when the plan does not install it.
-func (o *observer) liveCRD(ctx context.Context, name, version string, csv *unstructured.Unstructured) (*crdState, error) {
-	live, err := o.definition(ctx, name)
+// withLive returns a state with the live CustomResourceDefinition.
+func (o *observer) withLive(ctx context.Context, state crdState) (*crdState, error) {
+	live, err := o.definition(ctx, state.name)
 	if err != nil {
 		return nil, err
 	}
-	state := &crdState{name: name, version: types.NamespacedName{Namespace: o.namespace, Name: version}, csv: csv, live: live}
+	state.live = live
 	if live != nil {
 		state.recorded, err = o.recorded(ctx, live)
 	}
-	return state, err
+	return &state, err
+}
+
+// crdMetadata reads the metadata of a CustomResourceDefinition; it returns nil when there is none.
+func (o *observer) crdMetadata(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(kindOfCRDs())
+	if err := o.live.Get(ctx, client.ObjectKey{Name: name}, found); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil, nil //nolint:nilnil // the doc comment says what nil means
+		}
+		return nil, fmt.Errorf("%w %s %s: %w", errOwnRead, kindCRD, name, err)
+	}
+	return found, nil
 }
 
 // recorded returns the versions that a definition was installed with. There may be thousands. It
 // reads only those from the API server that the cache lacks.
 func (o *observer) recorded(ctx context.Context, crd metav1.Object) ([]recordedVersion, error) {
-	var list []recordedVersion
-	for _, name := range plansteps.InstalledAlongside(crd) {
+	names := plansteps.InstalledAlongside(crd)
+	list, known := make([]recordedVersion, 0, len(names)), packages{}
+	cached := &operatorsv1alpha1.ClusterServiceVersion{}
+	for _, name := range names {
 		r := recordedVersion{NamespacedName: name}
-		cached := &operatorsv1alpha1.ClusterServiceVersion{}
 		err := o.cached.Get(ctx, name, cached, readOnly)
 		switch {
 		case err == nil:
-			r.object = cached
+			r.exists, r.pkg, r.labels = true, known.of(cached), cached.Labels
+			if cached.DeletionTimestamp.IsZero() {
+				r.version = cached.Spec.Version.Version
+			}
 		case client.IgnoreNotFound(err) != nil:
 			return nil, fmt.Errorf("%w ClusterServiceVersion %s, which has the same definition: %w", errOwnRead, name, err)
 		default:
@@ -231,9 +242,15 @@ func (o *observer) recorded(ctx context.Context, crd metav1.Object) ([]recordedV
 				return nil, err
 			}
 			if live != nil {
-				r.object = live
-			} else if r.planned, err = o.isPlanned(ctx, name); err != nil {
+				r.exists, r.pkg, r.labels = true, known.of(live), live.Labels
+				break
+			}
+			planned, err := o.isPlanned(ctx, name)
+			if err != nil {
 				return nil, err
+			}
+			if !planned {
+				r.stale = plansteps.InstalledAlongsideKeys(crd, name)
 			}
 		}
 		list = append(list, r)

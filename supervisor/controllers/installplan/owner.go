@@ -193,14 +193,6 @@ func sameOperator(owner *owner, other metav1.Object) bool {
 	return plansteps.IsOfPackage(other, owner.pkg)
 }
 
-// ofAnotherPackage reports whether a version states a package other than the owner's. The author of
-// a bundle chooses what it replaces. That choice does not permit changes to a definition of another
-// package.
-func ofAnotherPackage(owner *owner, other metav1.Object) bool {
-	pkg := plansteps.PackageOf(other)
-	return pkg != "" && pkg != owner.pkg
-}
-
 // checkOwnedCRDs returns an error if another operator in the namespace owns a
 // CustomResourceDefinition that a version owns. It is called before the version is created.
 func checkOwnedCRDs(u *unstructured.Unstructured, namespace string, installed []operatorsv1alpha1.ClusterServiceVersion) error {

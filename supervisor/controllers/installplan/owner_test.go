@@ -167,20 +167,25 @@ func TestSameOperator(t *testing.T) {
 	}
 }
 
-func TestOfAnotherPackage(t *testing.T) {
+// TestRecordedVersionIsOf has lamp.v2, which replaces the recorded lamp.v1 of its namespace.
+func TestRecordedVersionIsOf(t *testing.T) {
 	const ofTray = `{"properties":[{"type":"olm.package","value":{"packageName":"tray"}}]}`
 	for _, tt := range []struct {
 		reason, pkg, other string
 		want               bool
 	}{
-		{reason: "both say the same", pkg: "lamp", other: ofLamp},
-		{reason: "they say different packages", pkg: "lamp", other: ofTray, want: true},
-		{reason: "the other does not say", pkg: "lamp", other: "nonsense"},
-		{reason: "the owner does not say", other: ofTray, want: true},
+		{reason: "both say the same", pkg: "lamp", other: ofLamp, want: true},
+		{reason: "they say different packages", pkg: "lamp", other: ofTray},
+		{reason: "the other does not say", pkg: "lamp", other: "nonsense", want: true},
+		{reason: "the owner does not say", other: ofTray},
 	} {
-		other := &metav1.ObjectMeta{Namespace: "ops", Name: "lamp.v1", Annotations: map[string]string{api.AnnotationProperties: tt.other}}
-		if got := ofAnotherPackage(&owner{namespace: "ops", name: "lamp.v2", pkg: tt.pkg, replaces: "lamp.v1"}, other); got != tt.want {
-			t.Errorf("%s: %v", tt.reason, got)
+		known := packages{}
+		r := &recordedVersion{NamespacedName: types.NamespacedName{Namespace: "ops", Name: "lamp.v1"}}
+		for range 2 {
+			r.pkg = known.of(&metav1.ObjectMeta{Annotations: map[string]string{api.AnnotationProperties: tt.other}})
+			if got := r.isOf(&owner{namespace: "ops", name: "lamp.v2", pkg: tt.pkg, replaces: "lamp.v1"}); got != tt.want {
+				t.Errorf("%s: %v", tt.reason, got)
+			}
 		}
 	}
 }

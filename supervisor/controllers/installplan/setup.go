@@ -152,7 +152,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
 		live:   mgr.GetAPIReader(),
 		executor: &executor{
 			cached: mgr.GetClient(), direct: direct, accounts: impersonate.New(cfg, o.NewClient, options), grants: o.Grants,
-			bundles: o.Bundles, images: o.Images, kinds: o.BundleKinds, crdsAsAccount: o.CRDAsServiceAccount, crdLocks: newCRDLocks(),
+			bundles: o.Bundles, images: o.Images, kinds: o.BundleKinds, crdsAsAccount: o.CRDAsServiceAccount, crdLocks: newCRDLocks(), equalCRDs: &equalCRDs{},
 			served: discover.ServerResourcesForGroupVersionWithContext,
 		},
 		gate:                    &phaseGate{cached: mgr.GetClient(), live: mgr.GetAPIReader(), entries: &phaseEntries{}, timeout: o.AcknowledgeTimeout},

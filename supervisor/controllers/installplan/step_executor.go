@@ -24,6 +24,7 @@ type executor struct {
 	// crdsAsAccount selects the permissions of the account of a plan to write CustomResourceDefinitions.
 	crdsAsAccount bool
 	crdLocks      *crdLocks
+	equalCRDs     *equalCRDs
 	served        listKinds
 }
 
@@ -46,7 +47,7 @@ func (x *executor) execution(p *operatorsv1alpha1.InstallPlan, in namespaceState
 	o := &observer{cached: x.cached, live: own, content: c, namespace: p.Namespace}
 	crds := &crdApplier{
 		observer: o, checker: &crdChecker{client: own, grants: x.grants, reporter: to}, writer: own, unbounded: in.unbounded,
-		locks: x.crdLocks, reverts: p.Annotations[api.AnnotationReverts], prepared: map[*operatorsv1alpha1.Step]*crdChange{},
+		locks: x.crdLocks, equal: x.equalCRDs, reverts: p.Annotations[api.AnnotationReverts], prepared: map[*operatorsv1alpha1.Step]*crdChange{},
 	}
 	if x.crdsAsAccount && in.account != nil {
 		crds.writer, crds.asAccount = steps, true
