@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/informer"
@@ -18,7 +19,13 @@ import (
 // Add adds a cache of CustomResourceDefinitions to a manager, which starts it with its other caches, before
 // anything that reads from it. It is separate from the manager's cache, in which readers expect whole
 // definitions. Schemas take megabytes in total, and no controller needs them.
+//
+// It makes the typed clients of this process read definitions as protobuf. A definition that many namespaces share is
+// large, and changes with each installation.
 func Add(mgr ctrl.Manager) (cache.Cache, error) {
+	if err := apiutil.AddToProtobufScheme(apiextensionsv1.AddToScheme); err != nil {
+		return nil, fmt.Errorf("selecting protobuf for CustomResourceDefinitions: %w", err)
+	}
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient:       mgr.GetHTTPClient(),
 		Scheme:           mgr.GetScheme(),
