@@ -34,6 +34,7 @@ const (
 		`"spec":{"group":"example","scope":"Namespaced","names":{"kind":"Lamp","plural":"lamps"},"versions":[{"name":"v1","served":true,"storage":true}]}}`
 	servedStatus = `{"conditions":[{"type":"NamesAccepted","status":"True"},{"type":"Established","status":"True"}]}`
 	lampVersion  = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"},"spec":{"version":"1.0.0"}}`
+	converting   = `{"kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"},"spec":{"version":"1.0.0","webhookdefinitions":[{"type":"ConversionWebhook","conversionCRDs":["lamps.example"]}]}}`
 )
 
 // lampIn returns a version of the package lamp in a namespace.
@@ -104,11 +105,12 @@ type equalDefinitionCase struct {
 	// change changes the definition between the plans; nil deletes it.
 	change func(live *unstructured.Unstructured)
 	// bundle is the definition of the second plan, and csv its version.
-	bundle, csv          string
-	asAccount, unbounded bool
-	requests             []string
-	want                 operatorsv1alpha1.StepStatus
-	recorded             []string
+	bundle, csv                   string
+	asAccount, unbounded, reverts bool
+	// requests are those of the second plan, and again those of another pass of it.
+	requests, again []string
+	want            operatorsv1alpha1.StepStatus
+	recorded        []string
 }
 
 func unchanged(*unstructured.Unstructured) {}
@@ -118,13 +120,12 @@ func annotated(key, value string) func(*unstructured.Unstructured) {
 }
 
 func equalDefinitionCases() map[string]equalDefinitionCase {
-	const present, converting = operatorsv1alpha1.StepStatusPresent,
-		`{"kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"},"spec":{"version":"1.0.0","webhookdefinitions":[{"type":"ConversionWebhook","conversionCRDs":["lamps.example"]}]}}`
+	const present = operatorsv1alpha1.StepStatusPresent
 	both := []string{"a/lamp.v1", "b/lamp.v1"}
 	return map[string]equalDefinitionCase{
 		"Same": {
 			reason: "only the metadata is read", change: unchanged,
-			requests: []string{"get metadata", "patch"}, want: present, recorded: both,
+			requests: []string{"get metadata", "patch"}, again: []string{"get metadata"}, want: present, recorded: both,
 		},
 		"OtherVersion": {
 			reason: "another version adds its keys", change: func(live *unstructured.Unstructured) {
@@ -181,13 +182,16 @@ func equalDefinitionCases() map[string]equalDefinitionCase {
 			reason: "an account may lack permission to patch", change: unchanged, asAccount: true,
 			requests: []string{"get", "update"}, want: present, recorded: both,
 		},
+		"Reverts": {
+			reason: "objects may lose data", change: unchanged, reverts: true, requests: []string{"get", "patch"}, want: present, recorded: both,
+		},
 		"NotServed": {
 			reason: "the first plan found a definition that was not served", first: `{}`, change: unchanged,
 			requests: []string{"get", "patch"}, want: operatorsv1alpha1.StepStatusWaitingForAPI, recorded: both,
 		},
 		"OtherPackage": {
 			reason: "it belongs to another package", change: annotated(api.PrefixInstalledAlongside+"1", "d/tray.v1"),
-			requests: []string{"get metadata", "get"}, want: present, recorded: []string{"a/lamp.v1", "d/tray.v1"},
+			requests: []string{"get metadata", "get"}, again: []string{"get"}, want: present, recorded: []string{"a/lamp.v1", "d/tray.v1"},
 		},
 		"OtherPackageUnbounded": {
 			reason: "a plan for all namespaces may share it", change: annotated(api.PrefixInstalledAlongside+"1", "d/tray.v1"), unbounded: true,
@@ -228,18 +232,23 @@ func TestEqualDefinitionIsReadOnce(t *testing.T) {
 			if tc.bundle != "" {
 				bundle = tc.bundle
 			}
-			a := applier("b", csv)
-			a.asAccount, a.unbounded = tc.asAccount, tc.unbounded
-			step := stepOf(bundle)
-			if err := a.prepare(t.Context(), step); err != nil {
-				t.Fatal(err)
-			}
-			status, err := a.apply(t.Context(), step)
-			if err != nil || status != tc.want {
-				t.Errorf("%s: status %s, want %s, error %v", tc.reason, status, tc.want, err)
-			}
-			if diff := cmp.Diff(tc.requests, []string(*requests)); diff != "" {
-				t.Errorf("%s: requests -want +got:\n%s", tc.reason, diff)
+			for _, want := range [][]string{tc.requests, tc.again} {
+				a := applier("b", csv)
+				if a.asAccount, a.unbounded = tc.asAccount, tc.unbounded; tc.reverts {
+					a.reverts = "lamp.v1"
+				}
+				step := stepOf(bundle)
+				if err := a.prepare(t.Context(), step); err != nil {
+					t.Fatal(err)
+				}
+				status, err := a.apply(t.Context(), step)
+				if err != nil || status != tc.want {
+					t.Errorf("%s: status %s, want %s, error %v", tc.reason, status, tc.want, err)
+				}
+				if diff := cmp.Diff(want, []string(*requests)); diff != "" && want != nil {
+					t.Errorf("%s: requests -want +got:\n%s", tc.reason, diff)
+				}
+				*requests = nil
 			}
 			if err := plain.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
 				t.Fatal(err)
