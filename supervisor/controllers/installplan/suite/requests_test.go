@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onsi/gomega"
+
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/testenv"
 )
@@ -66,4 +68,47 @@ func TestStepsTakeOneRequestEach(t *testing.T) {
 		t.Errorf("reads:\n%s", strings.Join(reads, "\n"))
 	}
 	t.Logf("%d steps: %d writes, %d reads", len(p.Status.Plan), len(writes), len(counted.reads))
+}
+
+// TestUnchangedDefinitionIsReadInFullOnce completes plans of one bundle, before the last of which another client
+// changes the definition.
+func TestUnchangedDefinitionIsReadInFullOnce(t *testing.T) {
+	w := newWorld(t)
+	w.Create(w.group("group"))
+	w.served(w.lamps(map[string]string{"v1": anything}))
+	var mu sync.Mutex
+	var reads []string
+	w.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return testenv.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/customresourcedefinitions/lamps."+w.Namespace+".example"):
+			case strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata"):
+				reads = append(reads, "metadata")
+			default:
+				reads = append(reads, "whole")
+			}
+			return next.RoundTrip(r) //nolint:wrapcheck // it stands for the other
+		})
+	})
+	w.supervise(time.Minute)
+	bundle := w.bundle(text(t, w.lamps(map[string]string{"v1": anything})))
+	for i, want := range [][]string{{"whole"}, {"whole"}, {"metadata"}, {"metadata", "whole"}} {
+		if i == 3 { //nolint:mnd // the last plan
+			changed := w.definition()
+			changed.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "changed"
+			w.Expect(w.Update(t.Context(), changed)).To(gomega.Succeed())
+		}
+		w.plan(bundle, true, plansteps.MaxInline)
+		w.reaches(complete)
+		mu.Lock()
+		if !slices.Equal(reads, want) {
+			t.Errorf("plan %d: reads %v of the definition, want %v", i, reads, want)
+		}
+		reads = nil
+		mu.Unlock()
+		w.Expect(w.Delete(t.Context(), w.read())).To(gomega.Succeed())
+	}
+	w.Expect(w.definition().Spec.Versions[0].Schema.OpenAPIV3Schema.Description).To(gomega.BeEmpty())
 }
