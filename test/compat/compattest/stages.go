@@ -105,8 +105,11 @@ func Prepared(context.Context) error { return nil }
 // StopManager stops the supervisor or OLM.
 func StopManager(context.Context) error { return target.started.Stop(grace) }
 
-// StartManager starts the supervisor or OLM again.
-func StartManager(ctx context.Context) error { return target.restart(ctx) }
+// StartManager starts the supervisor or OLM again. It stops it first if no case waited for StopManager: two supervisors
+// would run otherwise.
+func StartManager(ctx context.Context) error {
+	return errors.Join(target.started.Stop(grace), target.restart(ctx))
+}
 
 // InterruptAPIServer kills the API server, and starts it again after a time.
 func InterruptAPIServer(outage time.Duration) Action {
