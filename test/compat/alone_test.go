@@ -36,6 +36,7 @@ func TestAlone(t *testing.T) { //nolint:paralleltest // no other case may run be
 		i.stays()
 		i.says(compattest.Patience, unpackFailed, "BundleUnpackFailed", notFound)
 	})
+	compattest.CheckAlone(t, "B50-Metric", testWarningMetric)
 	compattest.CheckAlone(t, "K11", testDisabledCopies)
 }
 

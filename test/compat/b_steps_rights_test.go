@@ -2,7 +2,6 @@ package compat_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +79,7 @@ func TestStepsWithAccounts(t *testing.T) {
 		account.use()
 		lantern := stepKind{"Lantern", "shop.example", "v1", true, func(*stepObjects) map[string]any { return nil }}
 		p := f.plan("by-hand", f.step(lantern, f.manifestOf(lantern)))
+		neverFailed := f.neverFails(p)
 		f.retrying(p, "forbidden")
 		pause.For(t.Context(), compattest.RetryWindow())
 		f.retrying(p, "forbidden")
@@ -87,7 +87,8 @@ func TestStepsWithAccounts(t *testing.T) {
 			t.Error(left)
 		}
 		account.grant(ruleFor("shop.example", "lanterns", "get", "create", "update"))
-		f.complete(p)
+		f.completes(p)
+		neverFailed()
 	})
 	compattest.Check(t, "B44", func(t *testing.T, c *compattest.Cluster) {
 		f := newPlanFixture(t, c)
@@ -97,7 +98,7 @@ func TestStepsWithAccounts(t *testing.T) {
 		f.retrying(p, "forbidden")
 		f.read(definition)
 		account.grant(allOfServices)
-		f.complete(p)
+		f.completeWithin(soon(), time.Now(), p)
 	})
 	compattest.Check(t, "B51", func(t *testing.T, c *compattest.Cluster) {
 		f := newPlanFixture(t, c)
@@ -109,7 +110,7 @@ func TestStepsWithAccounts(t *testing.T) {
 			return map[string]any{"spec": map[string]any{"endpoints": []any{map[string]any{"interval": interval}}}}
 		}}
 		for _, interval = range []string{"10s", "20s"} {
-			f.completeWithin(compattest.Patience, f.plan("with-"+interval, f.step(monitor, f.manifestOf(monitor))))
+			f.completes(f.plan("with-"+interval, f.step(monitor, f.manifestOf(monitor))))
 			endpoints, _, _ := unstructured.NestedSlice(f.read(monitor).Object, "spec", "endpoints")
 			if got := endpoints[0].(map[string]any)["interval"]; got != interval { //nolint:forcetypeassert // the content sets it
 				t.Errorf("the interval is %v, want %s", got, interval)
@@ -140,7 +141,7 @@ func TestStepsWithAccounts(t *testing.T) {
 		f.retrying(p, "forbidden", "installer")
 		f.absent(f.objectOf(service))
 		account.grant(allOfServices)
-		f.complete(p)
+		f.completes(p)
 		if ref := p.Status.AttenuatedServiceAccountRef; ref == nil || ref.Name != "installer" {
 			t.Errorf("status.attenuatedServiceAccountRef is %+v", ref)
 		}
@@ -195,7 +196,7 @@ func TestStepsRefused(t *testing.T) {
 			Spec:       operatorsv1alpha1.InstallPlanSpec{Approval: operatorsv1alpha1.ApprovalAutomatic, Approved: true, ClusterServiceVersionNames: []string{}},
 		}
 		f.Make(p)
-		f.AtRest(20*time.Second, p)
+		f.AtRest(time.Minute, p)
 		if p.Status.Phase != "" || len(p.Status.Conditions) > 0 {
 			t.Errorf("the status of the empty plan is %s", f.Manifest(p.Status))
 		}
@@ -203,7 +204,7 @@ func TestStepsRefused(t *testing.T) {
 		if err := f.Status().Update(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		f.complete(p)
+		f.completeWithin(soon(), time.Now(), p)
 	})
 	compattest.Check(t, "B49", func(t *testing.T, c *compattest.Cluster) {
 		f := newPlanFixture(t, c)
@@ -212,12 +213,8 @@ func TestStepsRefused(t *testing.T) {
 		f.absent(f.objectOf(k))
 	})
 	compattest.Check(t, "B50", func(t *testing.T, c *compattest.Cluster) {
-		f, k := newPlanFixture(t, c), kindNamed("Service")
-		manifest := f.manifestOf(k)
-		spec := manifest["spec"].(map[string]any) //nolint:forcetypeassert // manifestOf sets it
-		spec["clusterIP"], spec["sessionAffinity"] = "None", "ClientIP"
-		p := f.plan("by-hand", f.step(k, manifest))
-		f.complete(p)
+		f := newPlanFixture(t, c)
+		p := f.planWithWarning()
 		var found []corev1.Event
 		f.Eventually(compattest.Patience, func() string {
 			found = slices.DeleteFunc(f.Events(p), func(e corev1.Event) bool { return e.Reason != "AppliedWithWarnings" })
@@ -226,8 +223,8 @@ func TestStepsRefused(t *testing.T) {
 			}
 			return ""
 		})
-		const begin = `1 warning(s) generated during installation of operator "crane.v1" (Service "hook"): `
-		if e := found[0]; len(found) != 1 || e.InvolvedObject.FieldPath != "status.plan[0]" || e.Type != corev1.EventTypeWarning || !strings.HasPrefix(e.Message, begin) {
+		const note = `1 warning(s) generated during installation of operator "crane.v1" (Service "hook"): ` + headlessWarning
+		if e := found[0]; len(found) != 1 || e.Count > 1 || e.InvolvedObject.FieldPath != "status.plan[0]" || e.Type != corev1.EventTypeWarning || e.Message != note {
 			t.Errorf("the Events are %s", f.Manifest(found))
 		}
 	})
@@ -238,4 +235,36 @@ func TestStepsRefused(t *testing.T) {
 			t.Errorf("olm.generated-by is %q", got)
 		}
 	})
+	checkBundle(t, "B54-Bundle", func(t *testing.T, b *bundleFixture) {
+		k := kindNamed("Subscription")
+		p := b.planOf(b.subscribe(b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), b.object(k.step))))
+		f := b.planFixture()
+		f.refuses(p, "the InstallPlan contains invalid data", "Subscription", "hook")
+		f.absent(f.objectOf(k))
+	})
+}
+
+// headlessWarning is the warning of the API server about the Service of planWithWarning.
+const headlessWarning = "spec.SessionAffinity is ignored for headless services"
+
+// planWithWarning returns a complete plan. The API server answers its step with a warning.
+func (f *planFixture) planWithWarning() *operatorsv1alpha1.InstallPlan {
+	f.t.Helper()
+	k := kindNamed("Service")
+	p := f.plan("by-hand", f.step(k, field(field(f.manifestOf(k), "None", "spec", "clusterIP"), "ClientIP", "spec", "sessionAffinity")))
+	f.complete(p)
+	return p
+}
+
+// testWarningMetric counts the steps with a warning. No other case may run beside it.
+func testWarningMetric(t *testing.T, c *compattest.Cluster) {
+	t.Helper()
+	const metric = "installplan_warnings_total"
+	before := compattest.Metric(t, metric)
+	f := newPlanFixture(t, c)
+	p := f.planWithWarning()
+	f.AtRest(2*time.Second, p)
+	if added := compattest.Metric(t, metric) - before; added != 1 {
+		t.Errorf("%s rose by %v, want 1", metric, added)
+	}
 }

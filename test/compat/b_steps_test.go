@@ -20,8 +20,8 @@ import (
 	"github.com/chandlery/chandlery/test/pause"
 )
 
-// soon bounds what takes less than five seconds on an idle machine. OLM is slower.
-func soon() time.Duration { return compattest.RetryWindow() }
+// soon bounds what takes a few seconds.
+func soon() time.Duration { return compattest.Limit(5*time.Second, compattest.RetryWindow()) }
 
 // stepObjects builds, reads and checks the objects of steps in the namespace of a case.
 type stepObjects struct {
@@ -209,15 +209,27 @@ func (s *stepObjects) read(k stepKind) *unstructured.Unstructured {
 	return u
 }
 
-// complete waits until a plan is complete.
+// complete waits until a plan is complete, and checks that it was soon after its creation.
 func (f *planFixture) complete(p *operatorsv1alpha1.InstallPlan) {
 	f.t.Helper()
-	f.completeWithin(soon(), p)
+	f.completeWithin(soon(), p.CreationTimestamp.Time, p)
 }
 
-func (f *planFixture) completeWithin(limit time.Duration, p *operatorsv1alpha1.InstallPlan) {
+// completeWithin waits until a plan is complete, and checks that it was not later than a limit after a time. It
+// compares the times of the API, so that a delay of the test itself does not count.
+func (f *planFixture) completeWithin(limit time.Duration, since time.Time, p *operatorsv1alpha1.InstallPlan) {
 	f.t.Helper()
-	f.Eventually(limit, func() string {
+	f.completes(p)
+	// Times of the API are whole seconds.
+	if after := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).LastTransitionTime.Sub(since); after > limit {
+		f.t.Errorf("InstallPlan %s was complete after %s, want at most %s", p.Name, after, limit)
+	}
+}
+
+// completes waits until a plan is complete.
+func (f *planFixture) completes(p *operatorsv1alpha1.InstallPlan) {
+	f.t.Helper()
+	f.Eventually(compattest.Patience, func() string {
 		if left := f.Read(p); left != "" {
 			return left
 		}
@@ -236,14 +248,17 @@ func (f *planFixture) completeWithin(limit time.Duration, p *operatorsv1alpha1.I
 // retrying waits until a step is retried whose error contains texts.
 func (f *planFixture) retrying(p *operatorsv1alpha1.InstallPlan, texts ...string) {
 	f.t.Helper()
-	f.Eventually(soon(), func() string {
+	f.Eventually(compattest.RetryWindow(), func() string {
 		if left := f.Read(p); left != "" {
 			return left
 		}
 		if p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseInstalling {
 			return fmt.Sprintf("InstallPlan %s is in phase %q: %s", p.Name, p.Status.Phase, p.Status.Message)
 		}
-		return lacks(p.Status.Message, append(texts, "retrying execution due to error: ")...)
+		if left := begins("retrying execution due to error: ")(p.Status.Message); left != "" {
+			return left
+		}
+		return lacks(p.Status.Message, texts...)
 	})
 }
 
@@ -278,8 +293,8 @@ func failedAfter(p *operatorsv1alpha1.InstallPlan) time.Duration {
 // refuses waits until a plan fails without a retry.
 func (f *planFixture) refuses(p *operatorsv1alpha1.InstallPlan, texts ...string) {
 	f.t.Helper()
-	f.fails(soon(), p, texts...)
-	if after := failedAfter(p); after > compattest.RetryWindow()/2 {
+	f.fails(compattest.Patience, p, texts...)
+	if after := failedAfter(p); after > deadlineSlack() {
 		f.t.Errorf("InstallPlan %s failed %s after its start", p.Name, after)
 	}
 }
@@ -419,10 +434,14 @@ func TestStepsOfOtherKinds(t *testing.T) {
 	compattest.Check(t, "B40", func(t *testing.T, c *compattest.Cluster) {
 		f := newPlanFixture(t, c)
 		k := stepKind{"VerticalPodAutoscaler", "gone.example", "v1", true, func(*stepObjects) map[string]any { return map[string]any{"spec": map[string]any{}} }}
-		const sentence = "api-server resource not found installing VerticalPodAutoscaler hook: GroupVersionKind gone.example/v1, Kind=VerticalPodAutoscaler not found on the cluster"
+		const sentence = "api-server resource not found installing VerticalPodAutoscaler hook: GroupVersionKind gone.example/v1, Kind=VerticalPodAutoscaler not found on the cluster. " +
+			"This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."
 		p := f.plan("by-hand", f.step(k, f.manifestOf(k)))
 		f.retrying(p, sentence)
-		f.fails(retryLimit(), p, sentence)
+		if after := time.Since(p.CreationTimestamp.Time); after > soon()+time.Second {
+			t.Errorf("the message has the sentence after %s", after)
+		}
+		f.failsInTime(p, sentence)
 	})
 	compattest.Check(t, "B41", func(t *testing.T, c *compattest.Cluster) {
 		f := newPlanFixture(t, c)
@@ -440,7 +459,7 @@ func TestStepsOfOtherKinds(t *testing.T) {
 		widget := stepKind{"Widget", "shop.example", "v1", true, func(*stepObjects) map[string]any { return nil }}
 		sign := stepKind{"Signboard", "shop.example", "v1", false, func(*stepObjects) map[string]any { return nil }}
 		f.deleteAtEnd(f.objectOf(sign))
-		f.completeWithin(compattest.Patience, f.plan("by-hand", f.step(widget, f.manifestOf(widget)), f.step(sign, f.manifestOf(sign))))
+		f.completes(f.plan("by-hand", f.step(widget, f.manifestOf(widget)), f.step(sign, f.manifestOf(sign))))
 		f.ownedBy(f.read(widget), f.crane)
 		labels := f.read(sign).GetLabels()
 		if labels["olm.owner"] != "crane.v1" || labels["olm.owner.namespace"] != f.Namespace || labels["olm.owner.kind"] != "ClusterServiceVersion" {
@@ -551,15 +570,16 @@ func TestStepsWithOwners(t *testing.T) {
 		f := newPlanFixture(t, c)
 		p := f.plan("by-hand", f.step(k, setMetadata(f.manifestOf(k), "ownerReferences", []any{ownerReference("ghost", "")}), unresolved))
 		f.retrying(p, "ghost")
-		f.fails(retryLimit(), p, "ghost")
+		f.failsInTime(p, "ghost")
 	})
 	compattest.Check(t, "B32", func(t *testing.T, c *compattest.Cluster) {
 		f := newPlanFixture(t, c)
 		p := f.plan("by-hand", f.step(k, setMetadata(f.manifestOf(k), "ownerReferences", []any{ownerReference("ghost", "")}), unresolved))
 		f.retrying(p, "ghost")
+		pause.For(t.Context(), time.Until(p.Status.StartTime.Add(compattest.RetryWindow()/2)))
 		ghost := f.CSV("ghost")
 		f.Make(ghost)
-		f.complete(p)
+		f.completeWithin(compattest.Limit(10*time.Second, compattest.RetryWindow()), time.Now(), p)
 		f.ownedBy(f.read(k), ghost)
 	})
 	compattest.Check(t, "B33", func(t *testing.T, c *compattest.Cluster) {
@@ -596,8 +616,13 @@ func TestStepsOfExistingObjects(t *testing.T) {
 		f.complete(p)
 		after := f.read(k)
 		f.ownedBy(after, f.crane, other)
-		if after.GetAnnotations()["site"] != "north" || after.Object["secrets"] == nil || after.Object["imagePullSecrets"] == nil {
-			t.Errorf("the ServiceAccount lost something: %s", f.Manifest(after))
+		for _, list := range []string{"secrets", "imagePullSecrets"} {
+			if have, want := f.Manifest(after.Object[list]), f.Manifest(live.Object[list]); have != want {
+				t.Errorf("%s are %s, want %s", list, have, want)
+			}
+		}
+		if site := after.GetAnnotations()["site"]; site != "north" {
+			t.Errorf("the annotation is %q", site)
 		}
 		if s := p.Status.Plan[0].Status; s != operatorsv1alpha1.StepStatusPresent {
 			t.Errorf("the step has the status %s", s)
@@ -642,7 +667,11 @@ func TestStepsOfExistingObjects(t *testing.T) {
 	compattest.Check(t, "B39", func(t *testing.T, c *compattest.Cluster) {
 		f := newPlanFixture(t, c)
 		f.complete(f.plan("first", f.step(k, f.manifestOf(k))))
-		p := f.plan("second", f.step(k, f.manifestOf(k), unresolved))
-		f.fails(retryLimit(), p, "crane.v1")
+		before := f.read(k)
+		p := f.plan("second", f.step(k, field(f.manifestOf(k), "c", "data", "a"), unresolved))
+		f.failsInTime(p, "hook", "crane.v1")
+		if after := f.read(k); after.GetResourceVersion() != before.GetResourceVersion() {
+			t.Errorf("the ConfigMap was written: %s", f.Manifest(after))
+		}
 	})
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/oracle/olmpeer"
+	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
 )
@@ -59,6 +60,14 @@ func RetryWindow() time.Duration {
 	}
 }
 
+// Limit returns the limit of a rule, or a longer one for OLM, which is slower.
+func Limit(limit, ofOLM time.Duration) time.Duration {
+	if target.olm {
+		return ofOLM
+	}
+	return limit
+}
+
 // target is the cluster and the program that the cases test.
 var target struct {
 	config *rest.Config
@@ -77,6 +86,8 @@ var target struct {
 		Stop(grace time.Duration) error
 		Kill() error
 	}
+	// metrics is the port that serves the metrics of the supervisor. It is nil if the tests did not start it.
+	metrics *ports.Port
 	// registry is the image on which catalog images are based, if there are real nodes: Chandlery's registry, or opm
 	// if OLM is tested.
 	registry v1.Image
@@ -143,12 +154,16 @@ func startSupervisor(ctx context.Context, retryTimeout time.Duration) error {
 // runSupervisor starts a supervisor with an identity.
 func runSupervisor(ctx context.Context, identity string, retryTimeout time.Duration) (*process.Process, error) {
 	cp := target.plane
+	metrics, err := ports.Reserve(ctx)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // says what failed
+	}
 	args := []string{
 		"run", "--kubeconfig", cp.Kubeconfig(), "--identity", identity, "--leader-election-namespace", leaseNamespace,
 		"--global-catalog-namespace", GlobalNamespace, "--install-plan-retry-timeout", retryTimeout.String(),
 		"--protected-copied-csv-namespaces", ProtectedNamespace,
 		"--catalog-refresh-interval", "1s", "--image-plain-http", "--bundle-cache-dir", filepath.Join(target.bin, "bundles-"+identity),
-		"--metrics-address", "0", "--health-address", "0",
+		"--metrics-address", metrics.Address(), "--health-address", "0",
 		"--bundle-kind", "shop.example/Widget", "--bundle-kind", "shop.example/Lantern", "--bundle-kind", "shop.example/Signboard:cluster",
 	}
 	if target.registry == nil {
@@ -161,6 +176,7 @@ func runSupervisor(ctx context.Context, identity string, retryTimeout time.Durat
 	if err != nil {
 		return nil, fmt.Errorf("starting the supervisor: %w", err)
 	}
+	target.metrics = metrics
 	return started, nil
 }
 

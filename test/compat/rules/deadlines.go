@@ -5,7 +5,7 @@ import "time"
 var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rules: []Rule{
 	{
 		ID: "I1", Given: "a step fails with an error that a user must fix",
-		Then: "the plan fails when the retry timeout has passed since status.startTime, and at most a few seconds later",
+		Then: "the plan fails when the retry timeout has passed since status.startTime, and at most 2 s later",
 	},
 	{ID: "I2-1s", Given: "I1 with a retry timeout of 1 s", Then: "as I1"},
 	{ID: "I2-5s", Given: "I1 with a retry timeout of 5 s", Then: "as I1"},
@@ -28,11 +28,22 @@ var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rule
 		ID: "I6", Given: "the cause of I1 is fixed after the plan failed", Then: "the plan continues and becomes Complete",
 		Difference: "the plan stays Failed", Reason: "an administrator need not delete the plan (decision 39)",
 	},
-	{ID: "I7", Given: "a step is forbidden for longer than the retry timeout", Then: "the plan stays in phase Installing", Rest: 10 * time.Minute},
+	{
+		ID: "I7", Given: "the account of the OperatorGroup lacks a permission for longer than the retry timeout",
+		Then: "the plan stays in phase Installing, and its message has the refusal", Rest: 10 * time.Minute,
+	},
+	{
+		ID: "I7-Quota", Given: "a quota refuses an object for longer than the retry timeout",
+		Then: "the plan stays in phase Installing, and its message has the refusal", Rest: 10 * time.Minute,
+	},
+	{
+		ID: "I7-Webhook", Given: "a webhook denies an object as forbidden for longer than the retry timeout",
+		Then: "the plan stays in phase Installing, and its message has the refusal", Rest: 10 * time.Minute,
+	},
 	{ID: "I8", Given: "the manager is restarted while the retry timeout of I1 passes", Then: "status.startTime stays, and the plan fails as in I1"},
 	{
 		ID: "I9", Given: "the API server is down when the retry timeout of I1 passes",
-		Then: "the plan does not fail because of that; it fails soon afterwards with the error of its step",
+		Then: "the plan does not fail because of that; status.startTime stays, and the plan fails soon afterwards with the error of its step",
 	},
 	{
 		ID: "I10", Given: "a step whose manifest is of another kind", Then: "the plan fails at once",

@@ -32,9 +32,9 @@ var steps = Group{Letter: "B", Title: "Steps of InstallPlans that others create"
 	},
 	{
 		ID: "B31", Given: "as B30, but the ClusterServiceVersion does not exist",
-		Then: "the step is retried until the deadline, and the plan then fails; the messages name the owner",
+		Then: "the step is retried until the deadline; the plan fails then, at most 2 s later and not before; the messages name the owner",
 	},
-	{ID: "B32", Given: "B31, and the ClusterServiceVersion is created before the deadline", Then: "the plan is Complete within 10 s"},
+	{ID: "B32", Given: "B31, and the ClusterServiceVersion is created before the deadline", Then: "the plan is Complete within 10 s after that"},
 	{ID: "B33", Given: "the manifest of a ConfigMap names its owner with a wrong UID", Then: "the ConfigMap has the right UID"},
 	{
 		ID: "B34", Given: "a step with resolving, whose manifest names another ClusterServiceVersion as owner",
@@ -64,13 +64,13 @@ var steps = Group{Letter: "B", Title: "Steps of InstallPlans that others create"
 	},
 	{
 		ID: "B39", Given: "a ConfigMap of one operator exists; a step of no operator brings it",
-		Then:       "the plan fails at its deadline, and the message names the owner",
+		Then:       "the plan fails at its deadline, and at most 2 s later; the message names the owner; the ConfigMap is not written",
 		Difference: "the ConfigMap is overwritten and loses its owner",
 		Reason:     "objects of another operator stay unchanged (decision 21)",
 	},
 	{
 		ID: "B40", Given: "a step of a known kind, in a group that the cluster does not serve",
-		Then: "the step is retried, and the plan fails at its deadline; the sentence names group, version and kind of the step",
+		Then: "within 5 s the step is retried, and the plan fails at its deadline, at most 2 s later; OLM's sentence names group, version and kind of the step",
 	},
 	{
 		ID: "B41", Given: "a step of a kind that plans must not contain",
@@ -103,7 +103,8 @@ var steps = Group{Letter: "B", Title: "Steps of InstallPlans that others create"
 		Difference: "the plan fails after its deadline with \"the InstallPlan contains invalid data\"", Reason: "an empty status has only one meaning (decision 39)",
 	},
 	{
-		ID: "B48", Given: "a plan without steps", Then: "it is not written; as soon as it has steps, they are applied",
+		ID: "B48", Given: "a plan has no steps for 60 s, and then gets some",
+		Then: "it has no phase and no condition, and is not written; then it is Complete within 5 s",
 	},
 	{
 		ID: "B49", Given: "the name of a step differs from the name in its manifest",
@@ -112,7 +113,11 @@ var steps = Group{Letter: "B", Title: "Steps of InstallPlans that others create"
 	},
 	{
 		ID: "B50", Given: "the API server answers a step with a warning",
-		Then: "the plan has one Event AppliedWithWarnings, whose field path names the step",
+		Then: "the plan has one Event AppliedWithWarnings with exactly OLM's note, whose field path names the step",
+	},
+	{
+		ID: "B50-Metric", Given: "the API server answers a step with a warning", Then: "the metric installplan_warnings_total rises by 1",
+		Untried: "the tests do not read the metrics of OLM",
 	},
 	{
 		ID: "B51", Given: "the account of the OperatorGroup may get, create and update ServiceMonitors; a plan creates one, and a second plan changes it",
@@ -129,6 +134,10 @@ var steps = Group{Letter: "B", Title: "Steps of InstallPlans that others create"
 	{
 		ID: "B54", Given: "a step for a Subscription in a plan that the manager did not create",
 		Then: "the Subscription is created and its annotation olm.generated-by names the plan",
+	},
+	{
+		ID: "B54-Bundle", Given: "a bundle contains a Subscription", Then: "the plan fails at once, and the Subscription is not created",
+		Difference: "the Subscription is created", Reason: "A bundle must not install other operators (decision 16).",
 	},
 }...)}
 
