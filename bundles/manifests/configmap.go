@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -138,7 +139,9 @@ func (c *converter) decode(key string, text []byte) ([]byte, error) {
 	}
 	decoded, err := yaml.YAMLToJSON(text)
 	if err == nil {
-		c.warn(bundles.Problem{File: key, Message: bundles.OneLine(strict.Error()), Remedy: "write each key once; the last one counts"})
+		for _, at := range repeatedKeys(text) {
+			c.warn(bundles.Problem{File: key + at.element, Message: at.path + " " + errTwice.Error(), Remedy: "write each key once; the last one counts"})
+		}
 	}
 	return decoded, err //nolint:wrapcheck // the caller says which key
 }
@@ -214,6 +217,7 @@ func (c *converter) addPackage(place string, element json.RawMessage) error {
 		return fmt.Errorf("decoding: %w", bundles.DescribeJSON(err))
 	}
 	out := &bundles.Package{Name: one.PackageName, Origin: bundles.Origin{File: place}}
+	c.checkNames(place, &one)
 	var problems bundles.Problems
 	out.DefaultChannel, problems = c.defaultChannel(place, &one)
 	names, seen := map[string]bool{}, map[string]bool{}
@@ -249,6 +253,29 @@ func (c *converter) addPackage(place string, element json.RawMessage) error {
 	slices.SortFunc(out.Bundles, func(a, b *bundles.Bundle) int { return cmp.Compare(a.Name, b.Name) })
 	c.put(out, place)
 	return problems.OrNil()
+}
+
+var (
+	number = regexp.MustCompile(`^[0-9]+$`)
+	// channelPattern is what the name of an object can contain, such as that of the Subscription of a dependency.
+	channelPattern = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
+)
+
+// checkNames warns about names of a package and its channels that clients cannot use everywhere.
+func (c *converter) checkNames(place string, one *packageManifest) {
+	if number.MatchString(one.PackageName) {
+		c.warn(bundles.Problem{
+			File: place, Package: one.PackageName, Message: "the package name is a number, which YAML does not read as text", Remedy: "use a name with a letter",
+		})
+	}
+	for _, channel := range one.Channels {
+		if !channelPattern.MatchString(channel.Name) {
+			c.warn(bundles.Problem{
+				File: place, Package: one.PackageName, Channel: channel.Name, Message: "the channel name cannot be part of the name of an object",
+				Remedy: "use lower case letters, digits, '-' and '.', beginning and ending with a letter or digit",
+			})
+		}
+	}
 }
 
 // put adds a package. The last one of a name counts.

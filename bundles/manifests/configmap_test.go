@@ -259,8 +259,10 @@ func TestWarnings(t *testing.T) {
 		"a name with upper case":                {data("[]", good, named("LampShade")), []string{`package "LampShade": the package name is not a DNS label`}},
 		"a name with a dot":                     {data("[]", good, named("lamp.shade")), []string{"is not a DNS label"}},
 		"a long name":                           {data("[]", good, named(strings.Repeat("a", 70))), []string{"is not a DNS label"}},
-		"a number as a name":                    {data("[]", good, named("'9'")), nil},
-		"a channel of any name":                 {data("[]", good, "- {packageName: p, channels: [{name: Main Line, currentCSV: v3}]}"), nil},
+		"a number as a name":                    {data("[]", good, named("'9'")), []string{`packages[0]: package "9": the package name is a number`}},
+		"a channel with a space":                {data("[]", good, "- {packageName: p, channels: [{name: Main Line, currentCSV: v3}]}"), []string{`packages[0]: package "p", channel "Main Line": the channel name cannot be part of the name of an object`}},
+		"a channel with a slash":                {data("[]", good, "- {packageName: p, channels: [{name: v1/beta, currentCSV: v3}]}"), []string{`channel "v1/beta": the channel name cannot`}},
+		"a channel with a version":              {data("[]", good, "- {packageName: p, channels: [{name: stable-1.2.x, currentCSV: v3}]}"), nil},
 		"a package twice":                       {data("[]", good, one+"\n"+one), []string{`packages[1]: package "p": the package is also in packages[0], which is not served`}},
 		"another default than the only channel": {data("[]", good, "- {packageName: p, defaultChannel: other, channels: [{name: a, currentCSV: v3}]}"), []string{`defaultChannel "other" is not a channel`}},
 		"two versions that are the same":        {data("[]", csvOf("v3", "3.0.0", "replaces: v2")+csvOf("v2", "3.0.0", ""), one), []string{"duplicate versions found in bundles: [{3.0.0: [v2, v3]}]"}},
@@ -281,7 +283,11 @@ func TestWarnings(t *testing.T) {
 		"a version in no channel":            {data("[]", good+csvOf("v9", "9.0.0", ""), one), []string{`clusterServiceVersions[1]: bundle "v9": the ClusterServiceVersion is in no channel`}},
 		"a version that skips itself":        {data("[]", csvOf("v3", "3.0.0", "skips: [v3]"), one), nil},
 		"a catalog without packages":         {data("[]", "[]", "[]"), []string{"packages: the ConfigMap contains no packages"}},
-		"a key twice":                        {data("[]", "- metadata: {name: v3}\n  spec:\n    version: 1.0.0\n    version: 3.0.0\n", one), []string{`clusterServiceVersions: yaml: unmarshal errors: line 4: key "version" already set in map`}},
+		"a key twice":                        {data("[]", "- metadata: {name: v3}\n  spec:\n    version: 1.0.0\n    version: 3.0.0\n", one), []string{`clusterServiceVersions[0]: spec.version is there twice`}},
+		"keys twice in JSON": {
+			data("[]", `[{"metadata":{"name":"v3"},"spec":{"version":"1.0.0","links":[{"name":"a","name":"b","name":"c"}],"version":"3.0.0"}}]`, one),
+			[]string{`clusterServiceVersions[0]: spec.links[0].name is there twice`, `clusterServiceVersions[0]: spec.version is there twice`},
+		},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			catalog, warnings, err := Catalog(tt.data)

@@ -69,8 +69,8 @@ func TestConfigMapCatalogs(t *testing.T) {
 		warnings     int
 	}{
 		"C1-LampShade": {"LampShade", "main", 1}, "C1-underscore": {"lamp_shade", "main", 1}, "C1-dot": {"lamp.shade", "main", 1},
-		"C1-upper": {"Lamp-x", "main", 1}, "C1-long": {strings.Repeat("a", 70), "main", 1}, "C1-digit": {"9", "main", 0},
-		"C2-space": {"lamp", "Main Line", 0}, "C2-slash": {"lamp", "v1/beta", 0},
+		"C1-upper": {"Lamp-x", "main", 1}, "C1-long": {strings.Repeat("a", 70), "main", 1}, "C1-digit": {"9", "main", 1},
+		"C2-space": {"lamp", "Main Line", 1}, "C2-slash": {"lamp", "v1/beta", 1},
 	} {
 		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
 			source := begin(t, c, func(in *content) {
@@ -299,7 +299,7 @@ func TestConfigMapCatalogs(t *testing.T) {
 		data[keyVersions] = strings.Replace(data[keyVersions], `"version":"1.1.0"`, `"version":"0.1.0","version":"1.1.0"`, 1)
 		_, source := serve(t, c, "goods", data)
 		warnings(c, source, 1)
-		if message := source.Status.Conditions; !contains(fmt.Sprint(message), `key "version" already set`) {
+		if message := source.Status.Conditions; !contains(fmt.Sprint(message), `clusterServiceVersions[1]: spec.version is there twice`) {
 			t.Errorf("conditions %+v", message)
 		}
 		served(c, "lamp", "main")
