@@ -217,7 +217,7 @@ func (c *converter) addPackage(place string, element json.RawMessage) error {
 		return fmt.Errorf("decoding: %w", bundles.DescribeJSON(err))
 	}
 	out := &bundles.Package{Name: one.PackageName, Origin: bundles.Origin{File: place}}
-	c.checkNames(place, &one)
+	c.warnings = append(c.warnings, nameWarnings(place, &one)...)
 	var problems bundles.Problems
 	out.DefaultChannel, problems = c.defaultChannel(place, &one)
 	names, seen := map[string]bool{}, map[string]bool{}
@@ -261,21 +261,23 @@ var (
 	channelPattern = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
 )
 
-// checkNames warns about names of a package and its channels that clients cannot use everywhere.
-func (c *converter) checkNames(place string, one *packageManifest) {
+// nameWarnings returns the problems of a package's names that clients cannot use everywhere.
+func nameWarnings(place string, one *packageManifest) bundles.Problems {
+	var found bundles.Problems
 	if number.MatchString(one.PackageName) {
-		c.warn(bundles.Problem{
+		found = append(found, bundles.Problem{
 			File: place, Package: one.PackageName, Message: "the package name is a number, which YAML does not read as text", Remedy: "use a name with a letter",
 		})
 	}
 	for _, channel := range one.Channels {
 		if !channelPattern.MatchString(channel.Name) {
-			c.warn(bundles.Problem{
+			found = append(found, bundles.Problem{
 				File: place, Package: one.PackageName, Channel: channel.Name, Message: "the channel name cannot be part of the name of an object",
 				Remedy: "use lower case letters, digits, '-' and '.', beginning and ending with a letter or digit",
 			})
 		}
 	}
+	return found
 }
 
 // put adds a package. The last one of a name counts.

@@ -284,6 +284,7 @@ func TestWarnings(t *testing.T) {
 		"a version that skips itself":        {data("[]", csvOf("v3", "3.0.0", "skips: [v3]"), one), nil},
 		"a catalog without packages":         {data("[]", "[]", "[]"), []string{"packages: the ConfigMap contains no packages"}},
 		"a key twice":                        {data("[]", "- metadata: {name: v3}\n  spec:\n    version: 1.0.0\n    version: 3.0.0\n", one), []string{`clusterServiceVersions[0]: spec.version is there twice`}},
+		"a key over a merged one":            {data("[]", "- metadata: {name: v3}\n  spec: {<<: {version: 1.0.0}, version: 3.0.0}\n", one), nil},
 		"keys twice in JSON": {
 			data("[]", `[{"metadata":{"name":"v3"},"spec":{"version":"1.0.0","links":[{"name":"a","name":"b","name":"c"}],"version":"3.0.0"}}]`, one),
 			[]string{`clusterServiceVersions[0]: spec.links[0].name is there twice`, `clusterServiceVersions[0]: spec.version is there twice`},
