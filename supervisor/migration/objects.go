@@ -50,11 +50,12 @@ func recordedKinds() []schema.GroupVersionKind {
 	}
 }
 
-// addedKinds returns the kinds that the controllers create for catalogs and OLM does not.
+// addedKinds returns the kinds of objects that a handback may delete, in addition to the recorded kinds.
 func addedKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 		{Group: "apps", Version: "v1", Kind: "Deployment"},
+		{Group: "operators.coreos.com", Version: "v1alpha1", Kind: "InstallPlan"},
 	}
 }
 
@@ -64,7 +65,6 @@ func markedKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		{Group: operators, Version: "v1alpha1", Kind: "CatalogSource"},
 		{Group: operators, Version: "v1alpha1", Kind: "Subscription"},
-		{Group: operators, Version: "v1alpha1", Kind: "InstallPlan"},
 		{Group: operators, Version: "v1alpha1", Kind: "ClusterServiceVersion"},
 		{Group: operators, Version: "v1", Kind: "OperatorGroup"},
 		{Group: operators, Version: "v2", Kind: "OperatorCondition"},

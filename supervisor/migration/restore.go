@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,7 +66,7 @@ func (op Operation) write(ctx context.Context, c client.Client) error {
 	case RemoveMetadata:
 		return client.IgnoreNotFound(apply.Patch(ctx, c, op.want, apply.MergeFromLocked(op.live), fieldOwner))
 	case Delete:
-		return client.IgnoreNotFound(apply.DeleteIf(ctx, c, op.live, apply.SameUID(op.live), client.PropagationPolicy("Foreground")))
+		return client.IgnoreNotFound(deleteObject(ctx, c, op.live))
 	default:
 		return fmt.Errorf("unknown verb %q", op.Verb)
 	}
@@ -103,7 +104,7 @@ func restoration(recorded []*unstructured.Unstructured, live objectsByKey) []Ope
 		o := live[key]
 		switch {
 		case o.GetDeletionTimestamp() != nil, restored[key]:
-		case isForCatalog(o), replacesBinding(o, recorded, live):
+		case isForCatalog(o), isUnplanned(o), replacesBinding(o, recorded, live):
 			removed = append(removed, newOperation(Delete, o, nil))
 		default:
 			if keys := addedKeys(o); len(keys) > 0 {
@@ -230,6 +231,28 @@ func isForCatalog(o *unstructured.Unstructured) bool {
 	default:
 		return false
 	}
+}
+
+// isUnplanned reports whether an object is an InstallPlan of this project without steps. OLM does not continue it.
+func isUnplanned(o *unstructured.Unstructured) bool {
+	if o.GetKind() != operatorsv1alpha1.InstallPlanKind || !isWrittenByUs(o) {
+		return false
+	}
+	steps, _, _ := unstructured.NestedSlice(o.Object, "status", "plan")
+	switch operatorsv1alpha1.InstallPlanPhase(field("status", "phase")(o)) {
+	case operatorsv1alpha1.InstallPlanPhaseNone, operatorsv1alpha1.InstallPlanPhasePlanning:
+		return len(steps) == 0
+	default:
+		return false
+	}
+}
+
+// deleteObject deletes an object that was not recreated, after its dependents. An InstallPlan that was changed stays.
+func deleteObject(ctx context.Context, c client.Client, o *unstructured.Unstructured) error {
+	if o.GetKind() == operatorsv1alpha1.InstallPlanKind {
+		return apply.DeleteIf(ctx, c, o, apply.SameVersion(o))
+	}
+	return apply.DeleteIf(ctx, c, o, apply.SameUID(o), client.PropagationPolicy("Foreground"))
 }
 
 // replacesBinding reports whether an object is a binding that this project created in place of one that is restored.

@@ -110,6 +110,23 @@ func TestRestoration(t *testing.T) {
 			[]string{"Strip Role lamps/cert"},
 		},
 		{
+			"plans that wait for the content of bundles", nil,
+			[]*unstructured.Unstructured{
+				by(object("InstallPlan", "lamps/new", nil), ours, `{}`),
+				by(object("InstallPlan", "lamps/planning", map[string]any{"status|phase": "Planning", "status|bundleLookups": []any{"lamp.v1"}}), ours, `{}`),
+			},
+			[]string{"Remove InstallPlan lamps/new", "Remove InstallPlan lamps/planning"},
+		},
+		{
+			"plans that OLM continues, and those of other clients", nil,
+			[]*unstructured.Unstructured{
+				by(object("InstallPlan", "lamps/stepped", map[string]any{"status|phase": "Planning", "status|plan": []any{"lamp.v1"}}), ours, `{}`),
+				by(object("InstallPlan", "lamps/waits", map[string]any{"status|phase": "RequiresApproval"}), ours, `{}`),
+				by(object("InstallPlan", "lamps/theirs", map[string]any{"status|phase": "Planning"}), "catalog", `{}`),
+			},
+			nil,
+		},
+		{
 			"marks that people made", nil,
 			[]*unstructured.Unstructured{by(object("Subscription", "lamps/lamp", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/pin": "lamp.v1"}}), ours, mine)},
 			nil,

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -272,6 +273,17 @@ func work(t *testing.T, c client.Client) {
 	if err := c.Patch(t.Context(), service, patch, client.FieldOwner("chandlery-supervisor")); err != nil {
 		t.Fatal(err)
 	}
+	plan := &operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", GenerateName: "install-"},
+		Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"lamp.v1"}, Approval: operatorsv1alpha1.ApprovalAutomatic, Approved: true},
+	}
+	if err := c.Create(t.Context(), plan, client.FieldOwner("chandlery-supervisor")); err != nil {
+		t.Fatal(err)
+	}
+	plan.Status = operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhasePlanning, CatalogSources: []string{}}
+	if err := c.Status().Update(t.Context(), plan, client.FieldOwner("chandlery-supervisor")); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // isHandedBack checks that everything is restored.
@@ -295,6 +307,13 @@ func isHandedBack(t *testing.T, c client.Client, home, when string) {
 	}
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: "hosted-unpack-bundles"}, &networkingv1.NetworkPolicy{}); err != nil {
 		t.Errorf("%s: %v", when, err)
+	}
+	var plans operatorsv1alpha1.InstallPlanList
+	if err := c.List(t.Context(), &plans, client.InNamespace("olm")); err != nil {
+		t.Fatal(err)
+	}
+	if len(plans.Items) != 0 {
+		t.Errorf("%s: %d InstallPlans without steps are left", when, len(plans.Items))
 	}
 	var records corev1.ConfigMapList
 	if err := c.List(t.Context(), &records, client.InNamespace(home), client.HasLabels{"chandlery.dev/takeover"}); err != nil {
