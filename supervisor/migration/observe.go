@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -57,6 +58,8 @@ type Count struct {
 	Kind  string         `json:"kind"`
 	Total int            `json:"total"`
 	By    map[string]int `json:"by,omitempty"`
+	// Replaced is the number of those that the supervisors recreate under other names.
+	Replaced int `json:"replaced,omitempty"`
 }
 
 // observe reads the input of a plan.
@@ -222,7 +225,7 @@ func count(ctx context.Context, c client.Reader) (Counts, error) {
 		}
 		delete(kind.By, "")
 		if kind.Kind == operatorsv1alpha1.InstallPlanKind {
-			kind.Total -= len(counts.InProgress) + len(counts.Waiting)
+			kind.Replaced = len(counts.InProgress) + len(counts.Waiting)
 		}
 		counts.Kinds = append(counts.Kinds, kind)
 	}
@@ -246,8 +249,7 @@ func versionState(u *unstructured.Unstructured) string {
 	return field("status", "phase")(u)
 }
 
-// addPlan returns the state of an InstallPlan that stays as it is. It adds a plan that is recreated to one of the
-// lists, and returns an empty state.
+// addPlan returns the state of an InstallPlan. It adds a plan that is recreated to one of the lists.
 func (c *Counts) addPlan(u *unstructured.Unstructured) string {
 	phase, name := field("status", "phase")(u), u.GetNamespace()+"/"+u.GetName()
 	switch operatorsv1alpha1.InstallPlanPhase(phase) {
@@ -255,17 +257,22 @@ func (c *Counts) addPlan(u *unstructured.Unstructured) string {
 		c.InProgress = append(c.InProgress, name)
 	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
 		c.Waiting = append(c.Waiting, name)
-	default:
-		return phase
 	}
-	return ""
+	return phase
 }
 
-// words returns the numbers of objects by state, sorted by state.
-func (c *Count) words() []string {
+// describe returns a text with the number of objects, by state.
+func (c *Count) describe() string {
+	text := fmt.Sprintf("%d %s", c.Total, c.Kind+plural(c.Total))
 	var words []string
 	for _, how := range slices.Sorted(maps.Keys(c.By)) {
 		words = append(words, fmt.Sprintf("%d %s", c.By[how], how))
 	}
-	return words
+	if len(words) > 0 {
+		text += " (" + strings.Join(words, ", ") + ")"
+	}
+	if c.Replaced > 0 {
+		text += fmt.Sprintf(", except %d that %s recreated with other names", c.Replaced, map[bool]string{true: "is", false: "are"}[c.Replaced == 1])
+	}
+	return text
 }

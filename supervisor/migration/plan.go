@@ -179,12 +179,7 @@ func pending(o *ClusterState) (running []competing.Workload, unrecorded bool) {
 // describe adds the effects on existing objects.
 func (p *Plan) describe(o *ClusterState) {
 	for i := range o.Counts.Kinds {
-		c := &o.Counts.Kinds[i]
-		text := fmt.Sprintf("%d %s", c.Total, c.Kind+plural(c.Total))
-		if words := c.words(); len(words) > 0 {
-			text += " (" + strings.Join(words, ", ") + ")"
-		}
-		p.Adopted = append(p.Adopted, text)
+		p.Adopted = append(p.Adopted, o.Counts.Kinds[i].describe())
 	}
 	p.Changes = []string{
 		"catalogs run as Deployments behind the existing Services; the catalog pods of OLM are deleted when the new pods serve",

@@ -123,14 +123,17 @@ func TestWaitingPlans(t *testing.T) {
 	o := &ClusterState{Managers: competing.Finding{Workloads: []competing.Workload{workload("olm-operator", 1, false)}}}
 	by := map[string]int{}
 	for name, phase := range map[string]string{"done": "Complete", "waits": "RequiresApproval", "runs": "Installing"} {
-		if how := o.Counts.addPlan(object("InstallPlan", "shop/"+name, map[string]any{"status|phase": phase})); how != "" {
-			by[how]++
-		}
+		by[o.Counts.addPlan(object("InstallPlan", "shop/"+name, map[string]any{"status|phase": phase}))]++
 	}
-	if diff := cmp.Diff(map[string]int{"Complete": 1}, by); diff != "" {
-		t.Errorf("counted as going on (-want +got):\n%s", diff)
+	if diff := cmp.Diff(map[string]int{"Complete": 1, "RequiresApproval": 1, "Installing": 1}, by); diff != "" {
+		t.Errorf("counted (-want +got):\n%s", diff)
 	}
+	o.Counts.Kinds = []Count{{Kind: "InstallPlan", Total: 3, By: by, Replaced: 2}, {Kind: "Subscription", Total: 1}}
 	p := NewPlan(o, false)
+	want := []string{"3 InstallPlans (1 Complete, 1 Installing, 1 RequiresApproval), except 2 that are recreated with other names", "1 Subscription"}
+	if diff := cmp.Diff(want, p.Adopted); diff != "" {
+		t.Errorf("managed without changes (-want +got):\n%s", diff)
+	}
 	if text := strings.Join(p.Changes, "\n"); !strings.Contains(text, "shop/waits") {
 		t.Errorf("changes:\n%s", text)
 	}
