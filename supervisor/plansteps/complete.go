@@ -53,6 +53,12 @@ func CompleteObject(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, 
 	return nil
 }
 
+// IsUnpacked reports whether a step has one of OLM's references to unpacked bundles instead of a manifest.
+func IsUnpacked(step *operatorsv1alpha1.Step) bool {
+	u, _, err := Manifest(step)
+	return err == nil && u != nil && isUnpacked(u)
+}
+
 // isUnpacked reports whether a manifest is one of OLM's references to unpacked bundles.
 func isUnpacked(u *unstructured.Unstructured) bool {
 	_, named := u.Object["name"]

@@ -179,3 +179,18 @@ func TestKindsFlag(t *testing.T) {
 		t.Errorf("the argument for a reserved kind is %s", argument)
 	}
 }
+
+// TestIsUnpacked checks which steps have a reference to a bundle that OLM unpacked.
+func TestIsUnpacked(t *testing.T) {
+	for manifest, want := range map[string]bool{
+		`{"kind":"ConfigMap","name":"abc","namespace":"olm","catalogSourceName":"shop"}`:               true,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"abc"}}`:                             false,
+		`{"kind":"BundleObject","package":"lamp","channel":"stable","bundle":"lamp.v1","replaces":""}`: false,
+		`{`: false,
+	} {
+		step := &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{Kind: "ConfigMap", Name: "a", Manifest: manifest}}
+		if got := IsUnpacked(step); got != want {
+			t.Errorf("%s: %v, want %v", manifest, got, want)
+		}
+	}
+}

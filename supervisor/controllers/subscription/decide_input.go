@@ -101,9 +101,9 @@ func (r *decider) request(d *decision) resolution.Subscription {
 	return request
 }
 
-// resume returns the version in progress again, if its plan was deleted or has no steps. Without a
-// plan, the version would wait for its resources for ever. It returns nothing if the plan has steps,
-// or the catalog lacks the version.
+// resume returns the version in progress again, if its plan was deleted, has no steps or cannot be
+// continued. Without a plan, the version would wait for its resources for ever. It returns nothing if
+// the catalog lacks the version.
 func (r *decider) resume(ctx context.Context, d *decision) resolution.Outcome {
 	csv := d.present.current
 	if !r.lacksResources(d) {
@@ -170,15 +170,15 @@ func (o *namespaceState) canStart(d *decision) bool {
 }
 
 // lacksResources reports whether the newest version of a Subscription may lack resources that no plan
-// creates. Its plan was deleted too early, or has lost its steps. Only a catalog that has the version
-// can provide the resources.
+// creates. Its plan was deleted too early, has lost its steps, or cannot be continued. Only a catalog
+// that has the version can provide the resources.
 func (o *namespaceState) lacksResources(d *decision) bool {
 	csv := d.present.current
 	if csv == nil || !o.catalogs.has(originOf(d.subscription), csv.Name) {
 		return false
 	}
 	if p := o.plans.installing(d.subscription, csv.Name); p != nil {
-		return lacksSteps(p)
+		return lacksSteps(p) || unreadable(p)
 	}
 	// While its requirements are unknown, the version may continue without help.
 	waits := csv.Status.Phase == operatorsv1alpha1.CSVPhasePending && csv.Status.Reason != operatorsv1alpha1.CSVReasonRequirementsUnknown

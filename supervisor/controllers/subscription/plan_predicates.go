@@ -37,6 +37,18 @@ func lacksSteps(p *operatorsv1alpha1.InstallPlan) bool {
 	return planning(p) && len(p.Status.Plan) == 0
 }
 
+// unreadable reports whether a plan of OLM failed because steps are missing whose bundle only OLM reads.
+func unreadable(p *operatorsv1alpha1.InstallPlan) bool {
+	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed && slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
+		return !applied(s) && plansteps.IsUnpacked(s)
+	})
+}
+
+// applied reports whether a step was applied.
+func applied(s *operatorsv1alpha1.Step) bool {
+	return s.Status == operatorsv1alpha1.StepStatusCreated || s.Status == operatorsv1alpha1.StepStatusPresent
+}
+
 // running reports whether the steps of a plan are being applied, or are about to be. A plan that
 // waits for approval is not running: a newer version may still replace it.
 func running(p *operatorsv1alpha1.InstallPlan) bool {

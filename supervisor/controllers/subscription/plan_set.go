@@ -123,9 +123,7 @@ func (s planSet) incomplete(p *operatorsv1alpha1.InstallPlan) bool {
 	if now == nil || complete(now) {
 		return false
 	}
-	return slices.ContainsFunc(now.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
-		return s.Status != operatorsv1alpha1.StepStatusCreated && s.Status != operatorsv1alpha1.StepStatusPresent
-	})
+	return slices.ContainsFunc(now.Status.Plan, func(s *operatorsv1alpha1.Step) bool { return !applied(s) })
 }
 
 // latestAttempt returns the number of the latest existing plan for some versions, or else 1:
