@@ -26,6 +26,9 @@ var ErrNotLeading = errors.New("this process does not lead, so that it must not 
 // ErrLeaseLost means that another process leads although this one had not stopped.
 var ErrLeaseLost = errors.New("another process leads now")
 
+// ErrLeaseTaken means that another standby took the Lease first. The standby goes on waiting.
+var ErrLeaseTaken = errors.New("another process took the Lease first")
+
 // fence prevents writes by a process that does not lead. Leader election alone does not prevent them. A process
 // that was frozen, or cut off, believes for a while that it still leads, and its writes are based on outdated
 // state.
@@ -206,7 +209,7 @@ func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElect
 	start := l.fence.clock.Now()
 	err := l.Interface.Create(ctx, record)
 	l.recordRenewal(record, start, err)
-	return err //nolint:wrapcheck // leader election reads the API's own error
+	return l.asTaken(record, err)
 }
 
 // Update takes, renews or releases the Lease.
@@ -222,7 +225,7 @@ func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElect
 	start := l.fence.clock.Now()
 	err := l.Interface.Update(ctx, record)
 	l.recordRenewal(record, start, err)
-	return err //nolint:wrapcheck // leader election reads the API's own error
+	return l.asTaken(record, err)
 }
 
 // Get reads the Lease, and checks whether another process has it.
@@ -259,6 +262,15 @@ func (l *fencedLock) checkBeforeLeading(ctx context.Context) error {
 		return nil
 	}
 	return l.fence.beforeLeading(ctx)
+}
+
+// asTaken returns ErrLeaseTaken with an error of a standby that lost a race for the Lease, and other errors unchanged.
+func (l *fencedLock) asTaken(record resourcelock.LeaderElectionRecord, err error) error {
+	races := record.HolderIdentity == l.Identity() && !l.fence.isLeading()
+	if races && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
+		return fmt.Errorf("%w: %w", ErrLeaseTaken, err)
+	}
+	return err
 }
 
 func (l *fencedLock) recordRenewal(record resourcelock.LeaderElectionRecord, start time.Time, err error) {

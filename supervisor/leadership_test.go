@@ -142,6 +142,38 @@ func TestFence(t *testing.T) {
 }
 
 // TestFenceWrap checks which requests pass, and through which transport.
+// TestLeaseTaken checks which errors are the lost race of a standby.
+func TestLeaseTaken(t *testing.T) {
+	leases := schema.GroupResource{Resource: "leases"}
+	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
+	for name, tt := range map[string]struct {
+		err   error
+		leads bool
+		want  bool
+	}{
+		"Created":  {err: apierrors.NewAlreadyExists(leases, api.LeaseName), want: true},
+		"Changed":  {err: apierrors.NewConflict(leases, api.LeaseName, nil), want: true},
+		"OfLeader": {err: apierrors.NewConflict(leases, api.LeaseName, nil), leads: true},
+		"Other":    {err: apierrors.NewForbidden(leases, api.LeaseName, nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lease := &fakeLock{}
+			l := &fencedLock{Interface: lease, fence: &fence{clock: testingclock.NewFakePassiveClock(time.Now()), renewDeadline: time.Second}}
+			if tt.leads {
+				if err := l.Create(t.Context(), mine); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lease.err = tt.err
+			for _, err := range []error{l.Create(t.Context(), mine), l.Update(t.Context(), mine)} {
+				if errors.Is(err, ErrLeaseTaken) != tt.want || !errors.Is(err, tt.err) {
+					t.Errorf("error %v", err)
+				}
+			}
+		})
+	}
+}
+
 func TestFenceWrap(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	f := &fence{clock: clock, renewDeadline: time.Second, leaderTimeout: time.Second}

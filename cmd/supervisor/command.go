@@ -65,7 +65,7 @@ caches, and one of them takes over when the leader stops or fails.`,
 			if err != nil {
 				return err
 			}
-			logger := logr.FromSlogHandler(program.Quiet(cmd.Context(), handler)).WithValues("identity", options.Identity)
+			logger := logr.FromSlogHandler(program.Quiet(cmd.Context(), handler, supervisor.ErrLeaseTaken)).WithValues("identity", options.Identity)
 			ctrl.SetLogger(logger)
 			klog.SetLogger(logger)
 			cfg, err := console.RESTConfig(options.Kubeconfig, agent)

@@ -11,7 +11,7 @@ import (
 
 func TestQuiet(t *testing.T) {
 	t.Parallel()
-	cut := fmt.Errorf("patching: %w", context.Canceled)
+	cut, expected := fmt.Errorf("patching: %w", context.Canceled), errors.New("taken")
 	for name, tt := range map[string]struct {
 		reason  string
 		err     error
@@ -22,6 +22,7 @@ func TestQuiet(t *testing.T) {
 		"CutOff":   {reason: "work that the stop cut off is none", err: cut},
 		"AsText":   {reason: "nor when a client made text of it", err: errors.New(`Post "https://x": context canceled`)},
 		"LeadGone": {reason: "nor the lead that was given up", err: errors.New("leader election lost")},
+		"Expected": {reason: "an expected error is none while the program runs", err: fmt.Errorf("leading: %w", expected), running: true},
 		"Other":    {reason: "other errors stay errors", err: errors.New("disk full"), logged: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +30,7 @@ func TestQuiet(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var out bytes.Buffer
-			logger := slog.New(Quiet(ctx, slog.NewTextHandler(&out, nil))).With("a", 1).WithGroup("g")
+			logger := slog.New(Quiet(ctx, slog.NewTextHandler(&out, nil), expected)).With("a", 1).WithGroup("g")
 			if !tt.running {
 				stop()
 			}
