@@ -54,14 +54,9 @@ func (a *crdApplier) prepare(ctx context.Context, s *operatorsv1alpha1.Step) err
 		return err
 	}
 	if change == nil {
-		state, err := a.observer.withLive(ctx, ofBundle)
-		if err != nil {
+		if change, err = a.compare(ctx, ofBundle); err != nil {
 			return err
 		}
-		if change, err = a.change(ctx, state); err != nil {
-			return err
-		}
-		change.recorded = state.recorded
 	}
 	a.prepared[s] = change
 	return nil
@@ -89,6 +84,23 @@ func (a *crdApplier) addition(ctx context.Context, state crdState) (*crdChange, 
 	}
 	a.equal.forget(state.name, known)
 	return nil, nil //nolint:nilnil // the doc comment says what nil means
+}
+
+// compare reads the whole definition, and returns what to write of it.
+func (a *crdApplier) compare(ctx context.Context, ofBundle crdState) (*crdChange, error) {
+	state, err := a.observer.withLive(ctx, ofBundle)
+	if err != nil {
+		return nil, err
+	}
+	change, err := a.change(ctx, state)
+	if err != nil {
+		return nil, err
+	}
+	change.recorded = state.recorded
+	if change.missing != nil && a.addsOnly(state) {
+		err = a.equal.record(state)
+	}
+	return change, err
 }
 
 // addsOnly reports whether a plan only adds the keys of the version to a definition that equals the one of its
@@ -136,11 +148,7 @@ func (a *crdApplier) change(ctx context.Context, state *crdState) (*crdChange, e
 		}
 	}
 	// An account may lack permission to patch.
-	change, err := state.update(!a.asAccount)
-	if err == nil && change.missing != nil && a.addsOnly(state) {
-		err = a.equal.record(state)
-	}
-	return change, err
+	return state.update(!a.asAccount)
 }
 
 // checkConversions checks the conversion webhooks of the versions that are not created yet.

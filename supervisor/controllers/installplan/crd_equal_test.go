@@ -148,7 +148,7 @@ func equalDefinitionCases() map[string]equalDefinitionCase {
 		"Spec": {
 			reason: "another client changed the spec", change: func(live *unstructured.Unstructured) {
 				live.SetGeneration(2)
-				live.Object["spec"].(map[string]any)["scope"] = "Cluster" //nolint:errcheck,forcetypeassert // it has a spec
+				live.Object["spec"].(map[string]any)["scope"] = "Cluster" //nolint:forcetypeassert // it has a spec
 			},
 			requests: []string{"get metadata", "get", "update"}, want: present, recorded: both,
 		},
@@ -333,6 +333,7 @@ func TestStableMetadata(t *testing.T) {
 // crdServer serves a definition that many versions share, encoded as the API server would.
 type crdServer struct {
 	client.Client
+
 	whole, metadata []byte
 	versions        map[types.NamespacedName]*operatorsv1alpha1.ClusterServiceVersion
 }
@@ -340,12 +341,12 @@ type crdServer struct {
 func (c *crdServer) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	switch o := o.(type) {
 	case *unstructured.Unstructured:
-		return o.UnmarshalJSON(c.whole) //nolint:wrapcheck // it stands for the API server
+		return o.UnmarshalJSON(c.whole)
 	case *metav1.PartialObjectMetadata:
 		gvk := o.GroupVersionKind()
 		err := o.Unmarshal(c.metadata)
 		o.SetGroupVersionKind(gvk)
-		return err //nolint:wrapcheck // it stands for the API server
+		return err
 	case *operatorsv1alpha1.ClusterServiceVersion:
 		if csv := c.versions[key]; csv != nil {
 			*o = *csv

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,8 +24,8 @@ func TestDefinitionsAreReadAsProtobuf(t *testing.T) {
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
+	mapper := apimeta.NewDefaultRESTMapper(nil)
+	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), apimeta.RESTScopeRoot)
 	accepted := make(chan string, 1)
 	cfg := &rest.Config{Host: "https://api.example", Transport: transport(func(r *http.Request) (*http.Response, error) {
 		select {
@@ -35,7 +35,7 @@ func TestDefinitionsAreReadAsProtobuf(t *testing.T) {
 		return nil, errors.New("no API server")
 	})}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: scheme, MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
+		Scheme: scheme, MapperProvider: func(*rest.Config, *http.Client) (apimeta.RESTMapper, error) { return mapper, nil },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ func TestUnchangedDefinitionIsReadInFullOnce(t *testing.T) {
 	w.supervise(time.Minute)
 	bundle := w.bundle(text(t, w.lamps(map[string]string{"v1": anything})))
 	for i, want := range [][]string{{"whole"}, {"whole"}, {"metadata"}, {"metadata", "whole"}} {
-		if i == 3 { //nolint:mnd // the last plan
+		if i == 3 {
 			changed := w.definition()
 			changed.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "changed"
 			w.Expect(w.Update(t.Context(), changed)).To(gomega.Succeed())
