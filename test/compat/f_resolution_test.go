@@ -2,6 +2,7 @@ package compat_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -9,6 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/proto/api"
 	"github.com/chandlery/chandlery/test/compat/compattest"
@@ -90,9 +92,10 @@ func TestUnusableSentences(t *testing.T) {
 // TestWithdrawnDeprecations checks what remains of deprecations that a catalog withdraws.
 func TestWithdrawnDeprecations(t *testing.T) {
 	t.Parallel()
-	compattest.Check(t, "F6-Withdrawn", func(_ *testing.T, c *compattest.Cluster) {
+	compattest.Check(t, "F6-Withdrawn", func(t *testing.T, c *compattest.Cluster) {
 		shop := c.Catalog("shop", deprecated(c))
 		sub := c.Subscribe("shop", "crank", onStable)
+		changes := logDeprecations(t, c, sub)
 		waitForCondition(c, sub, operatorsv1alpha1.SubscriptionDeprecated, "True", "",
 			exactly("olm.package/crank: the package is old; olm.channel/stable: the channel is old; olm.bundle/crank.v1: the bundle is old"))
 		fewer := deprecated(c)
@@ -102,8 +105,57 @@ func TestWithdrawnDeprecations(t *testing.T) {
 			exactly("olm.package/crank: the package is old; olm.bundle/crank.v1: the bundle is old"))
 		absentConditions(c, sub, operatorsv1alpha1.SubscriptionChannelDeprecated)
 		replaceContent(shop, crank()(c))
-		absentConditions(c, sub, operatorsv1alpha1.SubscriptionPackageDeprecated, operatorsv1alpha1.SubscriptionBundleDeprecated, operatorsv1alpha1.SubscriptionDeprecated)
+		absentConditions(c, sub, deprecations()...)
+		c.AtRest(restTime, sub)
+		// All four conditions are written with the installed version; then the catalog withdraws one, and then the others.
+		if list := changes(); len(list) != 3 {
+			t.Errorf("the deprecations changed %d times:\n%s", len(list), strings.Join(list, "\n"))
+		}
 	})
+}
+
+// deprecations are the conditions of Subscriptions about deprecations.
+func deprecations() []operatorsv1alpha1.SubscriptionConditionType {
+	return []operatorsv1alpha1.SubscriptionConditionType{
+		operatorsv1alpha1.SubscriptionPackageDeprecated, operatorsv1alpha1.SubscriptionChannelDeprecated,
+		operatorsv1alpha1.SubscriptionBundleDeprecated, operatorsv1alpha1.SubscriptionDeprecated,
+	}
+}
+
+// logDeprecations watches a Subscription. It returns a function that ends the watch and returns what the conditions
+// about deprecations became.
+func logDeprecations(t *testing.T, c *compattest.Cluster, sub *operatorsv1alpha1.Subscription) func() []string {
+	t.Helper()
+	w, err := c.Watch(t.Context(), &operatorsv1alpha1.SubscriptionList{}, client.InNamespace(sub.Namespace), client.MatchingFields{"metadata.name": sub.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var changes []string
+	last, ended := "", make(chan struct{})
+	go func() {
+		defer close(ended)
+		for e := range w.ResultChan() {
+			seen, is := e.Object.(*operatorsv1alpha1.Subscription)
+			if !is {
+				continue
+			}
+			text := ""
+			for _, kind := range deprecations() {
+				if got := seen.Status.GetCondition(kind); got.Status == corev1.ConditionTrue {
+					text += fmt.Sprintf("%s (%s): %s; ", kind, got.Reason, got.Message)
+				}
+			}
+			if text != last {
+				changes = append(changes, text)
+			}
+			last = text
+		}
+	}()
+	return func() []string {
+		w.Stop()
+		<-ended
+		return changes
+	}
 }
 
 // absentConditions waits until a Subscription does not have some conditions.

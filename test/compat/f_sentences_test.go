@@ -3,6 +3,7 @@ package compat_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +50,17 @@ func containing(want ...string) wording {
 			if !strings.Contains(got, w) {
 				return fmt.Sprintf("%q, want the part %q", got, w)
 			}
+		}
+		return ""
+	}
+}
+
+// matches compares a whole text with a regular expression.
+func matches(pattern string) wording {
+	whole := regexp.MustCompile("^" + pattern + "$")
+	return func(got string) string {
+		if !whole.MatchString(got) {
+			return fmt.Sprintf("%q, want a match of %q", got, pattern)
 		}
 		return ""
 	}
@@ -217,7 +229,7 @@ func runningCases() []versionCase {
 		},
 		{
 			id: "F-CSV-NeedsReinstall", after: deleteDeployment, phase: pending, reason: "NeedsReinstall",
-			wording: func(d string) wording { return begins("installing: ") },
+			wording: func(d string) wording { return exactly("installing: missing deployment with name=" + d) },
 		},
 		{
 			id: "F-CSV-DeploymentWithoutHash", after: removeHash, phase: ready, reason: "ComponentUnhealthy",
@@ -227,7 +239,7 @@ func runningCases() []versionCase {
 		},
 		{
 			id: "F-CSV-DeploymentChanged", after: changeDeploymentSpec, phase: ready, reason: "ComponentUnhealthy",
-			wording: always(begins("installing: deployment changed old hash=")),
+			wording: always(matches(`installing: deployment changed old hash=\w+, new hash=\w+`)),
 		},
 		{
 			id: "F-CSV-BeingReplaced", after: replaceBy(withoutNode), phase: operatorsv1alpha1.CSVPhaseReplacing, reason: "BeingReplaced",

@@ -27,6 +27,10 @@ var catalogSentences = []Rule{
 		Then: "TemplatesHaveResolved is True with exactly OLM's message",
 	},
 	{
+		ID: "F-CatalogSource-ResolvedImage", Given: "an image template with a known variable",
+		Then: "ResolvedImage is True, and its message is the image",
+	},
+	{
 		ID: "F-CatalogSource-TemplateSyntax", Given: "an image template with an unknown variable",
 		Then: "TemplatesHaveResolved is False with exactly OLM's message",
 	},

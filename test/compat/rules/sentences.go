@@ -121,7 +121,7 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	},
 	{
 		ID: "F-CSV-NeedsReinstall", Given: "the Deployment of a running version is deleted",
-		Then: "its conditions have an entry Pending with the reason NeedsReinstall and a message that begins as OLM's",
+		Then: "its conditions have an entry Pending with the reason NeedsReinstall and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-DeploymentWithoutHash", Given: "the label of the hash is removed from the Deployment of a running version",
@@ -129,7 +129,7 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	},
 	{
 		ID: "F-CSV-DeploymentChanged", Given: "the Deployment in the spec of a running version changes",
-		Then: "its conditions have an entry InstallReady with the reason ComponentUnhealthy and a message that begins as OLM's",
+		Then: "its conditions have an entry InstallReady with the reason ComponentUnhealthy and exactly OLM's message, apart from the hashes",
 	},
 	{
 		ID: "F-CSV-BeingReplaced", Given: "a newer version replaces a running version",
@@ -173,7 +173,7 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	},
 	{
 		ID: "F-Subscription-InstallPlanFailed", Given: "the cluster does not serve the kind of an object in the bundle",
-		Then: "InstallPlanFailed has the reason InstallComponentFailed and a message that contains OLM's",
+		Then: "InstallPlanFailed has the reason InstallComponentFailed and exactly the message of the condition Installed of the plan",
 	},
 	{
 		ID: "F-Subscription-NoCatalog", Given: "a Subscription names a CatalogSource that does not exist",
@@ -197,7 +197,7 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	},
 	{
 		ID: "F-Subscription-CatalogAway", Given: "the catalog of a new Subscription does not answer",
-		Then: "ResolutionFailed has the reason ErrorPreventedResolution and exactly OLM's message",
+		Then: "ResolutionFailed has the reason ErrorPreventedResolution and a message that begins as OLM's and ends in the error of the connection",
 	},
 	{
 		ID: "F-Subscription-NoChannelHeads", Given: "the entries of a channel replace each other",
@@ -255,11 +255,11 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	},
 	{
 		ID: "F6-Withdrawn", Given: "the catalog withdraws the deprecation of the channel, and then the others",
-		Then: "Deprecated has the remaining messages, and is then absent with the other conditions",
+		Then: "Deprecated has the remaining messages, and is then absent with the other conditions; each change is one write",
 	},
 	{
 		ID: "F7", Given: "the catalog deprecates a version that is not installed",
-		Then: "the Subscription has no condition about deprecations",
+		Then: "the Subscription has no condition about deprecations, and is not written",
 	},
 	{
 		ID: "F-Namespace-ResolutionFailed", Given: "the dependencies of a Subscription cannot be resolved",
@@ -275,7 +275,7 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	},
 	{
 		ID: "F-Event-WarningsWithoutOwner", Given: "a step without an owner has an unknown field",
-		Then: "a Warning of the plan has the reason AppliedWithWarnings and a note that begins as OLM's",
+		Then: "a Warning of the plan has the reason AppliedWithWarnings and exactly OLM's note",
 	},
 	{
 		ID: "F9", Given: "a version is installed",
@@ -283,6 +283,14 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	},
 	{
 		ID: "F10", Given: "a webhook has a rule for all API groups",
+		Then: "a Warning has the reason InvalidWebhookDescription and exactly the message of the phase",
+	},
+	{
+		ID: "F10-OLMGroup", Given: "a webhook has a rule for operators.coreos.com",
+		Then: "a Warning has the reason InvalidWebhookDescription and exactly the message of the phase",
+	},
+	{
+		ID: "F10-Configurations", Given: "a webhook has a rule for webhook configurations",
 		Then: "a Warning has the reason InvalidWebhookDescription and exactly the message of the phase",
 	},
 	{
@@ -345,7 +353,19 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	},
 	{
 		ID: "F3", Given: "a requirement is missing",
-		Then: "the version is not written again", Rest: 10 * time.Minute,
+		Then: "the version is not written again, and has no further Event", Rest: 10 * time.Minute,
+	},
+	{
+		ID: "F3-Group", Given: "a version does not support the targets of its OperatorGroup",
+		Then: "the version is not written again, and has no further Event", Rest: 10 * time.Minute,
+	},
+	{
+		ID: "F3-Subscription", Given: "a Subscription names a package that does not exist",
+		Then: "the Subscription is not written again, and has no further Event", Rest: 10 * time.Minute,
+	},
+	{
+		ID: "F3-CatalogSource", Given: "a CatalogSource is of an unknown type",
+		Then: "the CatalogSource is not written again, and has no further Event", Rest: 10 * time.Minute,
 	},
 	{
 		ID: "F-CSV-APIServicesMissing", Given: "the pods of a version that owns an API run, and do not serve it",
@@ -416,7 +436,7 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		Reason:     "The author learns of the error at once (decision 39).",
 	},
 	{
-		ID: "F13", Given: "OLM wrote the statuses of the objects, and the supervisor takes over",
-		Then: "each object is written at most once, except for the connections of CatalogSources, and the conditions keep their reasons and messages",
+		ID: "F13", Given: "OLM wrote the statuses of the objects, a user changed a Deployment of OLM, and the supervisor takes over",
+		Then: "no Deployment is written; each other object is written at most once, except for the connections of CatalogSources, and the conditions keep their reasons and messages",
 	},
 }}
