@@ -31,21 +31,24 @@ func outdatedReport(status metav1.ConditionStatus) string {
 type upgradeCase struct {
 	*compattest.Cluster
 
-	t         *testing.T
-	condition *operatorsv2.OperatorCondition
-	next      *operatorsv1alpha1.ClusterServiceVersion
+	t           *testing.T
+	condition   *operatorsv2.OperatorCondition
+	first, next *operatorsv1alpha1.ClusterServiceVersion
 }
+
+// shownSoon bounds how long an OperatorCondition needs to show what its spec declares.
+func shownSoon() time.Duration { return compattest.Limit(2*time.Second, compattest.Patience) }
 
 func newUpgradeCase(t *testing.T, c *compattest.Cluster) *upgradeCase {
 	t.Helper()
 	u := &upgradeCase{
 		Cluster: c, t: t,
 		condition: &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp.v1"}},
+		first:     c.CSV("lamp.v1"),
 		next:      c.CSV("lamp.v2", func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Spec.Replaces = "lamp.v1" }),
 	}
-	first := c.CSV("lamp.v1")
-	c.Make(first)
-	reaches(c, first, operatorsv1alpha1.CSVPhaseSucceeded, "")
+	c.Make(u.first)
+	reaches(c, u.first, operatorsv1alpha1.CSVPhaseSucceeded, "")
 	u.settle()
 	return u
 }
@@ -94,7 +97,7 @@ func (u *upgradeCase) declares(field string, status metav1.ConditionStatus) {
 // shows waits until the status has a condition for the current generation. An empty status stands for none.
 func (u *upgradeCase) shows(status metav1.ConditionStatus) {
 	u.t.Helper()
-	u.Eventually(compattest.Patience, func() string {
+	u.Eventually(shownSoon(), func() string {
 		if left := u.Read(u.condition); left != "" {
 			return left
 		}
@@ -118,6 +121,28 @@ func (u *upgradeCase) held(message string) {
 		}
 		return ""
 	})
+}
+
+// stays checks that the update stays blocked with a message.
+func (u *upgradeCase) stays(message string) {
+	u.t.Helper()
+	u.AtRest(restTime, u.condition, u.next)
+	u.held(message)
+}
+
+// continuesWithin waits until the update is no longer blocked, at most until the limit, and then until it has succeeded.
+func (u *upgradeCase) continuesWithin(limit time.Duration) {
+	u.t.Helper()
+	u.Eventually(limit, func() string {
+		if left := u.Read(u.next); left != "" {
+			return left
+		}
+		if u.next.Status.Reason == operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable {
+			return "the update is blocked: " + u.next.Status.Message
+		}
+		return ""
+	})
+	u.continues()
 }
 
 // continues waits until the update has succeeded.
@@ -159,7 +184,9 @@ func TestUpgradeable(t *testing.T) {
 			before(u)
 			u.Make(u.next)
 			u.held(message)
-			if after != nil {
+			if after == nil {
+				u.stays(message)
+			} else {
 				after(u)
 			}
 		})
@@ -174,6 +201,12 @@ func TestUpgradeable(t *testing.T) {
 	allowed("J1", func(*upgradeCase) {})
 	allowed("J2", reports(reportTrue, 0))
 	blocked("J3", notUpgradeable, reports(reportFalse, 0), nil)
+	blocked("J3-Current", notUpgradeable, reports(reportFalse, 0), func(u *upgradeCase) {
+		u.AtRest(restTime, u.first)
+		if phase := u.first.Status.Phase; phase != operatorsv1alpha1.CSVPhaseSucceeded {
+			u.t.Errorf("%s is %s: %s", u.first.Name, phase, u.first.Status.Message)
+		}
+	})
 	blocked("J4", outdatedReport(reportTrue), reports(reportTrue, -1), nil)
 	blocked("J5", outdatedReport(reportTrue), reports(reportTrue, 1), nil)
 	unset := func(u *upgradeCase) { u.set("status", "conditions", operatorsv2.Upgradeable, reportTrue, 0) }
@@ -181,7 +214,7 @@ func TestUpgradeable(t *testing.T) {
 	blocked("J7", outdatedReport(reportFalse), reports(reportFalse, -1), nil)
 	blocked("J8", outdatedReport(reportTrue), reports(reportTrue, -1), func(u *upgradeCase) {
 		u.reports(reportTrue, 0)
-		u.continues()
+		u.continuesWithin(soon())
 	})
 	blocked("J9-False", notUpgradeable, reports(reportFalse, 0), override)
 	blocked("J9-Earlier", outdatedReport(reportTrue), reports(reportTrue, -1), override)
@@ -212,7 +245,7 @@ func TestUpgradeable(t *testing.T) {
 	}, func(u *upgradeCase) {
 		u.set("spec", "overrides", "Cold", reportTrue, 0)
 		u.shows(reportFalse)
-		u.held(notUpgradeable)
+		u.stays(notUpgradeable)
 	})
 	blocked("J14", outdatedReport(reportTrue), reports(reportTrue, -1), func(u *upgradeCase) {
 		mergePatch(u.t, u.Cluster, u.condition, `{"metadata":{"annotations":{"compat.example/seen":"yes"}}}`)
@@ -256,7 +289,7 @@ func testHeldSubscription(t *testing.T, c *compattest.Cluster) {
 			return left
 		}
 		condition := sub.Status.GetCondition("NewerVersionHeld")
-		if condition.Status != "True" || !strings.Contains(condition.Message, "is outdated") {
+		if condition.Status != "True" || !strings.Contains(condition.Message, outdatedReport(reportTrue)) {
 			return fmt.Sprintf("condition %v", condition)
 		}
 		return ""
