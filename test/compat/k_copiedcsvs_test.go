@@ -10,6 +10,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,6 +71,39 @@ func (n *neighbours) formerCopy() *operatorsv1alpha1.ClusterServiceVersion {
 	})
 }
 
+// permit makes the second version declare permissions, and grants them to its account.
+func (n *neighbours) permit() {
+	n.t.Helper()
+	const account = "crank"
+	declared := operatorsv1alpha1.StrategyDeploymentPermissions{ServiceAccountName: account, Rules: []rbacv1.PolicyRule{policyRule()}}
+	n.loser.Spec.InstallStrategy.StrategySpec.Permissions = []operatorsv1alpha1.StrategyDeploymentPermissions{declared}
+	meta := metav1.ObjectMeta{Namespace: n.right, Name: account, Labels: ownerLabelsOf(n.right, n.loser.Name)}
+	n.Make(
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: n.right, Name: account}},
+		&rbacv1.Role{ObjectMeta: meta, Rules: declared.Rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta, Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: n.right, Name: account}},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
+		},
+	)
+}
+
+// copiedRoles returns the copied roles and bindings of the second version in a namespace as a text, empty for none.
+func (n *neighbours) copiedRoles(namespace string) string {
+	n.t.Helper()
+	var roles rbacv1.RoleList
+	var bindings rbacv1.RoleBindingList
+	for _, list := range []client.ObjectList{&roles, &bindings} {
+		if err := n.List(n.t.Context(), list, client.InNamespace(namespace), client.MatchingLabels{"olm.copiedFrom": n.right}); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	if len(roles.Items) == 0 && len(bindings.Items) == 0 {
+		return ""
+	}
+	return "copied roles: " + n.Manifest(roles.Items) + n.Manifest(bindings.Items)
+}
+
 func (n *neighbours) exists(o client.Object) {
 	n.t.Helper()
 	n.Eventually(compattest.Patience, func() string { return n.Read(o) })
@@ -111,6 +145,15 @@ func firstIsFailed(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, l
 	}
 }
 
+// hasNoCopies fails if a version has a copy in any namespace.
+func hasNoCopies(t *testing.T, c *compattest.Cluster, csv *operatorsv1alpha1.ClusterServiceVersion) {
+	t.Helper()
+	var copies operatorsv1alpha1.ClusterServiceVersionList
+	if err := c.List(t.Context(), &copies, client.MatchingLabels{"olm.copiedFrom": csv.Namespace}); err != nil || len(copies.Items) > 0 {
+		t.Errorf("%d copies, error %v", len(copies.Items), err)
+	}
+}
+
 // TestCopiedVersions checks which versions lose a conflict of OperatorGroups, and which are copied.
 func TestCopiedVersions(t *testing.T) {
 	t.Parallel()
@@ -119,10 +162,16 @@ func TestCopiedVersions(t *testing.T) {
 		copies, versions := logVersions(t, c, n.middle), logVersions(t, c, n.right)
 		c.Make(n.loser)
 		reaches(c, n.loser, failedPhase, conflictingGroups)
-		if want := "intersecting operatorgroups provide the same apis"; !strings.HasPrefix(n.loser.Status.Message, want) {
+		const want = "intersecting operatorgroups provide the same apis"
+		if n.loser.Status.Message != want {
 			t.Errorf("message %q, want %q", n.loser.Status.Message, want)
 		}
 		pause.For(t.Context(), restTime)
+		for _, e := range c.Events(n.loser) {
+			if e.Reason != string(conflictingGroups) && e.Reason != "Blocked" || e.Type != corev1.EventTypeWarning {
+				t.Errorf("Event %s %s: %s", e.Type, e.Reason, e.Message)
+			}
+		}
 		firstIsFailed(t, n.loser, versions)
 		if copies.has(n.loser.Name) {
 			t.Error("the version had a copy")
@@ -132,12 +181,16 @@ func TestCopiedVersions(t *testing.T) {
 		n := newNeighbours(t, c, "k2.field.example", "m")
 		c.Make(n.loser)
 		reaches(c, n.loser, failedPhase, conflictingGroups)
+		start := time.Now()
 		targetNamespaces(t, c, c.Namespace, "group", c.Namespace)
 		reaches(c, n.loser, operatorsv1alpha1.CSVPhaseSucceeded, "")
+		if after := n.loser.Status.LastTransitionTime.Sub(start); after > compattest.Limit(30*time.Second, compattest.Patience) {
+			t.Errorf("the version succeeded after %s", after)
+		}
 		n.exists(n.copyOf(n.loser))
 		found := false
 		for _, condition := range n.loser.Status.Conditions {
-			found = found || condition.Message == "OperatorGroup no longer intersecting with conflicting owner"
+			found = found || condition.Phase == operatorsv1alpha1.CSVPhasePending && condition.Message == "OperatorGroup no longer intersecting with conflicting owner"
 		}
 		if !found {
 			t.Errorf("conditions %v", n.loser.Status.Conditions)
@@ -147,15 +200,27 @@ func TestCopiedVersions(t *testing.T) {
 		n := newNeighbours(t, c, "k3.field.example")
 		other := c.NewNamespace()
 		targetNamespaces(t, c, n.right, "right", n.right, other)
+		n.permit()
 		c.Make(n.loser)
 		reaches(c, n.loser, operatorsv1alpha1.CSVPhaseSucceeded, "")
 		copied := n.copyOf(n.loser)
 		copied.Namespace = other
 		n.exists(copied)
 		n.exists(n.copyOf(n.left))
+		c.Eventually(compattest.Patience, func() string {
+			if n.copiedRoles(other) == "" {
+				return "no role is copied"
+			}
+			return ""
+		})
 		targetNamespaces(t, c, n.right, "right", n.right, other, n.middle)
 		reaches(c, n.loser, failedPhase, conflictingGroups)
+		failed := n.loser.Status.LastTransitionTime.Time
 		c.Gone(compattest.Patience, copied)
+		c.Eventually(compattest.Patience, func() string { return n.copiedRoles(other) })
+		if after := time.Since(failed); after > 10*time.Second {
+			t.Errorf("the copies were gone after %s", after)
+		}
 		if left := c.Read(n.copyOf(n.left)); left != "" {
 			t.Error(left)
 		}
@@ -249,34 +314,36 @@ func TestFirstPhases(t *testing.T) {
 		versions := logVersions(t, c, csv.Namespace)
 		c.Make(csv)
 		reaches(c, csv, failedPhase, operatorsv1alpha1.CSVReasonNoOperatorGroup)
+		pause.For(t.Context(), restTime)
 		firstIsFailed(t, csv, versions)
+		hasNoCopies(t, c, csv)
 	})
 	compattest.Check(t, "K9-Two", func(t *testing.T, c *compattest.Cluster) {
-		c.Make(operatorGroup(c.Namespace, "second", c.Namespace))
+		c.Make(operatorGroup(c.Namespace, "second", c.Namespace, c.NewNamespace()))
 		pause.For(t.Context(), time.Second)
 		versions := logVersions(t, c, c.Namespace)
 		csv := c.CSV("lamp.v1")
 		c.Make(csv)
 		reaches(c, csv, failedPhase, operatorsv1alpha1.CSVReasonTooManyOperatorGroups)
+		pause.For(t.Context(), restTime)
 		firstIsFailed(t, csv, versions)
+		hasNoCopies(t, c, csv)
 	})
 	compattest.Check(t, "K10", func(t *testing.T, c *compattest.Cluster) {
 		n := newNeighbours(t, c, "k10.field.example", "m")
+		n.permit()
 		c.Make(n.loser)
 		reaches(c, n.loser, failedPhase, conflictingGroups)
+		copied := n.formerCopy()
+		c.Make(copied)
 		if err := c.Delete(t.Context(), n.loser); err != nil {
 			t.Fatal(err)
 		}
-		c.Gone(compattest.Patience, n.loser.DeepCopy())
-		for _, list := range []client.ObjectList{
-			&operatorsv1alpha1.ClusterServiceVersionList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
-		} {
-			if err := c.List(t.Context(), list, client.InNamespace(n.middle), client.MatchingLabels{"olm.copiedFrom": n.right}); err != nil {
-				t.Fatal(err)
-			}
-			if text := c.Manifest(list); strings.Contains(text, n.loser.Name) {
-				t.Errorf("left: %s", text)
-			}
+		c.Gone(compattest.Patience, n.loser.DeepCopy(), copied)
+		pause.For(t.Context(), restTime)
+		hasNoCopies(t, c, n.loser)
+		if left := n.copiedRoles(n.middle); left != "" {
+			t.Error(left)
 		}
 	})
 	compattest.Check(t, "K12", func(t *testing.T, c *compattest.Cluster) {

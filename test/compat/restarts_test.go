@@ -82,6 +82,7 @@ func TestRestarts(t *testing.T) {
 	})
 	stages.Check(t, "I8", testDeadlineAfterRestart)
 	stages.Check(t, "I9", testDeadlineInOutage)
+	stages.Check(t, "K5-Start", testCopyOfLoserAtStart)
 	stages.Check(t, "J15-Restart", func(t *testing.T, c *compattest.Cluster, reach reach) {
 		u := newUpgradeCase(t, c)
 		u.reports(reportFalse, 0)
@@ -95,6 +96,18 @@ func TestRestarts(t *testing.T) {
 			t.Errorf("generation %d, want %d", u.condition.Generation, generation)
 		}
 	})
+}
+
+// testCopyOfLoserAtStart has a copy of a version that lost a conflict, which was created while no manager ran.
+func testCopyOfLoserAtStart(t *testing.T, c *compattest.Cluster, reach func(int)) {
+	n := newNeighbours(t, c, "k5-start.field.example", "m")
+	c.Make(n.loser)
+	reaches(c, n.loser, failedPhase, conflictingGroups)
+	reach(stopped)
+	copied := n.formerCopy()
+	c.Make(copied)
+	reach(started)
+	c.Gone(30*time.Second, copied)
 }
 
 // testHandback hands the cluster back to OLM.

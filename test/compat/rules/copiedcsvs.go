@@ -3,12 +3,15 @@ package rules
 var copiedCSVs = Group{Letter: "K", Title: "Copied ClusterServiceVersions and conflicts of OperatorGroups", Rules: []Rule{
 	{
 		ID: "K1", Given: "two OperatorGroups share a target, and a version in the second provides an API of one in the first",
-		Then: "its first phase is Failed, and it never has a copy",
+		Then: "its first phase is Failed with exactly OLM's message; it has no other Event, and it never has a copy",
 	},
-	{ID: "K2", Given: "the first OperatorGroup loses the shared target", Then: "the second version succeeds, and has a copy in its target"},
+	{
+		ID: "K2", Given: "the first OperatorGroup loses the shared target",
+		Then: "the second version is Pending with OLM's message, and succeeds within 30 s; it has a copy in its target",
+	},
 	{
 		ID: "K3", Given: "both versions run, and the second OperatorGroup gains a shared target",
-		Then:       "the version of the younger OperatorGroup is Failed and its copies are deleted; the copy of the first stays",
+		Then:       "the version of the younger OperatorGroup is Failed; its copies and their roles are deleted within 10 s; the copy of the first stays",
 		Difference: "the version of either OperatorGroup may fail", Reason: "A group that widens its targets must not stop an operator of an older one (decisions 24 and 39).",
 		Untried: "its result varies with OLM",
 	},
@@ -23,6 +26,10 @@ var copiedCSVs = Group{Letter: "K", Title: "Copied ClusterServiceVersions and co
 	},
 	{ID: "K5", Given: "there is a copy of a version that is Failed because of a conflict", Then: "the copy is deleted within 30 s"},
 	{
+		ID: "K5-Start", Given: "such a copy was created while no manager ran, and the manager then starts",
+		Then: "the copy is deleted within 30 s",
+	},
+	{
 		ID: "K5-Plan", Given: "there is such a copy, and an InstallPlan in its namespace has a version of the same name",
 		Then:       "the InstallPlan is Complete, and the version succeeds",
 		Difference: "the InstallPlan is Complete while the copy exists, and the version is never created",
@@ -35,9 +42,9 @@ var copiedCSVs = Group{Letter: "K", Title: "Copied ClusterServiceVersions and co
 		Reason:     "a refused write is repeated, and the version waits for it (decision 39)",
 	},
 	{ID: "K8", Given: "a version does not support the install mode of its OperatorGroup", Then: "its first phase is Failed, and it has no copy"},
-	{ID: "K9-None", Given: "the namespace of a version has no OperatorGroup", Then: "its first phase is Failed"},
-	{ID: "K9-Two", Given: "the namespace of a version has two OperatorGroups", Then: "its first phase is Failed"},
-	{ID: "K10", Given: "the second version of a conflict is deleted", Then: "nothing of it is left in the shared target"},
+	{ID: "K9-None", Given: "the namespace of a version has no OperatorGroup", Then: "its first phase is Failed, and it has no copy"},
+	{ID: "K9-Two", Given: "the namespace of a version has two OperatorGroups", Then: "its first phase is Failed, and it has no copy"},
+	{ID: "K10", Given: "the second version of a conflict is deleted, and has a copy in the shared target", Then: "nothing of it is left there"},
 	{
 		ID: "K11", Given: "copies are disabled, and a version for all namespaces loses a conflict",
 		Then: "the version that runs has a copy in the protected namespace only; the other one has none there",
