@@ -2,6 +2,7 @@ package compat_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -133,6 +134,16 @@ func (p *podCase) annotate(o client.Object, key string, value any) {
 // some annotations. The hash is computed from the spec without the API server's defaults. It waits for the pods.
 func (p *podCase) rewrite(annotations map[string]string, change ...func(*appsv1.Deployment)) {
 	p.t.Helper()
+	p.write(annotations, change...)
+	p.settle()
+	// The version may show the roll-out late.
+	pause.For(p.t.Context(), 3*time.Second)
+	p.succeeds()
+}
+
+// write is rewrite without the wait.
+func (p *podCase) write(annotations map[string]string, change ...func(*appsv1.Deployment)) {
+	p.t.Helper()
 	p.retry(func() error {
 		if err := p.Get(p.t.Context(), client.ObjectKeyFromObject(p.deployment), p.deployment); err != nil {
 			return err
@@ -145,6 +156,11 @@ func (p *podCase) rewrite(annotations map[string]string, change ...func(*appsv1.
 		}
 		return p.Update(p.t.Context(), p.deployment)
 	})
+}
+
+// settle waits until the Deployment is rolled out.
+func (p *podCase) settle() {
+	p.t.Helper()
 	p.Eventually(compattest.Patience, func() string {
 		if left := p.Read(p.deployment); left != "" {
 			return left
@@ -154,9 +170,6 @@ func (p *podCase) rewrite(annotations map[string]string, change ...func(*appsv1.
 		}
 		return ""
 	})
-	// The version may show the roll-out late.
-	pause.For(p.t.Context(), 3*time.Second)
-	p.succeeds()
 }
 
 // retry repeats an update that meets a newer object.
@@ -369,6 +382,79 @@ func TestAnnotationsOfUpdates(t *testing.T) {
 	})
 }
 
+// lampOfKubectl is lampWithAnnotations with annotations that pods do not get.
+func lampOfKubectl(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	lampWithAnnotations(csv)
+	csv.Annotations[corev1.LastAppliedConfigAnnotation] = "{}"
+	csv.Annotations["chandlery.dev/skip-cleanup"] = "true"
+}
+
+// byHand changes the environment in a Deployment, as a user does.
+func byHand(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.Containers[0].Env = append(d.Spec.Template.Spec.Containers[0].Env, corev1.EnvVar{Name: "COLOUR", Value: "red"})
+}
+
+// inheritedCase has versions whose Deployments another program created.
+type inheritedCase struct {
+	count       int
+	version     csvChange
+	annotations func(*operatorsv1alpha1.ClusterServiceVersion) map[string]string
+	change      []func(*appsv1.Deployment)
+}
+
+// testAfterRestarts checks that neither a restart of the manager nor a change of the leader writes the Deployments or
+// replaces their pods.
+func (i inheritedCase) testAfterRestarts(t *testing.T, c *compattest.Cluster, reach func(int)) {
+	var cases []*podCase
+	for n := range i.count {
+		c.Make(c.CSV(fmt.Sprintf("lamp-%d.v1", n), i.version))
+	}
+	for n := range i.count {
+		p := installedPodCase(t, c, c.CSV(fmt.Sprintf("lamp-%d.v1", n), i.version))
+		p.write(i.annotations(p.csv), i.change...)
+		cases = append(cases, p)
+	}
+	for _, p := range cases {
+		p.settle()
+	}
+	// The versions may show the roll-outs late.
+	pause.For(t.Context(), 3*time.Second)
+	deployments := make([]client.Object, i.count)
+	before := make([]string, i.count)
+	for n, p := range cases {
+		p.succeeds()
+		deployments[n], before[n] = p.deployment, p.deployment.ResourceVersion
+	}
+	pods := podsOf(t, c)
+	for _, stage := range []int{started, ledByOther} {
+		reach(stage)
+		c.AtRest(restTime, deployments...)
+		for n, d := range deployments {
+			if d.GetResourceVersion() != before[n] {
+				t.Errorf("Deployment %s was written: %s", d.GetName(), c.Manifest(d.GetManagedFields()))
+			}
+		}
+		if after := podsOf(t, c); !slices.Equal(pods, after) {
+			t.Errorf("the pods were %v, and are %v", pods, after)
+		}
+	}
+}
+
+// podsOf returns the UIDs of the pods in the namespace of a case, sorted.
+func podsOf(t *testing.T, c *compattest.Cluster) []types.UID {
+	t.Helper()
+	var pods corev1.PodList
+	if err := c.List(t.Context(), &pods, client.InNamespace(c.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	var uids []types.UID
+	for i := range pods.Items {
+		uids = append(uids, pods.Items[i].UID)
+	}
+	slices.Sort(uids)
+	return uids
+}
+
 // testInheritedPods has Deployments that OLM or an earlier release created.
 func testInheritedPods(t *testing.T) {
 	t.Helper()
@@ -393,11 +479,7 @@ func testInheritedPods(t *testing.T) {
 		})
 		p.podsHave(map[string]string{"team": "a", "x": "y", "operatorframework.io/properties": p.csv.Annotations["operatorframework.io/properties"]})
 	})
-	applied := func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-		lampWithAnnotations(csv)
-		csv.Annotations[corev1.LastAppliedConfigAnnotation] = "{}"
-		csv.Annotations["chandlery.dev/skip-cleanup"] = "true"
-	}
+	applied := lampOfKubectl
 	compattest.Check(t, "P8", func(t *testing.T, c *compattest.Cluster) {
 		p := newPodCase(t, c, applied)
 		p.rewrite(allPodAnnotations(p.csv))
@@ -415,9 +497,7 @@ func testInheritedPods(t *testing.T) {
 	})
 	compattest.Check(t, "P10", func(t *testing.T, c *compattest.Cluster) {
 		p := newPodCase(t, c, applied)
-		p.rewrite(allPodAnnotations(p.csv), func(d *appsv1.Deployment) {
-			d.Spec.Template.Spec.Containers[0].Env = append(d.Spec.Template.Spec.Containers[0].Env, corev1.EnvVar{Name: "COLOUR", Value: "red"})
-		})
+		p.rewrite(allPodAnnotations(p.csv), byHand)
 		p.AtRest(restTime, p.deployment, p.csv)
 		if env := p.deployment.Spec.Template.Spec.Containers[0].Env; env[len(env)-1].Name != "COLOUR" {
 			t.Errorf("environment %v", env)

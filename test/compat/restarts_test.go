@@ -83,6 +83,11 @@ func TestRestarts(t *testing.T) {
 	stages.Check(t, "I8", testDeadlineAfterRestart)
 	stages.Check(t, "I9", testDeadlineInOutage)
 	stages.Check(t, "K5-Start", testCopyOfLoserAtStart)
+	stages.Check(t, "P6-Restart", inheritedCase{count: 10, version: lampWithAnnotations, annotations: fewPodAnnotations}.testAfterRestarts)
+	stages.Check(t, "P8-Restart", inheritedCase{count: 10, version: lampOfKubectl, annotations: allPodAnnotations}.testAfterRestarts)
+	stages.Check(t, "P10-Restart", inheritedCase{
+		count: 1, version: lampOfKubectl, annotations: allPodAnnotations, change: []func(*appsv1.Deployment){byHand},
+	}.testAfterRestarts)
 	stages.Check(t, "J15-Restart", func(t *testing.T, c *compattest.Cluster, reach reach) {
 		u := newUpgradeCase(t, c)
 		u.reports(reportFalse, 0)

@@ -28,6 +28,11 @@ var podAnnotations = Group{Letter: "P", Title: "Annotations of pod templates", R
 		Rest: time.Hour,
 	},
 	{
+		ID: "P6-Restart", Given: "ten such Deployments; the manager is restarted, and then another one takes the lead",
+		Then:       "no Deployment is written, and their pods stay",
+		Difference: "OLM has no such release, and rolls the Deployments out", Reason: "An update of the supervisor must not restart operators (decision 23).",
+	},
+	{
 		ID: "P7", Given: "the settings of a Subscription change for such a Deployment",
 		Then: "the Deployment is rolled out once, with all annotations of the version",
 	},
@@ -36,10 +41,18 @@ var podAnnotations = Group{Letter: "P", Title: "Annotations of pod templates", R
 		Then: "the Deployment is not written, and its hash label stays",
 	},
 	{
+		ID: "P8-Restart", Given: "ten such Deployments; the manager is restarted, and then another one takes the lead",
+		Then: "no Deployment is written, and their pods stay",
+	},
+	{
 		ID: "P9", Given: "a ClusterServiceVersion is installed",
 		Then: "the label olm.deployment-spec-hash is the hash that OLM computes, so OLM does not roll the Deployment out after a handback",
 	},
 	{ID: "P10", Given: "a user has changed the pod template of a Deployment that OLM created", Then: "the Deployment is not written"},
+	{
+		ID: "P10-Restart", Given: "P10; the manager is restarted, and then another one takes the lead",
+		Then: "the Deployment is not written, and its pods stay",
+	},
 	{
 		ID: "P11", Given: "the annotations of a version and its pod template exceed 256 KiB together, because of alm-examples",
 		Then:       "the version succeeds, its pods lack alm-examples, and an Event warns",
