@@ -7,6 +7,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -205,6 +206,29 @@ func TestAccountsOfPlans(t *testing.T) {
 			}
 			return ""
 		})
+	})
+}
+
+// TestFormerAccounts checks that the former account of an OperatorGroup is not used.
+func TestFormerAccounts(t *testing.T) {
+	t.Parallel()
+	compattest.Check(t, "R5", func(t *testing.T, c *compattest.Cluster) {
+		a := newAccountCase(t, c)
+		a.allows("installer")
+		c.Make(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "other"}})
+		end := refuse(t, c, requests{"operators.coreos.com", "operatorgroups/status", admissionregistrationv1.Update, ""})
+		mergePatch(t, c, a.group, `{"spec":{"serviceAccountName":"other"}}`)
+		pause.For(t.Context(), 5*time.Second)
+		end()
+		a.names("other")
+		c.Make(a.csv)
+		reaches(c, a.csv, operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailedNoRetry)
+		if left := lacks(a.csv.Status.Message, "system:serviceaccount:"+c.Namespace+":other"); left != "" {
+			t.Error(left)
+		}
+		if left := c.Read(deploymentOf(a.csv)); left == "" {
+			t.Error("the Deployment exists")
+		}
 	})
 }
 

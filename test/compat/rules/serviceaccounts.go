@@ -8,6 +8,11 @@ var serviceAccounts = Group{Letter: "R", Title: "The service account of an Opera
 	{ID: "R3-Binding", Given: "such a version failed, and a ClusterRole with the permission is bound to the account", Then: "the version leaves Failed, and succeeds"},
 	{ID: "R4", Given: "such a version failed, and the account is recreated", Then: "the installation is repeated"},
 	{
+		ID: "R5", Given: "spec.serviceAccountName names another account, and the status of the OperatorGroup is written 5 s later",
+		Then:       "after that, nothing is done with the permissions of the former account",
+		Difference: "OLM does not repeat a refused write of the status, which names the former account", Reason: "a refused write is repeated (decision 39)",
+	},
+	{
 		ID: "R6", Given: "an InstallPlan waits because the account lacks a permission, and spec.serviceAccountName is removed",
 		Then:       "the InstallPlan completes, and status.attenuatedServiceAccountRef is removed",
 		Difference: "OLM's InstallPlan keeps the account, and waits", Reason: "The OperatorGroup no longer limits the InstallPlan (decision 39).",
