@@ -2,14 +2,18 @@ package compat_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/compat/compattest"
@@ -139,18 +143,29 @@ func (b *bundleFixture) warnings(p *operatorsv1alpha1.InstallPlan) []string {
 	return list
 }
 
-// warned waits for an Event about an object with some paths.
-func (b *bundleFixture) warned(p *operatorsv1alpha1.InstallPlan, kind string, paths ...string) {
+// warned waits for an Event about an object of a kind, with exactly OLM's note, and checks that no other Event is about
+// the object. The field path of the Event names the step.
+func (b *bundleFixture) warned(p *operatorsv1alpha1.InstallPlan, kind string, texts ...string) {
 	b.t.Helper()
-	begin := fmt.Sprintf("%d warning(s) generated during installation of operator \"mill.v1\" (%s ", len(paths), kind)
+	i := slices.IndexFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool { return s.Resource.Kind == kind })
+	if i < 0 {
+		b.t.Fatalf("the plan has no step for a %s", kind)
+	}
+	about := fmt.Sprintf("(%s %q): ", kind, p.Status.Plan[i].Resource.Name)
+	note := fmt.Sprintf("%d warning(s) generated during installation of operator \"mill.v1\" %s%s", len(texts), about, strings.Join(texts, ", "))
 	b.Eventually(compattest.Patience, func() string {
-		left := "the plan has no warnings"
-		for _, message := range b.warnings(p) {
-			if left = lacks(message, append(slices.Clone(paths), begin)...); left == "" {
-				return ""
+		var seen []string
+		exact := false
+		for _, e := range b.Events(p) {
+			if e.Reason == "AppliedWithWarnings" && strings.Contains(e.Message, about) {
+				seen = append(seen, e.InvolvedObject.FieldPath+" "+e.Message)
+				exact = e.Message == note && e.InvolvedObject.FieldPath == fmt.Sprintf("status.plan[%d]", i) && e.Count <= 1
 			}
 		}
-		return left
+		if len(seen) != 1 || !exact {
+			return fmt.Sprintf("the Events are %q, want %q", seen, note)
+		}
+		return ""
 	})
 }
 
@@ -203,34 +218,130 @@ func TestUnknownFields(t *testing.T) {
 			}
 		})
 	}
+	for _, k := range append(typedKinds(), budgets()) {
+		if k.step == "ClusterServiceVersion" || k.step == "Subscription" {
+			continue
+		}
+		checkBundle(t, "H2-"+k.step, func(t *testing.T, b *bundleFixture) {
+			b.warned(b.install(field(b.object(k.step), "x", "metadata", "bogus")), k.step, unknown("metadata.bogus"))
+			b.lacksField(k.step, "metadata", "bogus")
+		})
+	}
+	checkBundle(t, "H15", func(_ *testing.T, b *bundleFixture) {
+		p := b.install(field(b.object("ConfigMap"), true, "Immutable"))
+		b.warned(p, "ConfigMap", unknown("Immutable")+` (did you mean "immutable"?)`)
+		b.lacksField("ConfigMap", "immutable")
+	})
+}
+
+// lacksField fails if the stored object of a kind has a field. A number in the path is an index.
+func (b *bundleFixture) lacksField(kind string, path ...any) {
+	b.t.Helper()
+	var at any = b.stored(kind)
+	for _, step := range path {
+		switch key := step.(type) {
+		case int:
+			list, _ := at.([]any)
+			if key >= len(list) {
+				return
+			}
+			at = list[key]
+		case string:
+			m, _ := at.(map[string]any)
+			value, found := m[key]
+			if !found {
+				return
+			}
+			at = value
+		}
+	}
+	b.t.Errorf("the %s has the field %v: %v", kind, path, at)
+}
+
+// TestNestedUnknownFields checks unknown fields at several places of objects.
+func TestNestedUnknownFields(t *testing.T) {
+	t.Parallel()
 	for id, tt := range map[string]struct {
 		kind  string
 		value any
 		path  []any
 		text  string
 	}{
-		"H2":            {"ConfigMap", "x", []any{"metadata", "bogus"}, "metadata.bogus"},
 		"H3-Role":       {"Role", "x", []any{"rules", 0, "nonsense"}, "rules[0].nonsense"},
 		"H3-Cluster":    {"ClusterRole", "x", []any{"rules", 0, "nonsense"}, "rules[0].nonsense"},
-		"H4-Service":    {"Service", "red", []any{"spec", "ports", 0, "colour"}, "spec.ports[0].colour"},
-		"H4-Budget":     {"PodDisruptionBudget", "x", []any{"spec", "selector", "bogus"}, "spec.selector.bogus"},
+		"H4-Service":    {"Service", "red", []any{"spec", "ports", 1, "colour"}, "spec.ports[1].colour"},
+		"H4-Budget":     {"PodDisruptionBudget", "x", []any{"spec", "selector", "matchExpressions", 0, "x"}, "spec.selector.matchExpressions[0].x"},
 		"H5":            {"ConfigMap", map[string]any{}, []any{"datas"}, "datas"},
 		"H6":            {"ServiceAccount", []any{}, []any{"secretz"}, "secretz"},
-		"H7-version":    {"CustomResourceDefinition", "v1", []any{"spec", "version"}, "spec.version"},
-		"H7-names":      {"CustomResourceDefinition", "x", []any{"spec", "names", "bogus"}, "spec.names.bogus"},
-		"H7-validation": {"CustomResourceDefinition", map[string]any{}, []any{"spec", "validation"}, "spec.validation"},
-		"H7-list":       {"CustomResourceDefinition", "x", []any{"spec", "versions", 0, "bogus"}, "spec.versions[0].bogus"},
-		"H15":           {"ConfigMap", true, []any{"Immutable"}, "Immutable"},
+		"H7-version":    {definitions, "v1", []any{"spec", "version"}, "spec.version"},
+		"H7-names":      {definitions, "x", []any{"spec", "names", "bogus"}, "spec.names.bogus"},
+		"H7-validation": {definitions, map[string]any{}, []any{"spec", "validation"}, "spec.validation"},
+		"H7-columns":    {definitions, []any{}, []any{"spec", "additionalPrinterColumns"}, "spec.additionalPrinterColumns"},
+		"H7-list":       {definitions, "x", []any{"spec", "versions", 0, "bogus"}, "spec.versions[0].bogus"},
+		"H7-schema": {
+			definitions, "x", []any{"spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "bogus"},
+			"spec.versions[0].schema.openAPIV3Schema.properties.spec.bogus",
+		},
 	} {
-		checkBundle(t, id, func(_ *testing.T, b *bundleFixture) {
-			text := unknown(tt.text)
-			if id == "H15" {
-				text += ` (did you mean "immutable"?)`
+		checkBundle(t, id, func(t *testing.T, b *bundleFixture) {
+			object := b.object(tt.kind)
+			switch id {
+			case "H4-Service":
+				ports := []any{map[string]any{"name": "a", "port": int64(80)}, map[string]any{"name": "b", "port": int64(81)}}
+				object = field(object, ports, "spec", "ports")
+			case "H4-Budget":
+				object = field(object, []any{map[string]any{"key": "app", "operator": "Exists"}}, "spec", "selector", "matchExpressions")
 			}
-			b.warned(b.install(field(b.object(tt.kind), tt.value, tt.path...)), tt.kind, text)
-			b.stored(tt.kind)
+			known := b.known(object)
+			b.warned(b.install(field(object, tt.value, tt.path...)), tt.kind, unknown(tt.text))
+			b.lacksField(tt.kind, tt.path...)
+			b.keeps(tt.kind, known)
+			if tt.kind == definitions {
+				b.established()
+			}
 		})
 	}
+	checkBundle(t, "H7-preserve", func(_ *testing.T, b *bundleFixture) {
+		b.silent(b.install(field(b.object(definitions), false, "spec", "preserveUnknownFields")))
+		b.established()
+	})
+}
+
+const definitions = "CustomResourceDefinition"
+
+// known returns a copy of the data or the rules of a manifest; nil for another one.
+func (b *bundleFixture) known(manifest map[string]any) map[string]any {
+	kept := map[string]any{}
+	for _, part := range []string{"data", "rules"} {
+		if value, found := manifest[part]; found {
+			kept[part] = b.Manifest(value)
+		}
+	}
+	return kept
+}
+
+// keeps fails unless the stored object of a kind has some data and rules.
+func (b *bundleFixture) keeps(kind string, known map[string]any) {
+	b.t.Helper()
+	for part, want := range known {
+		if have := b.Manifest(b.stored(kind)[part]); have != want {
+			b.t.Errorf("%s of the %s is %s, want %s", part, kind, have, want)
+		}
+	}
+}
+
+// established waits until the CustomResourceDefinition of the bundle is established.
+func (b *bundleFixture) established() {
+	b.t.Helper()
+	b.Eventually(compattest.Patience, func() string {
+		conditions, _, _ := unstructured.NestedSlice(b.stored(definitions), "status", "conditions")
+		for _, condition := range conditions {
+			if m, is := condition.(map[string]any); is && m["type"] == "Established" && m["status"] == "True" {
+				return ""
+			}
+		}
+		return fmt.Sprintf("the conditions are %v", conditions)
+	})
 }
 
 // TestFieldsOfSchemas checks fields that a CustomResourceDefinition knows or not, and fields that appear twice.
@@ -268,14 +379,24 @@ func TestFieldsOfSchemas(t *testing.T) {
 		b.planFixture().deleteAtEnd(&unstructured.Unstructured{Object: map[string]any{"apiVersion": definition["apiVersion"], "kind": definition["kind"], "metadata": definition["metadata"]}})
 		b.warned(b.install(definition, field(b.object("ConsoleLink"), "x", "spec", "bogus")), "ConsoleLink", unknown("spec.bogus"))
 	})
+	checkBundle(t, "H13", testLearnedField)
 	checkBundle(t, "H14", func(_ *testing.T, b *bundleFixture) {
 		sub := b.subscribe(b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), field(b.object("PodDisruptionBudget"), map[string]any{}, "spec", "minAvailable")))
 		b.planFixture().fails(compattest.Patience+compattest.RetryWindow(), b.planOf(sub), "minAvailable")
 	})
-	checkBundle(t, "H16", func(t *testing.T, b *bundleFixture) {
-		b.install(field(field(b.object("ConfigMap"), nil, "immutable"), nil, "binaryData"))
-		if _, found := b.stored("ConfigMap")["immutable"]; found {
-			t.Error("the field without a value is stored")
+	checkBundle(t, "H16", func(_ *testing.T, b *bundleFixture) {
+		b.silent(b.install(field(field(b.object("ConfigMap"), nil, "immutable"), nil, "binaryData")))
+		b.lacksField("ConfigMap", "immutable")
+		b.lacksField("ConfigMap", "binaryData")
+	})
+	checkBundle(t, "H16-Required", func(_ *testing.T, b *bundleFixture) {
+		sub := b.subscribe(b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), field(b.object("Service"), nil, "spec", "ports", 0, "port")))
+		b.planFixture().fails(retryLimit(), b.planOf(sub), "spec.ports[0].port")
+	})
+	checkBundle(t, "H16-List", func(t *testing.T, b *bundleFixture) {
+		b.silent(b.install(field(b.object("Role"), nil, "rules")))
+		if rules, _, _ := unstructured.NestedSlice(b.stored("Role"), "rules"); len(rules) > 0 {
+			t.Errorf("the rules are %v", rules)
 		}
 	})
 	checkBundle(t, "H17", func(t *testing.T, b *bundleFixture) {
@@ -295,6 +416,43 @@ func TestFieldsOfSchemas(t *testing.T) {
 	})
 }
 
+// testLearnedField has a definition that knows a field only after an object with this field was installed.
+func testLearnedField(t *testing.T, b *bundleFixture) {
+	t.Helper()
+	k := b.serve("VerticalPodAutoscaler")
+	definition := &unstructured.Unstructured{Object: definitionOf(k, structural())}
+	manifest := field(b.object(k.step), "x", "spec", "learned")
+	first := b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), manifest)
+	server := b.Catalog("shelf", fakecatalog.Simple("mill", first))
+	sub := b.Subscribe("shelf", "mill")
+	b.warned(b.installed(sub, "mill.v1"), k.step, unknown("spec.learned"))
+	object := b.planFixture().read(k)
+	before := object.GetResourceVersion()
+	const path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/learned"
+	change := func(text string) {
+		if err := b.Patch(background(b.Cluster), definition, client.RawPatch(types.JSONPatchType, []byte(text))); err != nil {
+			t.Error(err)
+		}
+	}
+	change(`[{"op":"add","path":"` + path + `","value":{"type":"string"}}]`)
+	// Other cases share the definition.
+	t.Cleanup(func() { change(`[{"op":"remove","path":"` + path + `"}]`) })
+	b.AtRest(restTime, object)
+	if object.GetResourceVersion() != before {
+		t.Errorf("the object was written: %s", b.Manifest(object.GetManagedFields()))
+	}
+	next := b.entry("mill.v2", "2.0.0", b.bundleCSV("mill.v2"), manifest)
+	next.Replaces = "mill.v1"
+	replaceContent(server, fakecatalog.Simple("mill", first, next))
+	b.installed(sub, "mill.v2")
+	b.Eventually(compattest.Patience, func() string {
+		if value, _, _ := unstructured.NestedString(b.stored(k.step), "spec", "learned"); value != "x" {
+			return fmt.Sprintf("the field is %q", value)
+		}
+		return ""
+	})
+}
+
 // podSpec is the path of the pod's specification in a ClusterServiceVersion.
 func podSpec(path ...any) []any {
 	return append([]any{"spec", "install", "spec", "deployments", 0, "spec", "template", "spec"}, path...)
@@ -309,9 +467,22 @@ func TestUnknownFieldsOfVersions(t *testing.T) {
 	withCSV := func(b *bundleFixture, csv map[string]any) *operatorsv1alpha1.InstallPlan {
 		return b.installed(b.subscribe(b.entry("mill.v1", "1.0.0", csv)), "mill.v1")
 	}
-	checkBundle(t, "H19-env", func(_ *testing.T, b *bundleFixture) {
+	checkBundle(t, "H19-env", func(t *testing.T, b *bundleFixture) {
 		variables := []any{map[string]any{"name": "A", "value": "1"}, map[string]any{"name": "A", "value": "2"}}
 		withCSV(b, field(b.bundleCSV("mill.v1"), variables, container("env")...))
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "mill-v1"}}
+		if left := b.Read(d); left != "" {
+			t.Fatal(left)
+		}
+		last := ""
+		for _, v := range d.Spec.Template.Spec.Containers[0].Env {
+			if v.Name == "A" {
+				last = v.Value
+			}
+		}
+		if last != "2" {
+			t.Errorf("the environment is %s", b.Manifest(d.Spec.Template.Spec.Containers[0].Env))
+		}
 	})
 	checkBundle(t, "H19-port", func(_ *testing.T, b *bundleFixture) {
 		ports := []any{map[string]any{"containerPort": int64(80)}, map[string]any{"containerPort": int64(80)}}
@@ -427,11 +598,13 @@ func TestUnknownFieldsOfPlans(t *testing.T) {
 			object = field(object, "x", fmt.Sprintf("bogus%03d", i))
 		}
 		p := b.install(object)
+		const note = `200 warning(s) generated during installation of operator "mill.v1" (ConfigMap "hook"): `
 		b.Eventually(compattest.Patience, func() string {
-			for _, message := range b.warnings(p) {
-				return lacks(message, "200 warning(s)", "more")
+			list := b.warnings(p)
+			if len(list) != 1 || strings.Count(list[0], "unknown field") != 10 {
+				return fmt.Sprintf("the warnings are %q", list)
 			}
-			return "the plan has no warnings"
+			return matches(regexp.QuoteMeta(note) + `(unknown field "bogus\d{3}", ){10}and 190 more`)(list[0])
 		})
 	})
 }

@@ -20,9 +20,15 @@ var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(un
 		ID: "H12", Given: "H9, and the bundle itself brings the CustomResourceDefinition",
 		Then: "the bundle is installed without the field, and an Event names the path",
 	},
+	{
+		ID: "H13", Given: "H9, and the CustomResourceDefinition then gets the field",
+		Then: "the object is not written; the next version of the bundle brings the field",
+	},
 	{ID: "H14", Given: "a known field with a value of another type", Then: "the plan fails at its deadline with the words of the API server"},
 	dropped("H15", "the name of a field differs in case", "the field is not stored, and an Event names its path and the correct name"),
-	{ID: "H16", Given: "a field with the value null", Then: "the bundle is installed without the field"},
+	{ID: "H16", Given: "optional fields with the value null", Then: "the bundle is installed without the fields and without a warning"},
+	{ID: "H16-Required", Given: "a required field with the value null", Then: "the plan fails at its deadline with the words of the API server"},
+	{ID: "H16-List", Given: "a list with the value null", Then: "the bundle is installed with an empty list and without a warning"},
 	{
 		ID: "H17", Given: "a mapping in the manifest of a bundle image repeats a key", Then: "the last value counts, and an Event warns",
 		Untried: unpackPods,
@@ -31,7 +37,7 @@ var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(un
 		ID: "H18", Given: "a mapping in an inline manifest repeats a key", Then: "the last value counts, and an Event warns",
 		Difference: silentlyDropped, Reason: alwaysReported,
 	},
-	{ID: "H19-env", Given: "a container of the ClusterServiceVersion has an environment variable twice", Then: "it is installed", Difference: refusesDuplicates, Reason: laterCounts},
+	{ID: "H19-env", Given: "a container of the ClusterServiceVersion has an environment variable twice", Then: "it is installed, and the later value counts", Difference: refusesDuplicates, Reason: laterCounts},
 	{ID: "H19-port", Given: "a container of the ClusterServiceVersion has a port twice", Then: "it is installed", Difference: refusesDuplicates, Reason: laterCounts},
 	{ID: "H19-mount", Given: "a container of the ClusterServiceVersion has a mount path twice", Then: "the plan fails at its deadline with the words of the API server"},
 	dropped("H20", "a container of the ClusterServiceVersion has an unknown field", "it is installed, and an Event names the path"),
@@ -60,7 +66,7 @@ var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(un
 		ID: "H29", Given: "a plan with an unknown field waits for approval", Then: "'supervisor approve --dry-run' names the field, and approves nothing",
 		Difference: "OLM has no such command", Reason: "a user sees it before the installation (decision 39)", Untried: ownCommand,
 	},
-	dropped("H30", "an object has 200 unknown fields", "the bundle is installed, and one Event counts them and names the first"),
+	dropped("H30", "an object has 200 unknown fields", "the bundle is installed, and one Event counts them, names ten, and states how many more there are"),
 }...)}
 
 const (
@@ -82,7 +88,7 @@ func resting(r Rule, rest time.Duration) Rule {
 }
 
 func unknownFieldsByKind() []Rule {
-	const then = "the bundle is installed without the field, and an Event names the path"
+	const then = "the bundle is installed without the field, and one Event has exactly OLM's note with the path"
 	var rules []Rule
 	for _, kind := range []string{
 		"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "BundleSecret", "Service", "CustomResourceDefinition",
@@ -92,18 +98,26 @@ func unknownFieldsByKind() []Rule {
 	for _, kind := range []string{"PriorityClass", "PodDisruptionBudget", "NetworkPolicy"} {
 		rules = append(rules, Rule{ID: "H1-" + kind, Given: fmt.Sprintf("a %s with an unknown field", kind), Then: then})
 	}
+	for _, kind := range []string{
+		"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "BundleSecret", "Service", "CustomResourceDefinition",
+	} {
+		rules = append(rules, dropped("H2-"+kind, fmt.Sprintf("a %s with an unknown field of its metadata", kind), then))
+	}
 	return append(
 		rules,
-		dropped("H2", "a ConfigMap with an unknown field of its metadata", then),
+		Rule{ID: "H2-PodDisruptionBudget", Given: "a PodDisruptionBudget with an unknown field of its metadata", Then: then},
 		dropped("H3-Role", "a Role with an unknown field in a rule", then),
 		dropped("H3-Cluster", "a ClusterRole with an unknown field in a rule", then),
-		dropped("H4-Service", "a Service with an unknown field in a port", then),
-		Rule{ID: "H4-Budget", Given: "a PodDisruptionBudget with an unknown field in its selector", Then: then},
+		dropped("H4-Service", "a Service with an unknown field in its second port", then),
+		Rule{ID: "H4-Budget", Given: "a PodDisruptionBudget with an unknown field in an expression of its selector", Then: then},
 		dropped("H5", "a ConfigMap with the field datas", then),
 		dropped("H6", "a ServiceAccount with the field secretz", then),
 		dropped("H7-version", "a CustomResourceDefinition with the field version of v1beta1", then),
 		dropped("H7-names", "a CustomResourceDefinition with an unknown name", then),
 		dropped("H7-validation", "a CustomResourceDefinition with the field validation of v1beta1", then),
+		dropped("H7-columns", "a CustomResourceDefinition with the field additionalPrinterColumns of v1beta1", then),
+		dropped("H7-schema", "a CustomResourceDefinition with an unknown field in its schema", then),
+		Rule{ID: "H7-preserve", Given: "a CustomResourceDefinition with preserveUnknownFields false", Then: "it is established, without a warning"},
 		dropped("H7-list", "a CustomResourceDefinition with an unknown field in a version", then),
 	)
 }
