@@ -1,6 +1,7 @@
 package compat_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -49,16 +50,17 @@ func TestLastConnect(t *testing.T) {
 		server := c.Catalog("shelf", lampPackage(c, "lamp.v1.0.0"))
 		source := readShelf(t, c)
 		server.Stop()
+		end := time.Now().Add(20 * time.Second)
 		c.Eventually(15*time.Second, func() string {
 			if left := c.Read(source); left != "" {
 				return left
 			}
-			if state := source.Status.GRPCConnectionState.LastObservedState; state == "READY" {
-				return "the state is READY"
+			if state := source.Status.GRPCConnectionState.LastObservedState; state != "TRANSIENT_FAILURE" && state != "CONNECTING" {
+				return "the state is " + state
 			}
 			return ""
 		})
-		pause.For(t.Context(), time.Second)
+		pause.For(t.Context(), time.Until(end))
 		server.Restart()
 		connectsAgain(c, source, 15*time.Second)
 	})
@@ -93,9 +95,22 @@ func TestLastConnectAlone(t *testing.T) {
 		})
 	})
 	compattest.CheckAlone(t, "A16", func(t *testing.T, c *compattest.Cluster) {
-		server := c.Catalog("shelf", lampPackage(c, "lamp.v1.0.0"))
+		server := fakecatalog.Start(t, lampPackage(c, "lamp.v1.0.0"))
 		server.Announce("")
+		c.Make(&operatorsv1alpha1.CatalogSource{
+			ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "shelf"},
+			Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: server.Address()},
+		})
 		source := readShelf(t, c)
+		c.Eventually(compattest.Patience, func() string {
+			if left := c.Read(source); left != "" {
+				return left
+			}
+			if state := source.Status.GRPCConnectionState; state == nil || state.LastObservedState != "READY" {
+				return fmt.Sprintf("the connection is %+v", state)
+			}
+			return ""
+		})
 		pause.For(t.Context(), 3*time.Second)
 		c.AtRest(c.Rest(), source)
 	})

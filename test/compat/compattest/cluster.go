@@ -36,6 +36,17 @@ func CheckAlone(t *testing.T, id string, run func(t *testing.T, c *Cluster)) {
 	check(t, id, func(*testing.T) {}, run)
 }
 
+// CheckUndisturbed is Check for a case that connections of other catalogs disturb with OLM, which has one time for all
+// catalogs. No other case runs beside it if OLM is tested. The test must not be parallel.
+func CheckUndisturbed(t *testing.T, id string, run func(t *testing.T, c *Cluster)) {
+	t.Helper()
+	if target.olm {
+		CheckAlone(t, id, run)
+		return
+	}
+	Check(t, id, run)
+}
+
 // check runs a case. It calls begin first.
 func check(t *testing.T, id string, begin func(*testing.T), run func(t *testing.T, c *Cluster)) {
 	t.Helper()

@@ -4,18 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/test/images"
 	"github.com/chandlery/chandlery/test/nodes"
 	"github.com/chandlery/chandlery/test/oracle/olmpeer"
+	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
 )
 
@@ -32,8 +30,10 @@ const grace = 20 * time.Second
 // MainOnNodes is Main with a real node, on which catalogs and operators run. The supervisor runs
 // beside it, on this machine. In the cluster of $COMPAT_KUBECONFIG, no case runs if no node is real.
 func MainOnNodes(m *testing.M) int {
-	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
-	readEnvironment()
+	if err := prepareTests(8); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if path := os.Getenv("COMPAT_KUBECONFIG"); path != "" {
 		return runExternal(m, path, true)
 	}
@@ -91,22 +91,22 @@ func NodesOf(t *testing.T) *nodes.Bed {
 	return nodes.Get(t)
 }
 
-// Standby starts a second supervisor and waits until it follows the catalogs. kill ends the first
-// one, so that the second becomes the leader. The second one remains.
-func Standby(t *testing.T) (kill func()) {
-	t.Helper()
-	needsOwnCluster(t)
-	standby, err := runSupervisor(t.Context(), "standby", RetryWindow())
-	if err != nil {
-		t.Fatal(err)
+// Standby returns an action that starts a second supervisor, and one that kills the first supervisor, so that the second
+// one becomes the leader. The second one remains.
+func Standby() (start, kill Action) {
+	var standby *process.Process
+	start = func(ctx context.Context) (err error) {
+		standby, err = runSupervisor(ctx, "standby", RetryWindow())
+		return err
 	}
-	return func() {
-		t.Helper()
+	kill = func(context.Context) error {
 		if err := target.started.Kill(); err != nil {
-			t.Fatal(fmt.Errorf("killing the supervisor: %w", err))
+			return fmt.Errorf("killing the supervisor: %w", err)
 		}
 		target.started = standby
+		return nil
 	}
+	return start, kill
 }
 
 // CatalogImage returns an image of a catalog that Chandlery's registry serves, or opm if OLM is tested.

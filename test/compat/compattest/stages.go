@@ -111,6 +111,17 @@ func StartManager(ctx context.Context) error {
 	return errors.Join(target.started.Stop(grace), target.restart(ctx))
 }
 
+// RestartAfter stops the supervisor or OLM, and starts it again after a time.
+func RestartAfter(outage time.Duration) Action {
+	return func(ctx context.Context) error {
+		if err := StopManager(ctx); err != nil {
+			return err
+		}
+		pause.For(ctx, outage)
+		return StartManager(ctx)
+	}
+}
+
 // InterruptAPIServer kills the API server, and starts it again after a time.
 func InterruptAPIServer(outage time.Duration) Action {
 	return func(ctx context.Context) error {

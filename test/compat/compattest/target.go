@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -106,13 +107,10 @@ var target struct {
 // the program already runs, and $COMPAT_FLAGS has the flags of the supervisor there. $COMPAT_REST is full to check only
 // the rules with a rest period, with full rest periods.
 func Main(m *testing.M) int {
-	// Cases wait most of the time, so many of them run at once. The flag on the command line has precedence.
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		fmt.Fprintln(os.Stderr, "setting the number of parallel cases:", err)
+	if err := prepareTests(16); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
-	readEnvironment()
 	if path := os.Getenv("COMPAT_KUBECONFIG"); path != "" {
 		return runExternal(m, path, false)
 	}
@@ -122,9 +120,16 @@ func Main(m *testing.M) int {
 	}, "./cmd/supervisor")
 }
 
-func readEnvironment() {
+// prepareTests sets how many cases run at once, and reads the environment. Cases wait most of the time, so it is more than
+// the number of processors. The flag on the command line has precedence.
+func prepareTests(parallel int) error {
+	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
+		return fmt.Errorf("setting the number of parallel cases: %w", err)
+	}
+	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	target.olm = os.Getenv("COMPAT_MANAGER") == "olm"
 	target.fullRest = os.Getenv("COMPAT_REST") == "full"
+	return nil
 }
 
 // start prepares the control plane and starts the program that the cases test.

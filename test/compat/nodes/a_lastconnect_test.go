@@ -165,18 +165,19 @@ func TestLastConnectOfConfigMaps(t *testing.T) {
 		}
 	})
 	compattest.Check(t, "A4", func(t *testing.T, c *compattest.Cluster) {
-		held, source := serve(t, c, "shelf", lamp(t, c).data(t))
+		held, source := serve(t, c, "shelf", oldLamp(t, c).data(t))
 		before := connected(source)
 		data := lamp(t, c).data(t)
 		delete(data, keyPackages)
-		change(t, c, held, source, data)
-		refused(c, source, keyPackages)
+		update(t, c, held, func() { held.Data = data })
+		refusedWithin(c, source, 5*time.Second, keyPackages)
 		if !connected(source).Equal(before) {
 			t.Errorf("lastConnect is %s, before %s", connected(source), before)
 		}
 		stays(t, c, source, 10*time.Second)
+		// The old content has no other version.
 		c.Subscribe("shelf", "lamp")
-		installed(c, "lamp.v1.1.0")
+		installed(c, "lamp.v1.0.0")
 	})
 	compattest.Check(t, "A5", func(t *testing.T, c *compattest.Cluster) {
 		held, source := serve(t, c, "shelf", oldLamp(t, c).data(t))
@@ -229,17 +230,7 @@ func TestLastConnectOfConfigMaps(t *testing.T) {
 	})
 	compattest.Check(t, "A23", func(t *testing.T, c *compattest.Cluster) {
 		_, source := serve(t, c, "shelf", lamp(t, c).data(t))
-		future := time.Now().Add(time.Minute).Truncate(time.Second)
-		c.Eventually(10*time.Second, func() string {
-			if left := c.Read(source); left != "" {
-				return left
-			}
-			source.Status.GRPCConnectionState.LastConnectTime = metav1.NewTime(future)
-			if err := c.Status().Update(t.Context(), source); err != nil {
-				return err.Error()
-			}
-			return ""
-		})
+		connectsInFuture(t, c, source)
 		pause.For(t.Context(), 10*time.Second)
 		if left := c.Read(source); left != "" {
 			t.Fatal(left)
@@ -253,29 +244,38 @@ func TestLastConnectOfConfigMaps(t *testing.T) {
 // TestLastConnectOfImages checks lastConnect of catalogs whose tag is polled.
 func TestLastConnectOfImages(t *testing.T) {
 	t.Parallel()
-	compattest.Check(t, "A10", func(t *testing.T, c *compattest.Cluster) {
-		source, push := polled(t, c)
-		broken, err := images.Broken(compattest.Registry(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := connected(source)
-		push(broken)
-		c.Eventually(compattest.Patience, func() string {
-			if left := c.Read(source); left != "" {
-				return left
+	for id, tt := range map[string]struct {
+		image func(t *testing.T) (v1.Image, error)
+		text  string
+	}{
+		"A10-program": {func(*testing.T) (v1.Image, error) { return images.WithoutCatalog() }, "can be run"},
+		"A10-broken":  {func(t *testing.T) (v1.Image, error) { t.Helper(); return images.Broken(compattest.Registry(t)) }, "holds a catalog that can be served"},
+		"A10-missing": {func(t *testing.T) (v1.Image, error) { t.Helper(); return compattest.Registry(t), nil }, "holds a catalog that can be served"},
+	} {
+		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
+			image, err := tt.image(t)
+			if err != nil {
+				t.Fatal(err)
 			}
-			condition := apimeta.FindStatusCondition(source.Status.Conditions, api.ConditionProgressing)
-			if condition == nil || condition.Reason != "CrashLoopBackOff" {
-				return fmt.Sprintf("Progressing is %+v", condition)
-			}
-			return ""
+			source, push := polled(t, c)
+			before := connected(source)
+			push(image)
+			c.Eventually(compattest.Patience, func() string {
+				if left := c.Read(source); left != "" {
+					return left
+				}
+				if left := unready(source); left != "" || !connected(source).Equal(before) {
+					t.Fatalf("connected at %s, before at %s; %s", connected(source), before, left)
+				}
+				condition := apimeta.FindStatusCondition(source.Status.Conditions, api.ConditionProgressing)
+				if condition == nil || condition.Status != metav1.ConditionFalse || !contains(condition.Message, tt.text) {
+					return fmt.Sprintf("Progressing is %+v", condition)
+				}
+				return ""
+			})
+			stays(t, c, source, 5*time.Second)
 		})
-		if !connected(source).Equal(before) {
-			t.Errorf("lastConnect is %s, before %s", connected(source), before)
-		}
-		stays(t, c, source, 5*time.Second)
-	})
+	}
 	compattest.Check(t, "A11", func(t *testing.T, c *compattest.Cluster) {
 		source, push := polled(t, c)
 		files, _ := catalogFiles("1.0.0").(fstest.MapFS)
@@ -369,23 +369,30 @@ func TestLastConnectOfImages(t *testing.T) {
 	})
 }
 
-// TestCatalogsAtRest checks that lastConnect does not move without a cause. No other case runs at the same time, because
-// OLM has one time for all catalogs.
-func TestCatalogsAtRest(t *testing.T) {
-	compattest.CheckAlone(t, "A8", func(t *testing.T, c *compattest.Cluster) {
+// TestCatalogsAtRest checks that lastConnect does not move without a cause.
+func TestCatalogsAtRest(t *testing.T) { //nolint:paralleltest // with OLM, no other case may run beside these
+	compattest.CheckUndisturbed(t, "A8", func(t *testing.T, c *compattest.Cluster) {
 		source, push := polled(t, c)
 		polledOnce(t, c, source)
 		stays(t, c, source, pollInterval+2*time.Second)
 		pushed := push(compattest.CatalogImage(t, catalogFiles("1.0.0", "1.1.0")))
 		moves(c, source, pushed.Truncate(time.Second), pollInterval+time.Minute)
 	})
-	compattest.CheckAlone(t, "A9", func(t *testing.T, c *compattest.Cluster) {
+	compattest.CheckUndisturbed(t, "A9", func(t *testing.T, c *compattest.Cluster) {
+		const polls = 5
 		source, push := polled(t, c)
 		polledOnce(t, c, source)
+		end := record(t, c)
 		push(compattest.CatalogImage(t, catalogFiles("1.0.0")))
-		stays(t, c, source, 3*pollInterval)
+		stays(t, c, source, polls*pollInterval)
+		written := end()
+		rested(t, c, written, polls*pollInterval)
+		if n, _ := written[source.Name].writes(); n == 0 {
+			t.Error("the tag was not polled")
+		}
 	})
-	compattest.CheckAlone(t, "A22", func(t *testing.T, c *compattest.Cluster) {
+	compattest.CheckUndisturbed(t, "A21", testRest)
+	compattest.CheckUndisturbed(t, "A22", func(t *testing.T, c *compattest.Cluster) {
 		_, source := serve(t, c, "shelf", lamp(t, c).data(t))
 		update(t, c, source, func() {
 			source.Spec.DisplayName, source.Annotations = "Shelf", map[string]string{"chandlery.dev/note": "x"}
@@ -394,9 +401,100 @@ func TestCatalogsAtRest(t *testing.T) {
 	})
 }
 
+// testRest leaves ten catalogs alone, and then changes one.
+func testRest(t *testing.T, c *compattest.Cluster) {
+	t.Helper()
+	all := severalCatalogs(t, c, 10)
+	for _, source := range all {
+		if source.Spec.Address == "" {
+			settled(c, source)
+		}
+	}
+	end := record(t, c)
+	pause.For(t.Context(), c.Rest())
+	written := end()
+	if len(written) != len(all) {
+		t.Fatalf("%d catalogs, want %d", len(written), len(all))
+	}
+	rested(t, c, written, c.Rest())
+	// A change of one catalog writes no other.
+	source := all[0]
+	end = record(t, c)
+	start, held := time.Now(), configMap(c, source.Spec.ConfigMap, nil)
+	update(t, c, held, func() { held.Data = oldLamp(t, c).data(t) })
+	moves(c, source, connected(source), time.Minute)
+	settled(c, source)
+	rested(t, c, end(), time.Since(start), source.Name)
+}
+
+// severalCatalogs creates up to ten catalogs of all types, and waits until they are READY. The first one has a ConfigMap,
+// and the second one polls an image.
+func severalCatalogs(t *testing.T, c *compattest.Cluster, n int) []*operatorsv1alpha1.CatalogSource {
+	t.Helper()
+	tag := bed(t).Registry() + "/" + c.Namespace + "/shelf"
+	digest, err := images.Push(t.Context(), tag+":v1", compattest.CatalogImage(t, catalogFiles("1.0.0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofConfigMap := func(good content) func(*operatorsv1alpha1.CatalogSource) {
+		return func(s *operatorsv1alpha1.CatalogSource) {
+			c.Make(configMap(c, s.Name, good.data(t)))
+			s.Spec.SourceType, s.Spec.ConfigMap = operatorsv1alpha1.SourceTypeInternal, s.Name
+		}
+	}
+	ofImage := func(reference string) func(*operatorsv1alpha1.CatalogSource) {
+		return func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Image = reference }
+	}
+	atAddress := func(start func(testing.TB, ...fakecatalog.Package) *fakecatalog.Server, change ...func(*fakecatalog.Server)) func(*operatorsv1alpha1.CatalogSource) {
+		return func(s *operatorsv1alpha1.CatalogSource) {
+			server := start(t, fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1.0.0", Version: "1.0.0"}))
+			for _, f := range change {
+				f(server)
+			}
+			s.Spec.Address = server.Address()
+		}
+	}
+	withWarning := lamp(t, c)
+	withWarning.packages = []any{pkg("LampShade", "main", channel("main", "lamp.v1.1.0"))}
+	types := []func(*operatorsv1alpha1.CatalogSource){
+		ofConfigMap(lamp(t, c)),
+		func(s *operatorsv1alpha1.CatalogSource) {
+			ofImage(tag + ":v1")(s)
+			s.Spec.UpdateStrategy = &operatorsv1alpha1.UpdateStrategy{RegistryPoll: &operatorsv1alpha1.RegistryPoll{RawInterval: pollInterval.String()}}
+		},
+		atAddress(fakecatalog.Start),
+		atAddress(fakecatalog.Start, func(s *fakecatalog.Server) { s.Announce("") }),
+		ofImage(tag + ":v1"),
+		func(s *operatorsv1alpha1.CatalogSource) {
+			ofConfigMap(lamp(t, c))(s)
+			s.Spec.SourceType = operatorsv1alpha1.SourceTypeConfigmap
+		},
+		ofConfigMap(withWarning),
+		ofImage(tag + "@" + digest.String()),
+		atAddress(fakecatalog.StartExtended),
+		func(s *operatorsv1alpha1.CatalogSource) {
+			ofImage(tag + ":v1")(s)
+			s.Annotations = map[string]string{api.AnnotationReplicas: "2"}
+		},
+	}
+	var all []*operatorsv1alpha1.CatalogSource
+	for i, set := range types[:n] {
+		source := &operatorsv1alpha1.CatalogSource{
+			ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: fmt.Sprintf("shelf-%d", i)},
+			Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc},
+		}
+		set(source)
+		c.Make(source)
+		all = append(all, source)
+	}
+	for _, source := range all {
+		ready(c, source, compattest.Patience)
+	}
+	return all
+}
+
 // settled waits until a catalog is rolled out.
-func settled(c *compattest.Cluster, o client.Object) {
-	source, _ := o.(*operatorsv1alpha1.CatalogSource)
+func settled(c *compattest.Cluster, source *operatorsv1alpha1.CatalogSource) {
 	c.Eventually(compattest.Patience, func() string {
 		if left := c.Read(source); left != "" {
 			return left
@@ -409,100 +507,97 @@ func settled(c *compattest.Cluster, o client.Object) {
 	})
 }
 
-// TestSupervisors checks lastConnect when supervisors start and stop. No other case runs at the same time.
+// The stages of TestSupervisors.
+const (
+	restarted = iota
+	followed
+	led
+)
+
+// TestSupervisors checks catalogs when supervisors start and stop. No other case runs at the same time.
 func TestSupervisors(t *testing.T) {
-	several := func(t *testing.T, c *compattest.Cluster) []client.Object {
-		t.Helper()
-		_, configMap := serve(t, c, "shelf-1", lamp(t, c).data(t))
-		image, _ := polled(t, c)
-		all := []client.Object{configMap, image}
-		for _, name := range []string{"address-1", "address-2"} {
-			c.Catalog(name, fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1.0.0", Version: "1.0.0"}))
-			all = append(all, &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}})
-		}
-		return all
-	}
-	read := func(c *compattest.Cluster, all []client.Object) map[string]time.Time {
-		found := map[string]time.Time{}
-		for _, o := range all {
-			c.Read(o)
-			source, _ := o.(*operatorsv1alpha1.CatalogSource)
-			found[o.GetName()] = connected(source)
-		}
-		return found
-	}
-	compattest.CheckAlone(t, "A21", func(t *testing.T, c *compattest.Cluster) {
-		all := several(t, c)
-		// The image is polled, which shows the time of the poll.
-		resting := slices.DeleteFunc(slices.Clone(all), func(o client.Object) bool { return o.GetName() == "shelf" })
-		settled(c, resting[0])
-		before := read(c, all)
-		c.AtRest(c.Rest(), resting...)
-		if after := read(c, all); !after["shelf"].Equal(before["shelf"]) {
-			t.Errorf("lastConnect of the image moved from %s to %s", before["shelf"], after["shelf"])
-		}
-		// A change of one catalog writes no other.
-		held := configMap(c, "shelf-1", nil)
-		versions := map[string]string{}
-		for _, o := range resting[1:] {
-			c.Read(o)
-			versions[o.GetName()] = o.GetResourceVersion()
-		}
-		update(t, c, held, func() { held.Data = oldLamp(t, c).data(t) })
-		source, _ := resting[0].(*operatorsv1alpha1.CatalogSource)
-		moves(c, source, before["shelf-1"], time.Minute)
-		for _, o := range resting[1:] {
-			c.Read(o)
-			if o.GetResourceVersion() != versions[o.GetName()] {
-				t.Errorf("%s was written", o.GetName())
+	standby, kill := compattest.Standby()
+	stages := compattest.NewStages(compattest.RestartAfter(20*time.Second), standby, kill)
+	stages.Check(t, "A19", testRestart)
+	stages.Check(t, "A20", testChangeOfLeader)
+	stages.Check(t, "A23-Standby", func(t *testing.T, c *compattest.Cluster, reach func(int)) {
+		_, source := serve(t, c, "shelf", lamp(t, c).data(t))
+		reach(followed)
+		reach(led)
+		// The next supervisor becomes the leader when the Lease has expired, and not before this write.
+		future := connectsInFuture(t, c, source)
+		c.Eventually(40*time.Second, func() string {
+			if left := c.Read(source); left != "" {
+				return left
 			}
-		}
+			if connected(source).Equal(future) || connected(source).After(time.Now()) {
+				return "lastConnect is " + connected(source).String()
+			}
+			return unready(source)
+		})
+		stays(t, c, source, 10*time.Second)
 	})
-	compattest.CheckAlone(t, "A19", func(t *testing.T, c *compattest.Cluster) {
-		all := several(t, c)
-		before := read(c, all)
-		restart := compattest.StopSupervisor(t)
-		pause.For(t.Context(), 5*time.Second)
-		restart()
-		for _, o := range all {
-			source, _ := o.(*operatorsv1alpha1.CatalogSource)
-			moves(c, source, before[o.GetName()], compattest.Patience)
+	stages.Check(t, "C28", testWarningAtRest)
+}
+
+// connectsInFuture writes a lastConnect that is a minute in the future.
+func connectsInFuture(t *testing.T, c *compattest.Cluster, source *operatorsv1alpha1.CatalogSource) time.Time {
+	t.Helper()
+	future := time.Now().Add(time.Minute).Truncate(time.Second)
+	c.Eventually(10*time.Second, func() string {
+		if left := c.Read(source); left != "" {
+			return left
 		}
-		after := read(c, all)
-		pause.For(t.Context(), 10*time.Second)
-		for name, last := range read(c, all) {
-			if !last.Equal(after[name]) {
-				t.Errorf("lastConnect of %s moved again, from %s to %s", name, after[name], last)
-			}
+		source.Status.GRPCConnectionState.LastConnectTime = metav1.NewTime(future)
+		if err := c.Status().Update(t.Context(), source); err != nil {
+			return err.Error()
 		}
+		return ""
 	})
-	compattest.CheckAlone(t, "A20", func(t *testing.T, c *compattest.Cluster) {
-		all := several(t, c)
-		kill := compattest.Standby(t)
-		pause.For(t.Context(), 15*time.Second)
-		before := read(c, all)
-		seen := map[string]map[time.Time]bool{}
-		for name, at := range before {
-			seen[name] = map[time.Time]bool{at: true}
-		}
-		kill()
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-			for name, at := range read(c, all) {
-				seen[name][at] = true
-			}
-			pause.For(t.Context(), 500*time.Millisecond)
-		}
-		for name, times := range seen {
-			if len(times) > 2 {
-				t.Errorf("lastConnect of %s moved %d times", name, len(times)-1)
-			}
-		}
-		// The new leader works.
-		held := configMap(c, "shelf-1", nil)
-		source, _ := all[0].(*operatorsv1alpha1.CatalogSource)
+	return future
+}
+
+// testRestart stops the manager for 20 s.
+func testRestart(t *testing.T, c *compattest.Cluster, reach func(int)) {
+	t.Helper()
+	all := severalCatalogs(t, c, 5)
+	before := map[string]time.Time{}
+	for _, source := range all {
 		c.Read(source)
-		at := connected(source)
-		update(t, c, held, func() { held.Data = oldLamp(t, c).data(t) })
-		moves(c, source, at, compattest.Patience)
-	})
+		before[source.Name] = connected(source)
+	}
+	end := record(t, c)
+	reach(restarted)
+	limit := time.Now().Add(30 * time.Second)
+	for _, source := range all {
+		moves(c, source, before[source.Name], max(time.Second, time.Until(limit)))
+	}
+	pause.For(t.Context(), 10*time.Second)
+	for name, h := range end() {
+		if n := h.connections() - 1; n != 1 {
+			t.Errorf("lastConnect of %s moved %d times", name, n)
+		}
+	}
+}
+
+// testChangeOfLeader kills the leader while another supervisor follows the catalogs.
+func testChangeOfLeader(t *testing.T, c *compattest.Cluster, reach func(int)) {
+	t.Helper()
+	all := severalCatalogs(t, c, 5)
+	reach(followed)
+	pause.For(t.Context(), 15*time.Second)
+	end := record(t, c)
+	reach(led)
+	pause.For(t.Context(), time.Minute)
+	for name, h := range end() {
+		if _, others := h.writes(); len(others) > 1 {
+			t.Errorf("%s was written %d times: %s, first %s", name, len(others), c.Manifest(others), c.Manifest(h[0]))
+		}
+	}
+	// The new leader works.
+	source := all[0]
+	c.Read(source)
+	held := configMap(c, source.Spec.ConfigMap, nil)
+	update(t, c, held, func() { held.Data = oldLamp(t, c).data(t) })
+	moves(c, source, connected(source), compattest.Patience)
 }

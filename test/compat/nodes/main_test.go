@@ -2,17 +2,23 @@ package nodes_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	registry "github.com/chandlery/chandlery/proto/api"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/compat/compattest"
 	"github.com/chandlery/chandlery/test/nodes"
@@ -215,8 +221,9 @@ func current(c *compattest.Cluster, sub *operatorsv1alpha1.Subscription, name st
 	})
 }
 
-// warnings waits for the number of warnings of a catalog, and for one Event if there are some.
-func warnings(c *compattest.Cluster, source *operatorsv1alpha1.CatalogSource, want int) {
+// warnings waits for the number of warnings of a catalog, and for one Event if there are some. The condition and the Event
+// contain all texts.
+func warnings(c *compattest.Cluster, source *operatorsv1alpha1.CatalogSource, want int, texts ...string) {
 	c.Eventually(compattest.Patience, func() string {
 		if left := c.Read(source); left != "" {
 			return left
@@ -228,11 +235,14 @@ func warnings(c *compattest.Cluster, source *operatorsv1alpha1.CatalogSource, wa
 		if want == 0 {
 			return ""
 		}
-		if text := fmt.Sprintf("problems (%d)", want); !contains(condition.Message, text) {
-			return fmt.Sprintf("message %q, want %s", condition.Message, text)
+		found := eventsOf(c, source, "CatalogWarnings")
+		if len(found) != 1 || found[0].Type != corev1.EventTypeWarning {
+			return fmt.Sprintf("the Events about warnings are %+v", found)
 		}
-		if n := len(eventsOf(c, source, "CatalogWarnings")); n != 1 {
-			return fmt.Sprintf("%d Events about warnings", n)
+		for _, text := range append(slices.Clone(texts), fmt.Sprintf("problems (%d)", want)) {
+			if !contains(condition.Message, text) || !contains(found[0].Message, text) {
+				return fmt.Sprintf("condition %q, Event %q, want %q", condition.Message, found[0].Message, text)
+			}
 		}
 		return ""
 	})
@@ -250,7 +260,12 @@ func eventsOf(c *compattest.Cluster, about client.Object, reason string) []corev
 
 // refused waits until the content of a ConfigMap is refused with a message that contains all texts.
 func refused(c *compattest.Cluster, source *operatorsv1alpha1.CatalogSource, texts ...string) {
-	c.Eventually(compattest.Patience, func() string {
+	refusedWithin(c, source, compattest.Patience, texts...)
+}
+
+// refusedWithin is refused with a limit.
+func refusedWithin(c *compattest.Cluster, source *operatorsv1alpha1.CatalogSource, limit time.Duration, texts ...string) {
+	c.Eventually(limit, func() string {
 		if left := c.Read(source); left != "" {
 			return left
 		}
@@ -285,4 +300,31 @@ func pods(t *testing.T, c *compattest.Cluster, catalog string) []corev1.Pod {
 func bed(t *testing.T) *nodes.Bed {
 	t.Helper()
 	return compattest.NodesOf(t)
+}
+
+// bundlesOf returns the ClusterServiceVersions that the pod of a catalog serves, by name. It skips the case if the tests did
+// not start the nodes, because pods of other nodes may have addresses that the test cannot reach.
+func bundlesOf(t *testing.T, c *compattest.Cluster, catalog string) map[string]string {
+	t.Helper()
+	bed(t)
+	conn, err := grpc.NewClient(pods(t, c, catalog)[0].Status.PodIP+":50051", grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	stream, err := registry.NewRegistryClient(conn).ListBundles(t.Context(), &registry.ListBundlesRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for {
+		one, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[one.GetCsvName()] = one.GetCsvJson()
+	}
 }
