@@ -208,7 +208,7 @@ The suite ` + "`test/compat`" + ` checks these %d rules against a Kubernetes API
 | ` + "`make compat-olm`" + ` | new control planes with OLM, one with a real node (as root); it fails if the cases that fail differ from this table |
 | ` + "`make soak`" + ` | a new control plane with the supervisor; only rules with a time in parentheses are checked |
 
-A time in parentheses is how long ` + "`make soak`" + ` waits. The other commands wait for 20 s at most. The results are also in ` + "`out/compat.xml`, or in `out/compat-olm.xml` and `out/compat-olm-nodes.xml`" + `, in JUnit format.
+A time in parentheses is how long ` + "`make soak`" + ` waits. The other commands wait for 65 s at most. The results are also in ` + "`out/compat.xml`, or in `out/compat-olm.xml` and `out/compat-olm-nodes.xml`" + `, in JUnit format.
 
 Each command prints a table of the groups, each failed rule with its output, and the transcripts of unmodified clients.
 The transcripts are also in ` + "`out/compat-clients.xml` or `out/compat-olm-clients.xml`" + `.

@@ -200,26 +200,52 @@ func TestConfigMapOwnersOnNodes(t *testing.T) {
 			t.Errorf("%s: %s", next.Status.Reason, next.Status.Message)
 		}
 	})
+	compattest.Check(t, "D4", func(t *testing.T, c *compattest.Cluster) {
+		held, source := serve(t, c, "goods", lamp(t, c).data(t))
+		other := internal(c, "other", "goods")
+		c.Make(other)
+		ready(c, other, compattest.Patience)
+		if err := c.Delete(t.Context(), source); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(15 * time.Second); time.Now().Before(end); pause.For(t.Context(), 200*time.Millisecond) {
+			c.Read(other)
+			if left := unready(other) + c.Read(held); left != "" {
+				t.Fatal(left)
+			}
+		}
+		if len(held.OwnerReferences) != 1 || held.OwnerReferences[0].UID != other.UID {
+			t.Errorf("the owners are %+v", held.OwnerReferences)
+		}
+		c.Subscribe("other", "lamp")
+		installed(c, "lamp.v1.1.0")
+	})
 	compattest.Check(t, "D10", func(t *testing.T, c *compattest.Cluster) {
 		held, source := serve(t, c, "goods", lamp(t, c).data(t))
 		settled(c, source)
 		replica := pods(t, c, "goods")[0].UID
-		writes := 0
-		for range 15 {
+		const every, most = 10 * time.Second, 10
+		// The first reference is no restoration.
+		restored, period := -1, max(c.Rest(), 65*time.Second)
+		for begin := time.Now(); time.Since(begin) < period; {
 			update(t, c, held, func() {
 				if len(held.OwnerReferences) > 0 {
-					writes++
+					restored++
 				}
 				held.OwnerReferences = nil
 			})
-			pause.For(t.Context(), 2*time.Second)
+			for next := time.Now().Add(every); time.Now().Before(next); pause.For(t.Context(), time.Second) {
+				if left := c.Read(source) + unready(source); left != "" {
+					t.Fatal(left)
+				}
+			}
 		}
-		if writes > 2 {
-			t.Errorf("the reference was written %d times", writes)
+		if limit := min(most, int(period/time.Minute)+1); restored < 1 || restored > limit {
+			t.Errorf("the reference was restored %d times, at most %d", restored, limit)
 		}
-		c.Read(source)
-		if left := unready(source); left != "" {
-			t.Error(left)
+		exhausted := eventsOf(c, source, "ConfigMapOwnerRemoved")
+		if complete := period > (most+1)*time.Minute; complete && (len(exhausted) != 1 || !contains(exhausted[0].Message, api.AnnotationKeepConfigMap+"=true")) {
+			t.Errorf("the Events are %+v", exhausted)
 		}
 		if found := pods(t, c, "goods"); len(found) != 1 || found[0].UID != replica {
 			t.Error("the replica was replaced")

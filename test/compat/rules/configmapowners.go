@@ -1,16 +1,18 @@
 package rules
 
+import "time"
+
 // keptConfigMap is the reason for differences in the owner references of ConfigMaps.
 const keptConfigMap = "the ConfigMap may be the user's (decision 13)"
 
 var configMapOwners = Group{Letter: "D", Title: "The ConfigMap of a CatalogSource", Rules: []Rule{
 	{
 		ID: "D1", Given: "a CatalogSource is created for a ConfigMap without owners and labels",
-		Then: "one write within 5 s adds a non-controlling, non-blocking owner reference and the label olm.managed=false; configMapReference has the version after it",
+		Then: "one write within 5 s adds a non-controlling, non-blocking owner reference and the label olm.managed=false; configMapReference has the version after it; the catalog is rolled out once",
 	},
 	{ID: "D2", Given: "as D1, and the CatalogSource is deleted", Then: "within 30 s the ConfigMap is gone, and so are copies of it"},
 	{ID: "D3", Given: "as D2, and both are created again at once, the ConfigMap as soon as its name is free", Then: "within 60 s the catalog serves the new content"},
-	{ID: "D4", Given: "two CatalogSources name one ConfigMap, and one is deleted", Then: "the ConfigMap stays, and the other is READY"},
+	{ID: "D4", Given: "two CatalogSources name one ConfigMap, and one is deleted", Then: "the ConfigMap stays; the other stays READY, and a version can be installed from it"},
 	{ID: "D5", Given: "as D4, and the other is deleted too", Then: "within 30 s the ConfigMap is gone"},
 	{ID: "D6", Given: "a CatalogSource is deleted with the propagation policy Orphan", Then: "the ConfigMap stays, without the reference"},
 	{ID: "D7", Given: "a ConfigMap has a controlling owner of another kind", Then: "both references are there, and only the other one controls"},
@@ -21,8 +23,10 @@ var configMapOwners = Group{Letter: "D", Title: "The ConfigMap of a CatalogSourc
 		Difference: "the catalog is not started", Reason: "the content can be read (decision 13)",
 	},
 	{
-		ID: "D10", Given: "a client replaces the ConfigMap without owners again and again", Then: "the reference is restored at most once a minute; the catalog stays READY, with the same pod",
+		ID: "D10", Given: "a client replaces the ConfigMap without owners every 10 s",
+		Then:       "the reference is restored at most once a minute and ten times in all, after which an Event names the annotation chandlery.dev/keep-config-map; the catalog stays READY, with the same pod",
 		Difference: "each replacement causes a write and a new pod", Reason: "two tools must not write against each other (decision 39)",
+		Rest: 12 * time.Minute,
 	},
 	{
 		ID: "D11", Given: "spec.configMap changes", Then: "the new ConfigMap has the reference, the old one has not",
@@ -42,7 +46,7 @@ var configMapOwners = Group{Letter: "D", Title: "The ConfigMap of a CatalogSourc
 		Difference: "the reference stays", Reason: keptConfigMap,
 	},
 	{
-		ID: "D16", Given: "the list of packages names a package twice", Then: "as C5",
+		ID: "D16", Given: "the list of packages names a package twice", Then: "the last entry is served; one warning",
 		Difference: noWarnings, Reason: warned,
 	},
 	{ID: "D17", Given: "the namespace is deleted", Then: "the CatalogSource and the ConfigMap are gone"},
