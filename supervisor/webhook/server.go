@@ -85,9 +85,9 @@ func (s Server) SecretName() string { return s.ServiceName() + "-cert" }
 // Host returns the name by which the API server calls the Deployment, and which its certificate must contain.
 func (s Server) Host(namespace string) string { return s.ServiceName() + "." + namespace + ".svc" }
 
-// Hosts returns the names in a certificate for the Deployment.
+// Hosts returns the names in a certificate for the Deployment. OLM replaces a certificate that lacks one of them.
 func (s Server) Hosts(namespace string) []string {
-	return []string{s.ServiceName() + "." + namespace, s.Host(namespace)}
+	return []string{s.ServiceName() + "." + namespace, s.Host(namespace), s.Host(namespace) + ".cluster.local"}
 }
 
 // Ports returns the ports of the Service, each named after its number.

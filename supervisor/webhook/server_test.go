@@ -20,8 +20,8 @@ func TestServers(t *testing.T) {
 		got = append(got, strings.Join([]string{s.Deployment, s.Account, s.ServiceName(), s.SecretName(), strings.Join(s.Hosts("ns"), " ")}, ", "))
 	}
 	want := []string{
-		"etcd.operator, etcd-account, etcd-operator-service, etcd-operator-service-cert, etcd-operator-service.ns etcd-operator-service.ns.svc",
-		"etcd-api, default, etcd-api-service, etcd-api-service-cert, etcd-api-service.ns etcd-api-service.ns.svc",
+		"etcd.operator, etcd-account, etcd-operator-service, etcd-operator-service-cert, etcd-operator-service.ns etcd-operator-service.ns.svc etcd-operator-service.ns.svc.cluster.local",
+		"etcd-api, default, etcd-api-service, etcd-api-service-cert, etcd-api-service.ns etcd-api-service.ns.svc etcd-api-service.ns.svc.cluster.local",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
