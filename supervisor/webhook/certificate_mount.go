@@ -21,32 +21,39 @@ const (
 const DefaultServiceAccount = "default"
 
 // Mount adds the certificate of s to the containers of its pods, and replaces pods when its authority changes.
-// It replaces volumes and mounts of the template with these names or paths, as operators expect. It names the default
-// service account if the template names none, as OLM does: otherwise a takeover or a handback would replace the pods.
+// It changes volumes, mounts and the account as OLM does: otherwise a takeover or a handback would replace the pods.
+// Volumes with these names and mounts at these paths are replaced in their place, and a mount with one of these names stays.
+// A template without a service account gets the default one.
 func Mount(template *corev1.PodTemplateSpec, s Server, c *Certificate) {
-	mounts := []corev1.VolumeMount{
-		{Name: volumeAPI, MountPath: pathAPI},
-		{Name: volumeWebhook, MountPath: pathWebhook},
-	}
 	spec := &template.Spec
 	if spec.ServiceAccountName == "" {
 		spec.ServiceAccountName = DefaultServiceAccount
 	}
-	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == volumeAPI || v.Name == volumeWebhook })
-	spec.Volumes = append(spec.Volumes,
-		secretVolume(volumeAPI, s.SecretName(), "apiserver.crt", "apiserver.key"),
-		secretVolume(volumeWebhook, s.SecretName(), corev1.TLSCertKey, corev1.TLSPrivateKeyKey))
-	for i := range spec.Containers {
-		container := &spec.Containers[i]
-		container.VolumeMounts = slices.DeleteFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool {
-			return slices.ContainsFunc(mounts, func(ours corev1.VolumeMount) bool { return ours.Name == m.Name || ours.MountPath == m.MountPath })
-		})
-		container.VolumeMounts = append(container.VolumeMounts, mounts...)
-	}
+	mount(spec, secretVolume(volumeAPI, s.SecretName(), "apiserver.crt", "apiserver.key"), pathAPI)
+	mount(spec, secretVolume(volumeWebhook, s.SecretName(), corev1.TLSCertKey, corev1.TLSPrivateKeyKey), pathWebhook)
 	if template.Annotations == nil {
 		template.Annotations = map[string]string{}
 	}
 	template.Annotations[api.AnnotationCAHash] = c.CAHash()
+}
+
+// mount adds a volume to a pod, and mounts it at a path in its containers.
+func mount(spec *corev1.PodSpec, volume corev1.Volume, path string) {
+	if i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume.Name }); i >= 0 {
+		spec.Volumes[i] = volume
+	} else {
+		spec.Volumes = append(spec.Volumes, volume)
+	}
+	added := corev1.VolumeMount{Name: volume.Name, MountPath: path}
+	for i := range spec.Containers {
+		mounts := &spec.Containers[i].VolumeMounts
+		switch at := slices.IndexFunc(*mounts, func(m corev1.VolumeMount) bool { return m.Name == added.Name || m.MountPath == path }); {
+		case at < 0:
+			*mounts = append(*mounts, added)
+		case (*mounts)[at].Name != added.Name:
+			(*mounts)[at] = added
+		}
+	}
 }
 
 func secretVolume(name, secret, certFile, keyFile string) corev1.Volume {

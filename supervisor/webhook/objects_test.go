@@ -203,7 +203,7 @@ func TestOldestNames(t *testing.T) {
 	}
 }
 
-// TestMount checks that certificates replace existing files where libraries expect them.
+// TestMount checks that certificates replace existing files where libraries expect them, in the order of OLM.
 func TestMount(t *testing.T) {
 	csv := fixture()
 	s := mustServers(t, csv)[0]
@@ -238,10 +238,10 @@ func TestMount(t *testing.T) {
 			ServiceAccountName: "default",
 			InitContainers:     []corev1.Container{{Name: "init"}},
 			Containers: []corev1.Container{
-				{Name: "manager", VolumeMounts: append([]corev1.VolumeMount{{Name: "data", MountPath: "/data"}}, mounts...)},
+				{Name: "manager", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, mounts[1], {Name: "webhook-cert", MountPath: "/elsewhere"}, mounts[0]}},
 				{Name: "proxy", VolumeMounts: mounts},
 			},
-			Volumes: []corev1.Volume{{Name: "data"}, volume("apiservice-cert", "apiserver.crt", "apiserver.key"), volume("webhook-cert", "tls.crt", "tls.key")},
+			Volumes: []corev1.Volume{{Name: "data"}, volume("webhook-cert", "tls.crt", "tls.key"), volume("apiservice-cert", "apiserver.crt", "apiserver.key")},
 		},
 	}
 	if diff := cmp.Diff(want, template); diff != "" {

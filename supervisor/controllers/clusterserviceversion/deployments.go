@@ -31,8 +31,7 @@ func desiredDeployments(csv *operatorsv1alpha1.ClusterServiceVersion, config set
 	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	out := make([]*appsv1.Deployment, 0, len(specs))
 	for i := range specs {
-		d := desiredDeployment(csv, &specs[i], config, podAnnotations)
-		mount(d)
+		d := desiredDeployment(csv, &specs[i], config, mount, podAnnotations)
 		omitLargeAnnotations(d.Spec.Template.Annotations)
 		hash, err := specHash(&d.Spec)
 		if err != nil {
@@ -45,16 +44,19 @@ func desiredDeployments(csv *operatorsv1alpha1.ClusterServiceVersion, config set
 	return out, nil
 }
 
-func desiredDeployment(csv *operatorsv1alpha1.ClusterServiceVersion,
-	declared *operatorsv1alpha1.StrategyDeploymentSpec, config settings, podAnnotations podAnnotator,
+// desiredDeployment applies mount before the settings, as OLM does: the order of volumes is a part of the digest.
+func desiredDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, declared *operatorsv1alpha1.StrategyDeploymentSpec,
+	config settings, mount func(*appsv1.Deployment), podAnnotations podAnnotator,
 ) *appsv1.Deployment {
-	spec := declared.Spec.DeepCopy()
+	mounted := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: declared.Name}, Spec: *declared.Spec.DeepCopy()}
+	mount(mounted)
+	spec := &mounted.Spec
 	spec.RevisionHistoryLimit = ptr.To[int32](1)
 	config.apply(spec)
 	spec.Template.Annotations = withMissing(podAnnotations(csv, &spec.Template), config.config.Annotations)
 	containers := spec.Template.Spec.Containers
 	for i := range containers {
-		setEnv(&containers[i], corev1.EnvVar{Name: conditionEnv, Value: csv.Name})
+		put(&containers[i].Env, corev1.EnvVar{Name: conditionEnv, Value: csv.Name}, func(e corev1.EnvVar) bool { return e.Name == conditionEnv })
 	}
 	labels := maps.Clone(map[string]string(declared.Label))
 	if labels == nil {
@@ -142,11 +144,6 @@ func omittedWarnings(csv *operatorsv1alpha1.ClusterServiceVersion, d *appsv1.Dep
 		}
 	}
 	return texts
-}
-
-func setEnv(c *corev1.Container, env corev1.EnvVar) {
-	c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == env.Name })
-	c.Env = append(c.Env, env)
 }
 
 // specHash returns the digest of a Deployment's spec for its label: SHA-224 of the JSON with a
