@@ -31,6 +31,7 @@ type scene struct {
 	client.Client
 
 	t       *testing.T
+	plane   *controlplane.ControlPlane
 	catalog string // folder that the registry serves
 }
 
@@ -48,7 +49,7 @@ var operators = []struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	c := controlplane.Client(t)
-	s := &scene{Client: c, t: t, catalog: t.TempDir()}
+	s := &scene{Client: c, t: t, plane: controlplane.Get(t), catalog: t.TempDir()}
 	for _, o := range operators {
 		s.publish(o.pkg, "1.0.0")
 	}
@@ -228,7 +229,7 @@ func (s *scene) publish(pkg string, versions ...string) {
 func (s *scene) supervise(name string, more ...string) *process.Process {
 	s.t.Helper()
 	const account = "system:serviceaccount:" + home + ":chandlery-supervisor"
-	kubeconfig, err := controlplane.Get(s.t).NewKubeconfig(account, "system:serviceaccounts", "system:serviceaccounts:"+home, "system:authenticated")
+	kubeconfig, err := s.plane.NewKubeconfig(account, "system:serviceaccounts", "system:serviceaccounts:"+home, "system:authenticated")
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -29,7 +29,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/migration"
-	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/testenv"
 )
@@ -193,7 +192,7 @@ func (s *scene) ends(p *process.Process, says ...string) {
 func (s *scene) output(args ...string) (out string, code int) {
 	s.t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(s.t.Context(), filepath.Join(bin, "supervisor"), append(args, "--kubeconfig", controlplane.Get(s.t).Kubeconfig())...)
+	cmd := exec.CommandContext(s.t.Context(), filepath.Join(bin, "supervisor"), append(args, "--kubeconfig", s.plane.Kubeconfig())...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
