@@ -57,7 +57,7 @@ func (h *Handback) Plan(ctx context.Context) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	p.Risks = describeMissing(h.Namespace, missing)
+	p.Risks = append(describeMissing(h.Namespace, missing), restarts(live)...)
 	if record.Phase == "" {
 		p.Risks = append(p.Risks, fmt.Sprintf("ConfigMap %s/%s, the record of the takeover, is gone: OLM's replicas are taken from the labels %s of its Deployments; %d ConfigMaps with recorded objects of OLM remain",
 			h.Namespace, RecordName, api.LabelTakenOver, record.Chunks))
