@@ -256,7 +256,7 @@ func (c *converter) addPackage(place string, element json.RawMessage) error {
 }
 
 var (
-	number = regexp.MustCompile(`^[0-9]+$`)
+	number = regexp.MustCompile(`^\d+$`)
 	// channelPattern is what the name of an object can contain, such as that of the Subscription of a dependency.
 	channelPattern = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
 )

@@ -40,7 +40,8 @@ func repeatedIn(value any, path string) []string {
 			if path != "" {
 				at = path + "." + at
 			}
-			if seen[at]++; seen[at] == 2 {
+			seen[at]++
+			if seen[at] == 2 {
 				found = append(found, at)
 			}
 			found = append(found, repeatedIn(item.Value, at)...)

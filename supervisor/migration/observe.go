@@ -257,6 +257,7 @@ func (c *Counts) addPlan(u *unstructured.Unstructured) string {
 		c.InProgress = append(c.InProgress, name)
 	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
 		c.Waiting = append(c.Waiting, name)
+	case operatorsv1alpha1.InstallPlanPhaseNone, operatorsv1alpha1.InstallPlanPhaseComplete, operatorsv1alpha1.InstallPlanPhaseFailed:
 	}
 	return phase
 }
