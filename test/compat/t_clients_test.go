@@ -197,6 +197,57 @@ func TestHealth(t *testing.T) {
 	})
 }
 
+// TestHealthOfFailures checks that GitOps tools see a failure if no version works, and not while one does.
+func TestHealthOfFailures(t *testing.T) {
+	t.Parallel()
+	unpackFailed := condition(operatorsv1alpha1.SubscriptionBundleUnpackFailed)
+	missing := func(c *compattest.Cluster, version string) fakecatalog.Entry {
+		return fakecatalog.Entry{Name: "crank.v" + version, Version: version + ".0.0", Image: "127.0.0.1:9/" + c.Namespace + ":" + version}
+	}
+	compattest.Check(t, "T7", func(t *testing.T, c *compattest.Cluster) {
+		c.Catalog("shop", fakecatalog.Simple("crank", missing(c, "1")))
+		awaitHealth(t, c, c.Subscribe("shop", "crank"), "Degraded", unpackFailed)
+	})
+	compattest.Check(t, "T8", func(t *testing.T, c *compattest.Cluster) {
+		c.Catalog("shop", crank(supporting("AllNamespaces"))(c))
+		awaitHealth(t, c, c.Subscribe("shop", "crank"), "Degraded", versionFailed(c, "crank.v1"))
+	})
+	// update offers another version after crank.v1 has been installed.
+	update := func(t *testing.T, c *compattest.Cluster, next fakecatalog.Entry) *operatorsv1alpha1.Subscription {
+		t.Helper()
+		shop := c.Catalog("shop", crank()(c))
+		sub := c.Subscribe("shop", "crank")
+		c.Eventually(compattest.Patience, isInstalled(c, sub, "crank.v1"))
+		p := crank()(c)
+		next.Replaces = "crank.v1"
+		p.Channels[0].Entries = append(p.Channels[0].Entries, next)
+		shop.Serve(p)
+		return sub
+	}
+	compattest.Check(t, "T9-Bundle", func(t *testing.T, c *compattest.Cluster) {
+		sub := update(t, c, missing(c, "2"))
+		awaitHealth(t, c, sub, "Progressing", unpackFailed)
+		if sub.Status.State != operatorsv1alpha1.SubscriptionStateAtLatest {
+			t.Errorf("the state is %s", sub.Status.State)
+		}
+	})
+	compattest.Check(t, "T9-Version", func(t *testing.T, c *compattest.Cluster) {
+		csv := c.CSV("crank.v2", supporting("AllNamespaces"))
+		sub := update(t, c, fakecatalog.Entry{Name: csv.Name, Version: "2.0.0", Objects: []string{c.Manifest(csv)}})
+		awaitHealth(t, c, sub, "Progressing", versionFailed(c, csv.Name))
+	})
+}
+
+// versionFailed returns a function that reports whether the version of a Subscription, of the given name, has been Failed for
+// so long that the Subscription shows it.
+func versionFailed(c *compattest.Cluster, name string) func(*operatorsv1alpha1.Subscription) bool {
+	return func(sub *operatorsv1alpha1.Subscription) bool {
+		csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
+		return sub.Status.CurrentCSV == name && c.Read(csv) == "" && csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed &&
+			time.Since(csv.Status.LastTransitionTime.Time) > 5*time.Second
+	}
+}
+
 func starting(csv string) func(*operatorsv1alpha1.Subscription) {
 	return func(sub *operatorsv1alpha1.Subscription) { sub.Spec.StartingCSV = csv }
 }

@@ -6,8 +6,25 @@ var clients = Group{Letter: "T", Title: "Unmodified clients", Rules: []Rule{
 	{ID: "T3", Given: "Argo CD v3.2.0 reads a Subscription whose package does not exist", Then: "Degraded"},
 	{ID: "T5", Given: "Argo CD v3.2.0 reads a Subscription whose CatalogSource does not exist", Then: "Degraded"},
 	{ID: "T6", Given: "Argo CD v3.2.0 reads a Subscription whose InstallPlan failed", Then: "Degraded"},
-	{ID: "T10", Given: "`kubectl wait` waits for an installation by state, phase and conditions", Then: "each command ends with 0"},
-	{ID: "T11", Given: "`kubectl get` prints CatalogSources, Subscriptions, InstallPlans, ClusterServiceVersions and OperatorGroups", Then: "the columns have OLM's names, and the cells have the values"},
+	{
+		ID: "T7", Given: "Argo CD v3.2.0 reads a Subscription without an installed version, whose bundle image cannot be pulled", Then: "Degraded",
+		Difference: "the Job fails minutes later", Reason: "decision 20: the error of the registry is known at once", Untried: unpackPods,
+	},
+	{
+		ID: "T8", Given: "Argo CD v3.2.0 reads a Subscription without an installed version, whose version failed", Then: "Degraded",
+		Difference: "Progressing, and Healthy when the state is AtLatestKnown", Reason: "decision 6: an installed version has succeeded",
+	},
+	{
+		ID: "T9-Bundle", Given: "as T7, and an older version is installed and works", Then: "Progressing, and the state stays AtLatestKnown",
+		Difference: "Healthy, because there is no InstallPlan", Reason: "decision 20: the InstallPlan shows the bundle before it is pulled", Untried: unpackPods,
+	},
+	{
+		ID: "T9-Version", Given: "as T8, and an older version is installed and works", Then: "Progressing",
+		Difference: "Progressing, and Healthy when the state is AtLatestKnown", Reason: "decision 6: an installed version has succeeded",
+		Untried: "its result varies with OLM",
+	},
+	{ID: "T10", Given: "`kubectl wait` v1.36.3 waits for an installation by state, phase and conditions", Then: "each command ends with 0"},
+	{ID: "T11", Given: "`kubectl get` v1.36.3 prints CatalogSources, Subscriptions, InstallPlans, ClusterServiceVersions and OperatorGroups", Then: "the columns have OLM's names, and the cells have the values"},
 	{ID: "T20", Given: "with v0.6.0, `kubectl operator list` and `kubectl operator catalog list` run", Then: "they print the Subscription and the CatalogSource"},
 	{ID: "T21", Given: "with v0.6.0, `kubectl operator upgrade` runs for a package whose update waits for approval", Then: "it approves the InstallPlan and returns when the new version has succeeded"},
 	{ID: "T22", Given: "with v0.6.0, `kubectl operator list-operands` runs for an operator with one custom resource", Then: "it prints the custom resource"},

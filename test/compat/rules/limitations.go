@@ -23,7 +23,7 @@ func Clients() []Client {
 	return []Client{
 		{
 			Name: "Argo CD", Module: "github.com/argoproj/argo-cd/v3 v3.2.0", Version: "v3.2.0", Checks: "T1 to T9",
-			Limits: []Limit{{"a Subscription whose newer version failed stays Progressing, where OLM's is Healthy", "the state is UpgradePending until the newer version has succeeded (decision 6)"}},
+			Limits: []Limit{{"a Subscription stays Progressing if an older version works and the newer one failed", "the state is UpgradePending until the newer version has succeeded (decision 6)"}},
 		},
 		{Name: "Helm", Module: "helm.sh/helm/v4 v4.3.1", Version: "v4.3.1", Checks: "deploy/suite"},
 		{
