@@ -152,6 +152,18 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		Then: "the Secret is created again, and the version succeeds",
 	},
 	{
+		ID: "F-CSV-CertificateLost-Phase", Given: "the Secret with the certificate of a running version is deleted",
+		Then:       "the version is Failed with the reason APIServiceResourceIssue, and then installed again",
+		Difference: "it is Pending with the reason NeedsCertRotation first",
+		Reason:     "other lost objects of webhooks have the same phase (decision 39)",
+	},
+	{
+		ID: "F-CSV-WebhookConfigurationLost", Given: "the configuration of a webhook of a running version is deleted",
+		Then:       "the version is InstallReady with the reason ComponentUnhealthy, and then installed again",
+		Difference: "a minute later, it is not created again",
+		Reason:     "requests must not pass without their webhook (decision 39)",
+	},
+	{
 		ID: "F-CSV-History", Given: "a version with 20 entries in its conditions is installed again",
 		Then: "its conditions have the 20 latest entries",
 	},
