@@ -161,68 +161,75 @@ func (u *upgradeCase) keepsGeneration() {
 	}
 }
 
+// allowed runs a case whose update is not blocked.
+func allowed(t *testing.T, id string, before func(*upgradeCase)) {
+	t.Helper()
+	compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
+		u := newUpgradeCase(t, c)
+		before(u)
+		u.Make(u.next)
+		u.continues()
+		for _, condition := range u.next.Status.Conditions {
+			if condition.Reason == operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable {
+				t.Errorf("the upgrade was blocked: %s", condition.Message)
+			}
+		}
+	})
+}
+
+// blocked runs a case whose update is blocked, until something happens. It stays blocked if nothing does.
+func blocked(t *testing.T, id, message string, before, after func(*upgradeCase)) {
+	t.Helper()
+	compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
+		u := newUpgradeCase(t, c)
+		before(u)
+		u.Make(u.next)
+		u.held(message)
+		if after == nil {
+			u.stays(message)
+		} else {
+			after(u)
+		}
+	})
+}
+
+// reporting returns a function that writes a report to the status. Its generation differs from the current one by delta.
+func reporting(status metav1.ConditionStatus, delta int64) func(*upgradeCase) {
+	return func(u *upgradeCase) { u.reports(status, delta) }
+}
+
 // TestUpgradeable checks which reports and overrides block an upgrade.
 func TestUpgradeable(t *testing.T) {
 	t.Parallel()
-	// allowed runs a case whose update is not blocked, and blocked one whose update is, until something happens.
-	allowed := func(id string, before func(*upgradeCase)) {
-		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
-			u := newUpgradeCase(t, c)
-			before(u)
-			u.Make(u.next)
-			u.continues()
-			for _, condition := range u.next.Status.Conditions {
-				if condition.Reason == operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable {
-					t.Errorf("the upgrade was blocked: %s", condition.Message)
-				}
-			}
-		})
-	}
-	blocked := func(id, message string, before, after func(*upgradeCase)) {
-		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
-			u := newUpgradeCase(t, c)
-			before(u)
-			u.Make(u.next)
-			u.held(message)
-			if after == nil {
-				u.stays(message)
-			} else {
-				after(u)
-			}
-		})
-	}
-	reports := func(status metav1.ConditionStatus, delta int64) func(*upgradeCase) {
-		return func(u *upgradeCase) { u.reports(status, delta) }
-	}
 	override := func(u *upgradeCase) {
 		u.declares("overrides", reportTrue)
 		u.continues()
 	}
-	allowed("J1", func(*upgradeCase) {})
-	allowed("J2", reports(reportTrue, 0))
-	blocked("J3", notUpgradeable, reports(reportFalse, 0), nil)
-	blocked("J3-Current", notUpgradeable, reports(reportFalse, 0), func(u *upgradeCase) {
+	allowed(t, "J1", func(*upgradeCase) {})
+	allowed(t, "J2", reporting(reportTrue, 0))
+	blocked(t, "J3", notUpgradeable, reporting(reportFalse, 0), nil)
+	blocked(t, "J3-Current", notUpgradeable, reporting(reportFalse, 0), func(u *upgradeCase) {
 		u.AtRest(restTime, u.first)
 		if phase := u.first.Status.Phase; phase != operatorsv1alpha1.CSVPhaseSucceeded {
 			u.t.Errorf("%s is %s: %s", u.first.Name, phase, u.first.Status.Message)
 		}
 	})
-	blocked("J4", outdatedReport(reportTrue), reports(reportTrue, -1), nil)
-	blocked("J5", outdatedReport(reportTrue), reports(reportTrue, 1), nil)
+	blocked(t, "J4", outdatedReport(reportTrue), reporting(reportTrue, -1), nil)
+	blocked(t, "J5", outdatedReport(reportTrue), reporting(reportTrue, 1), nil)
 	unset := func(u *upgradeCase) { u.set("status", "conditions", operatorsv2.Upgradeable, reportTrue, 0) }
-	blocked("J6", outdatedReport(reportTrue), unset, nil)
-	blocked("J7", outdatedReport(reportFalse), reports(reportFalse, -1), nil)
-	blocked("J8", outdatedReport(reportTrue), reports(reportTrue, -1), func(u *upgradeCase) {
+	blocked(t, "J6", outdatedReport(reportTrue), unset, nil)
+	blocked(t, "J7", outdatedReport(reportFalse), reporting(reportFalse, -1), nil)
+	blocked(t, "J8", outdatedReport(reportTrue), reporting(reportTrue, -1), func(u *upgradeCase) {
 		u.reports(reportTrue, 0)
 		u.continuesWithin(soon())
 	})
-	blocked("J9-False", notUpgradeable, reports(reportFalse, 0), override)
-	blocked("J9-Earlier", outdatedReport(reportTrue), reports(reportTrue, -1), override)
-	blocked("J9-Later", outdatedReport(reportTrue), reports(reportTrue, 1), override)
-	blocked("J9-None", outdatedReport(reportTrue), unset, override)
-	blocked("J9-FalseEarlier", outdatedReport(reportFalse), reports(reportFalse, -1), override)
+	blocked(t, "J9-False", notUpgradeable, reporting(reportFalse, 0), override)
+	blocked(t, "J9-Earlier", outdatedReport(reportTrue), reporting(reportTrue, -1), override)
+	blocked(t, "J9-Later", outdatedReport(reportTrue), reporting(reportTrue, 1), override)
+	blocked(t, "J9-None", outdatedReport(reportTrue), unset, override)
+	blocked(t, "J9-FalseEarlier", outdatedReport(reportFalse), reporting(reportFalse, -1), override)
 	for id, status := range map[string]metav1.ConditionStatus{"J10-False": reportFalse, "J10-Unknown": metav1.ConditionUnknown} {
-		blocked(id, "operator is not upgradeable: the operator is not upgradeable: wait for the weekend", func(u *upgradeCase) {
+		blocked(t, id, "operator is not upgradeable: the operator is not upgradeable: wait for the weekend", func(u *upgradeCase) {
 			mergePatch(u.t, u.Cluster, u.condition, `{"spec":{"overrides":`+u.Manifest([]metav1.Condition{{
 				Type: operatorsv2.Upgradeable, Status: status, Reason: "Waiting", Message: "wait for the weekend",
 				LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second)),
@@ -230,16 +237,21 @@ func TestUpgradeable(t *testing.T) {
 			u.reports(reportTrue, 0)
 		}, nil)
 	}
-	allowed("J11", func(u *upgradeCase) {
+}
+
+// TestDeclaredConditions checks conditions that the operator declares in the spec, and upgrades that stay blocked.
+func TestDeclaredConditions(t *testing.T) {
+	t.Parallel()
+	allowed(t, "J11", func(u *upgradeCase) {
 		u.declares("conditions", reportTrue)
 		u.shows(reportTrue)
 	})
-	allowed("J12", func(u *upgradeCase) {
+	allowed(t, "J12", func(u *upgradeCase) {
 		u.reports(reportFalse, -1)
 		u.declares("conditions", reportTrue)
 		u.shows(reportTrue)
 	})
-	blocked("J13", notUpgradeable, func(u *upgradeCase) {
+	blocked(t, "J13", notUpgradeable, func(u *upgradeCase) {
 		u.declares("conditions", reportFalse)
 		u.shows(reportFalse)
 	}, func(u *upgradeCase) {
@@ -247,19 +259,19 @@ func TestUpgradeable(t *testing.T) {
 		u.shows(reportFalse)
 		u.stays(notUpgradeable)
 	})
-	blocked("J14", outdatedReport(reportTrue), reports(reportTrue, -1), func(u *upgradeCase) {
+	blocked(t, "J14", outdatedReport(reportTrue), reporting(reportTrue, -1), func(u *upgradeCase) {
 		mergePatch(u.t, u.Cluster, u.condition, `{"metadata":{"annotations":{"compat.example/seen":"yes"}}}`)
 		u.AtRest(restTime, u.condition, u.next)
 	})
-	blocked("J15", notUpgradeable, reports(reportFalse, 0), (*upgradeCase).keepsGeneration)
-	blocked("J15-Accounts", notUpgradeable, func(u *upgradeCase) {
+	blocked(t, "J15", notUpgradeable, reporting(reportFalse, 0), (*upgradeCase).keepsGeneration)
+	blocked(t, "J15-Accounts", notUpgradeable, func(u *upgradeCase) {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: "shade"}}
 		u.Make(account)
 		u.next.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = account.Name
 		u.reports(reportFalse, 0)
 	}, (*upgradeCase).keepsGeneration)
 	compattest.Check(t, "J16", testHeldSubscription)
-	blocked("J17", notUpgradeable, func(u *upgradeCase) {
+	blocked(t, "J17", notUpgradeable, func(u *upgradeCase) {
 		u.declares("conditions", reportFalse)
 		u.shows(reportFalse)
 	}, func(u *upgradeCase) {
