@@ -69,6 +69,9 @@ func Limit(limit, ofOLM time.Duration) time.Duration {
 	return limit
 }
 
+// RepeatsEvents reports whether there may be further Events about a step. OLM applies some steps twice.
+func RepeatsEvents() bool { return target.olm }
+
 // target is the cluster and the program that the cases test.
 var target struct {
 	config *rest.Config
