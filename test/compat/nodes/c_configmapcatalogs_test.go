@@ -223,9 +223,10 @@ func TestConfigMapCatalogs(t *testing.T) {
 			})
 			desk := c.Subscribe("goods", "desk")
 			if tt.inRange {
-				planned(t, c, desk, "desk.v1.0.0", "lamp.v1.0.0")
+				completed(t, c, desk, "desk.v1.0.0", "lamp.v1.0.0")
 			} else {
 				unresolved(c, desk, "desk.v1.0.0")
+				// The API cannot decode a ClusterServiceVersion with this version.
 				planned(t, c, c.Subscribe("goods", "lamp"), "lamp.v1.0.0")
 			}
 			warnings(c, source, 1)
@@ -329,7 +330,7 @@ func TestConfigMapCatalogs(t *testing.T) {
 			t.Errorf("served is %s", text)
 		}
 		warnings(c, source, 0)
-		plan := planned(t, c, &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp"}}, "lamp.v1.1.0")
+		plan := completed(t, c, &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp"}}, "lamp.v1.1.0")
 		c.Eventually(compattest.Patience, func() string {
 			for _, e := range eventsOf(c, plan, "AppliedWithWarnings") {
 				if contains(e.Message, `unknown field "spec.shade"`) {
@@ -416,6 +417,19 @@ func planned(t *testing.T, c *compattest.Cluster, sub *operatorsv1alpha1.Subscri
 	if found := slices.Sorted(slices.Values(plan.Spec.ClusterServiceVersionNames)); !slices.Equal(found, versions) {
 		t.Errorf("the InstallPlan is for %v, want %v", found, versions)
 	}
+	return plan
+}
+
+// completed is planned for an InstallPlan that becomes Complete.
+func completed(t *testing.T, c *compattest.Cluster, sub *operatorsv1alpha1.Subscription, versions ...string) *operatorsv1alpha1.InstallPlan {
+	t.Helper()
+	plan := planned(t, c, sub, versions...)
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(plan); left != "" || plan.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
+			return fmt.Sprintf("the InstallPlan is %s: %+v %s", plan.Status.Phase, plan.Status.Conditions, left)
+		}
+		return ""
+	})
 	return plan
 }
 

@@ -32,7 +32,7 @@ func configMapNames(ids, names, what string) Rule {
 func tolerantVersion(id, version string, number ...string) Rule {
 	ranges := "no version range matches it"
 	if len(number) > 0 {
-		ranges = "version ranges match it as " + number[0]
+		ranges = "version ranges match it as " + number[0] + ", and it is installed"
 	}
 	return Rule{
 		ID: id, Given: "spec.version is " + version, Then: "the catalog is READY and the package resolves; " + ranges + "; one warning",
