@@ -79,8 +79,11 @@ func TestRealOLM(t *testing.T) {
 	s.reaches("lamp", "lamp.v1.1.0", operatorsv1alpha1.CSVPhaseSucceeded)
 	s.reaches("buoy", "buoy.v1.0.0", operatorsv1alpha1.CSVPhaseSucceeded)
 	s.shown("lamp", "the update", isAtLatest("lamp.v1.1.0"))
+	configured := s.configures("bell")
 	before = s.rollouts()
+	delete(before, "bells/bell-operator")
 
+	s.shows("handback", "that of Subscription bells/bell (annotation chandlery.dev/config)")
 	s.command("handback", "--yes")
 	s.ends(running, "is being handed back")
 	s.unpacks("anchor")
@@ -91,6 +94,9 @@ func TestRealOLM(t *testing.T) {
 	s.shown("anchor", "OLM to install", isAtLatest("anchor.v1.0.0"))
 	s.plansEnd()
 	s.sameRollouts("handing back", before)
+	if is := s.rollouts()["bells/bell-operator"]; is.GetGeneration() == configured {
+		t.Error("OLM did not roll out an operator with settings that it does not know")
+	}
 }
 
 // isAtLatest returns a check that a Subscription has a version and waits for nothing.
@@ -364,6 +370,28 @@ func (s *olmScene) rollouts() snapshot {
 		}
 	}
 	return found
+}
+
+// configures sets the replicas of the operator of a package, which OLM does not know, and returns its generation then.
+func (s *olmScene) configures(pkg string) int64 {
+	s.t.Helper()
+	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: pkg + "s", Name: pkg}}
+	set := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"chandlery.dev/config":"{\"replicas\":2}"}}}`))
+	if err := s.Patch(s.t.Context(), sub, set); err != nil {
+		s.t.Fatal(err)
+	}
+	d := &appsv1.Deployment{}
+	testenv.Until(s.t, patience, "two replicas of "+pkg, func(ctx context.Context) string {
+		if err := s.Get(ctx, client.ObjectKey{Namespace: pkg + "s", Name: pkg + "-operator"}, d); err != nil {
+			return err.Error()
+		}
+		if *d.Spec.Replicas != 2 || d.Status.ReadyReplicas != 2 {
+			return text(s.t, d.Status)
+		}
+		return ""
+	})
+	s.reaches(pkg, pkg+".v1.0.0", operatorsv1alpha1.CSVPhaseSucceeded)
+	return d.Generation
 }
 
 // sameRollouts checks that Deployments were not changed.
