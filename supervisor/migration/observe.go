@@ -273,7 +273,7 @@ func (c *Count) describe() string {
 		text += " (" + strings.Join(words, ", ") + ")"
 	}
 	if c.Replaced > 0 {
-		text += fmt.Sprintf(", except %d that %s recreated with other names", c.Replaced, map[bool]string{true: "is", false: "are"}[c.Replaced == 1])
+		text += fmt.Sprintf(", except %d recreated with other names", c.Replaced)
 	}
 	return text
 }

@@ -130,7 +130,7 @@ func TestWaitingPlans(t *testing.T) {
 	}
 	o.Counts.Kinds = []Count{{Kind: "InstallPlan", Total: 3, By: by, Replaced: 2}, {Kind: "Subscription", Total: 1}}
 	p := NewPlan(o, false)
-	want := []string{"3 InstallPlans (1 Complete, 1 Installing, 1 RequiresApproval), except 2 that are recreated with other names", "1 Subscription"}
+	want := []string{"3 InstallPlans (1 Complete, 1 Installing, 1 RequiresApproval), except 2 recreated with other names", "1 Subscription"}
 	if diff := cmp.Diff(want, p.Adopted); diff != "" {
 		t.Errorf("managed without changes (-want +got):\n%s", diff)
 	}
