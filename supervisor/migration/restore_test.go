@@ -110,42 +110,44 @@ func TestRestoration(t *testing.T) {
 			[]string{"Strip Role lamps/cert"},
 		},
 		{
-			"plans that wait for the content of bundles", nil,
-			[]*unstructured.Unstructured{
-				by(object("InstallPlan", "lamps/new", nil), ours, `{}`),
-				by(object("InstallPlan", "lamps/planning", map[string]any{"status|phase": "Planning", "status|bundleLookups": []any{"lamp.v1"}}), ours, `{}`),
-			},
-			[]string{"Remove InstallPlan lamps/new", "Remove InstallPlan lamps/planning"},
-		},
-		{
-			"plans that OLM continues, and those of other clients", nil,
-			[]*unstructured.Unstructured{
-				by(object("InstallPlan", "lamps/stepped", map[string]any{"status|phase": "Planning", "status|plan": []any{"lamp.v1"}}), ours, `{}`),
-				by(object("InstallPlan", "lamps/waits", map[string]any{"status|phase": "RequiresApproval"}), ours, `{}`),
-				by(object("InstallPlan", "lamps/theirs", map[string]any{"status|phase": "Planning"}), "catalog", `{}`),
-			},
-			nil,
-		},
-		{
 			"marks that people made", nil,
 			[]*unstructured.Unstructured{by(object("Subscription", "lamps/lamp", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/pin": "lamp.v1"}}), ours, mine)},
 			nil,
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			live := objectsByKey{}
-			for _, o := range tt.live {
-				live[objectKey(o)] = o
-			}
-			var got []string
-			for _, o := range restoration(tt.recorded, live) {
-				got = append(got, fmt.Sprintf("%s %s %s", o.Verb, o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")))
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("operations (-want +got):\n%s", diff)
-			}
+			checkRestoration(t, tt.recorded, tt.live, tt.want)
 		})
 	}
+}
+
+// checkRestoration checks the operations that restore recorded objects.
+func checkRestoration(t *testing.T, recorded, objects []*unstructured.Unstructured, want []string) {
+	t.Helper()
+	live := objectsByKey{}
+	live.add(objects)
+	var got []string
+	for _, o := range restoration(recorded, live) {
+		got = append(got, fmt.Sprintf("%s %s %s", o.Verb, o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("operations (-want +got):\n%s", diff)
+	}
+}
+
+// TestRestorationOfPlans checks which InstallPlans are deleted: those that OLM does not continue.
+func TestRestorationOfPlans(t *testing.T) {
+	const ours = "chandlery-supervisor"
+	plan := func(name, manager string, status map[string]any) *unstructured.Unstructured {
+		return by(object("InstallPlan", "lamps/"+name, map[string]any{"status": status}), manager, `{}`)
+	}
+	checkRestoration(t, nil, []*unstructured.Unstructured{
+		plan("new", ours, map[string]any{}),
+		plan("planning", ours, map[string]any{"phase": "Planning", "bundleLookups": []any{"lamp.v1"}}),
+		plan("stepped", ours, map[string]any{"phase": "Planning", "plan": []any{"lamp.v1"}}),
+		plan("waits", ours, map[string]any{"phase": "RequiresApproval"}),
+		plan("theirs", "catalog", map[string]any{"phase": "Planning"}),
+	}, []string{"Remove InstallPlan lamps/new", "Remove InstallPlan lamps/planning"})
 }
 
 // TestPack packs objects of any size into chunks and reads them again.
