@@ -96,16 +96,6 @@ func installPlan(name, csv string, phase operatorsv1alpha1.InstallPlanPhase, gen
 	return p
 }
 
-// withUnpacked returns a plan of OLM with steps in some states. Their manifests are in a ConfigMap.
-func withUnpacked(p *operatorsv1alpha1.InstallPlan, states ...operatorsv1alpha1.StepStatus) *operatorsv1alpha1.InstallPlan {
-	for _, state := range states {
-		p.Status.Plan = append(p.Status.Plan, &operatorsv1alpha1.Step{Status: state, Resource: operatorsv1alpha1.StepResource{
-			Manifest: `{"kind":"ConfigMap","name":"abc","namespace":"olm","catalogSourceName":"shop"}`,
-		}})
-	}
-	return p
-}
-
 func TestDecide(t *testing.T) {
 	const working, complete = operatorsv1alpha1.InstallPlanPhaseInstalling, operatorsv1alpha1.InstallPlanPhaseComplete
 	type list = []*operatorsv1alpha1.ClusterServiceVersion
@@ -157,26 +147,6 @@ func TestDecide(t *testing.T) {
 			plans: []*operatorsv1alpha1.InstallPlan{installPlan("p", "lamp.v1", working, 1, lamp)}, says: "waiting for lamp.v1 in phase Pending",
 		},
 		{reason: "a version waits and its plan was deleted", sub: lamp, csvs: list{version("lamp.v1", "lamp", pending, replaces("lamp.v0"))}, install: "lamp.v1", replaces: "lamp.v0", says: "install lamp.v1"},
-		{
-			reason: "OLM's plan cannot be continued", sub: lamp, csvs: list{version("lamp.v1", "lamp", pending, replaces("lamp.v0"))},
-			plans:   []*operatorsv1alpha1.InstallPlan{withUnpacked(installPlan("p", "lamp.v1", "Failed", 1, lamp), "Created", "Unknown")},
-			install: "lamp.v1", replaces: "lamp.v0", says: "install lamp.v1",
-		},
-		{
-			reason: "OLM's plan cannot be continued although its version works", sub: lamp, csvs: list{version("lamp.v1", "lamp", succeeded)},
-			plans:   []*operatorsv1alpha1.InstallPlan{withUnpacked(installPlan("p", "lamp.v1", "Failed", 1, lamp), "Created", "Unknown")},
-			install: "lamp.v1", says: "install lamp.v1",
-		},
-		{
-			reason: "OLM's plan cannot be continued and has another", sub: lamp, csvs: list{version("lamp.v1", "lamp", pending)},
-			plans: []*operatorsv1alpha1.InstallPlan{withUnpacked(installPlan("p", "lamp.v1", "Failed", 1, lamp), "Unknown"), installPlan("q", "lamp.v1", working, 2, lamp)},
-			says:  "waiting for lamp.v1 in phase Pending",
-		},
-		{
-			reason: "OLM's plan created all parts", sub: lamp, csvs: list{version("lamp.v1", "lamp", pending)},
-			plans: []*operatorsv1alpha1.InstallPlan{withUnpacked(installPlan("p", "lamp.v1", "Failed", 1, lamp), "Created", "Present")},
-			says:  "waiting for lamp.v1 in phase Pending",
-		},
 		{reason: "a version waits that the catalog does not have", sub: lamp, csvs: list{version("lamp.v7", "lamp", pending)}, says: "waiting for lamp.v7 in phase Pending"},
 		{reason: "a version failed", sub: lamp, csvs: list{version("lamp.v1", "lamp", failed, once(succeeded))}, says: "waiting for lamp.v1 in phase Failed"},
 		{reason: "the version to start with", sub: from1, install: "lamp.v1", says: "install lamp.v1"},
@@ -202,6 +172,60 @@ func TestDecide(t *testing.T) {
 				return
 			}
 			checkIdentity(t, state, d, tt.install, tt.replaces)
+		})
+	}
+}
+
+// withUnpacked returns a plan of OLM with steps in some states. Their manifests are in a ConfigMap.
+func withUnpacked(p *operatorsv1alpha1.InstallPlan, states ...operatorsv1alpha1.StepStatus) *operatorsv1alpha1.InstallPlan {
+	for _, state := range states {
+		p.Status.Plan = append(p.Status.Plan, &operatorsv1alpha1.Step{Status: state, Resource: operatorsv1alpha1.StepResource{
+			Manifest: `{"kind":"ConfigMap","name":"abc","namespace":"olm","catalogSourceName":"shop"}`,
+		}})
+	}
+	return p
+}
+
+// TestDecideAfterOLM has a plan that OLM had begun and that cannot be continued, although its version exists.
+func TestDecideAfterOLM(t *testing.T) {
+	const failedPlan, unknown = operatorsv1alpha1.InstallPlanPhaseFailed, operatorsv1alpha1.StepStatusUnknown
+	state, lamp := read(t), subscription("my-lamp", "lamp")
+	begun := func(states ...operatorsv1alpha1.StepStatus) *operatorsv1alpha1.InstallPlan {
+		return withUnpacked(installPlan("p", "lamp.v1", failedPlan, 1, lamp), states...)
+	}
+	for _, tt := range []struct {
+		reason   string
+		csv      *operatorsv1alpha1.ClusterServiceVersion
+		plans    []*operatorsv1alpha1.InstallPlan
+		replaces string
+		says     string
+	}{
+		{
+			reason: "the version waits", csv: version("lamp.v1", "lamp", pending, replaces("lamp.v0")),
+			plans: []*operatorsv1alpha1.InstallPlan{begun("Created", unknown)}, replaces: "lamp.v0", says: "install lamp.v1",
+		},
+		{
+			reason: "the version works", csv: version("lamp.v1", "lamp", succeeded),
+			plans: []*operatorsv1alpha1.InstallPlan{begun("Created", unknown)}, says: "install lamp.v1",
+		},
+		{
+			reason: "another plan is in progress", csv: version("lamp.v1", "lamp", pending),
+			plans: []*operatorsv1alpha1.InstallPlan{begun(unknown), installPlan("q", "lamp.v1", operatorsv1alpha1.InstallPlanPhaseInstalling, 2, lamp)},
+			says:  "waiting for lamp.v1 in phase Pending",
+		},
+		{
+			reason: "all parts exist", csv: version("lamp.v1", "lamp", pending),
+			plans: []*operatorsv1alpha1.InstallPlan{begun("Created", "Present")}, says: "waiting for lamp.v1 in phase Pending",
+		},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			d := decided(t, observed(state, lamp).with([]*operatorsv1alpha1.ClusterServiceVersion{tt.csv}, tt.plans...))[0]
+			if got := d.String(); got != tt.says || d.err != nil {
+				t.Fatalf("decision %q, error %v, want %q", got, d.err, tt.says)
+			}
+			if d.install != nil {
+				checkIdentity(t, state, d, "lamp.v1", tt.replaces)
+			}
 		})
 	}
 }
