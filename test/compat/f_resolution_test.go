@@ -139,12 +139,13 @@ func logDeprecations(t *testing.T, c *compattest.Cluster, sub *operatorsv1alpha1
 			if !is {
 				continue
 			}
-			text := ""
+			var all []string
 			for _, kind := range deprecations() {
 				if got := seen.Status.GetCondition(kind); got.Status == corev1.ConditionTrue {
-					text += fmt.Sprintf("%s (%s): %s; ", kind, got.Reason, got.Message)
+					all = append(all, fmt.Sprintf("%s (%s): %s", kind, got.Reason, got.Message))
 				}
 			}
+			text := strings.Join(all, "; ")
 			if text != last {
 				changes = append(changes, text)
 			}

@@ -279,7 +279,8 @@ func TestNestedUnknownFields(t *testing.T) {
 		"H7-columns":    {definitions, []any{}, []any{"spec", "additionalPrinterColumns"}, "spec.additionalPrinterColumns"},
 		"H7-list":       {definitions, "x", []any{"spec", "versions", 0, "bogus"}, "spec.versions[0].bogus"},
 		"H7-schema": {
-			definitions, "x", []any{"spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "bogus"},
+			definitions, "x",
+			[]any{"spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "bogus"},
 			"spec.versions[0].schema.openAPIV3Schema.properties.spec.bogus",
 		},
 	} {

@@ -14,7 +14,7 @@ var configMapOwners = Group{Letter: "D", Title: "The ConfigMap of a CatalogSourc
 	{ID: "D3", Given: "as D2, and both are created again at once, the ConfigMap as soon as its name is free", Then: "within 60 s the catalog serves the new content"},
 	{
 		ID: "D4", Given: "two CatalogSources name one ConfigMap, and one is deleted", Then: "the ConfigMap stays; the other stays READY, and a version can be installed from it",
-		Difference: "the removal of the reference is a write to the ConfigMap, which replaces the pod", Reason: "the content is the same",
+		Difference: "the removal of the reference is a write to the ConfigMap, which replaces the pod", Reason: "the content is the same (decision 39)",
 	},
 	{ID: "D5", Given: "as D4, and the other is deleted too", Then: "within 30 s the ConfigMap is gone"},
 	{ID: "D6", Given: "a CatalogSource is deleted with the propagation policy Orphan", Then: "the ConfigMap stays, without the reference"},
