@@ -39,11 +39,11 @@ SUITE_GO := $(if $(SUITE_RACE),CGO_ENABLED=1 )$(GO)
 # in FAULTS is made, and of the packages of real catalogs one in CATALOG_SHARE is compared with opm.
 export ROUNDS        ?= 2
 export INTERLEAVINGS ?= 8
-export PLANS         ?= 12
-export PACKAGES      ?= 2
+export PLANS         ?= 20
+export PACKAGES      ?= 4
 export NAMESPACES    ?= 200
-export FAULTS        ?= 48
-export CATALOG_SHARE ?= 64
+export FAULTS        ?= 24
+export CATALOG_SHARE ?= 16
 
 # The contract as clients of the last release know it.
 CONTRACT := proto/contract.txtpb
