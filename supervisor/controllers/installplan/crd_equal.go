@@ -15,8 +15,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-// equalCRDs holds the definitions that equal those of a bundle, by name. The plans of this process share it, because
-// a comparison takes more time with each version that a definition was installed with. It is safe for concurrent use.
+// equalCRDs holds the definitions that equal those of a bundle, by name. All plans of the process share it: each version
+// that installs a definition makes the next comparison longer. It is safe for concurrent use.
 type equalCRDs struct{ byName sync.Map }
 
 // equalCRD is a served definition that equals the one of a bundle, except for the keys of versions.
