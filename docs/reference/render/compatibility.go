@@ -197,14 +197,14 @@ The suite ` + "`test/compat`" + ` checks these %d rules against a Kubernetes API
 
 - Empty: OLM does the same (%d of the cases that run).
 - A text: what OLM does instead, and why the difference remains (%d of the cases that run).
-- %d cases with %s do not run with OLM (%s). The column is from OLM's sources.
+- %d cases with %s do not run with OLM. The column is from OLM's sources. Reasons: %s.
 
 "as A17" stands for the text of row A17 in the same column.
 
 | Command | Cluster |
 |---|---|
-| ` + "`make compat`" + ` | a new control plane with the supervisor |
-| ` + "`make compat KUBECONFIG=FILE`" + ` | an existing cluster in which the supervisor or OLM runs |
+| ` + "`make compat`" + ` | new control planes with the supervisor, as root one with a real node |
+| ` + "`make compat KUBECONFIG=FILE`" + ` | an existing cluster whose supervisor runs on this machine |
 | ` + "`make compat-olm`" + ` | new control planes with OLM, one with a real node (as root); it fails if the cases that fail differ from this table |
 | ` + "`make soak`" + ` | a new control plane with the supervisor; only rules with a time in parentheses are checked |
 
@@ -215,8 +215,8 @@ The transcripts are also in ` + "`out/compat-clients.xml` or `out/compat-olm-cli
 ` + "`make compat RUN=REGEXP`" + ` checks a part, such as ` + "`RUN=TestSteps/B1`" + `.
 
 In an existing cluster, the supervisor has to run on the machine of the suite, because the catalogs of the suite listen on
-127.0.0.1. The suite does not try rules that stop the supervisor or need a registry for the nodes, or any rule that needs
-running pods if no node is real. Some rules need these flags of the supervisor:
+127.0.0.1. The suite skips rules that stop the supervisor, and rules that need a registry for the nodes. Without a real
+node, it skips all rules that need running pods. Some rules need these flags of the supervisor:
 
 | Flag | Rules |
 |---|---|

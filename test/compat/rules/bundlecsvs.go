@@ -28,7 +28,7 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 	},
 	{
 		ID: "G7", Given: "a bundle with two ClusterServiceVersions", Then: "it is not installed, and the message names both",
-		Difference: "the first one is installed", Reason: "no operator that lacks a part (decision 20)",
+		Difference: "the first one is installed", Reason: "no operator may lack a part (decision 39)",
 	},
 	{
 		ID: "G8", Given: "a ClusterServiceVersion with a status and with metadata of another cluster",

@@ -95,13 +95,13 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		ID: "F-CSV-ConversionModes", Given: "a version with a conversion webhook supports other modes than AllNamespaces",
 		Then:       "its conditions have an entry Failed with the reason InvalidWebhookDescription and a message that contains OLM's",
 		Difference: "the reason is InstallComponentFailed, after the requirements were found",
-		Reason:     "decision 23: nothing is installed before its webhooks are judged",
+		Reason:     "the author learns of the error at once (decision 39)",
 	},
 	{
 		ID: "F-CSV-ConversionWithoutCRDs", Given: "a conversion webhook names no CustomResourceDefinition",
 		Then:       "its conditions have an entry Failed with the reason InvalidWebhookDescription and a message that contains OLM's",
 		Difference: "the reason is InstallComponentFailed, after the requirements were found",
-		Reason:     "decision 23: nothing is installed before its webhooks are judged",
+		Reason:     "the author learns of the error at once (decision 39)",
 	},
 	{
 		ID: "F-CSV-OwnerConflict", Given: "another version in the namespace owns the same CustomResourceDefinition",
@@ -155,7 +155,7 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		ID: "F-CSV-CertificateLost-Phase", Given: "the Secret with the certificate of a running version is deleted",
 		Then:       "the version is Failed with the reason APIServiceResourceIssue, and then installed again",
 		Difference: "it is Pending with the reason NeedsCertRotation first",
-		Reason:     "other lost objects of webhooks have the same phase (decision 39)",
+		Reason:     "the certificate counts as an object of an APIService (decision 39)",
 	},
 	{
 		ID: "F-CSV-WebhookConfigurationLost", Given: "the configuration of a webhook of a running version is deleted",
@@ -399,7 +399,7 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		ID: "F-CSV-ConversionCRDNotOwned", Given: "a conversion webhook names a CustomResourceDefinition that the version does not own",
 		Then:       "its conditions have an entry Failed with the reason InvalidWebhookDescription and a message that contains OLM's",
 		Difference: "the reason is InstallComponentFailed, after the requirements were found",
-		Reason:     "decision 23: nothing is installed before its webhooks are judged",
+		Reason:     "the author learns of the error at once (decision 39)",
 	},
 	{
 		ID: "F-CSV-StaticNowSupported", Given: "a version failed because of the fixed APIs of its OperatorGroup, which are then no longer fixed",
