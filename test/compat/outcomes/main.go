@@ -2,7 +2,8 @@
 // prints a table of the groups, the failed cases, and the transcripts of unmodified clients.
 //
 // With --olm, it fails if a case has another outcome with OLM than its rule expects. Otherwise, it fails if a case
-// failed, if a rule has no case, or if a case has no rule. With --part, a rule may be without a case.
+// failed, if a rule has no case, or if a case has no rule. With --part, a rule may be without a case, but one case must
+// have run.
 //
 // With --clients, it writes the transcripts of unmodified clients to a file, too.
 package main

@@ -108,6 +108,19 @@ func TestClientSuite(t *testing.T) {
 	}
 }
 
+func TestRunFailsWithoutCases(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "results.json")
+	// go test prints this if -run matches no test.
+	if err := os.WriteFile(file, []byte(`{"Action":"start","Package":"p"}`+"\n"+`{"Action":"pass","Package":"p"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := run([]string{"--part", file}, &out); err == nil || !strings.Contains(err.Error(), "No case ran") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestReadRefusesOtherText(t *testing.T) {
 	t.Parallel()
 	if _, err := read(strings.NewReader("no JSON\n")); err == nil {

@@ -56,10 +56,13 @@ func Unexpected(outcomes map[string]Outcome) []string {
 var ruleID = regexp.MustCompile(`^[A-Z](\d|-)`)
 
 // Problems compares the outcomes with the supervisor, by rule ID, with the rules of groups. If only a part of the
-// cases ran, a rule without a case is no problem. Each problem names a rule and what to do.
+// cases ran, a rule without a case is no problem, unless no case ran. Each problem says what to do.
 func Problems(groups []Group, outcomes map[string]Outcome, part bool) []string {
 	var problems []string
 	known := map[string]bool{}
+	if part && !slices.ContainsFunc(slices.Collect(maps.Keys(outcomes)), ruleID.MatchString) {
+		problems = append(problems, "No case ran: correct the pattern of the cases to run.")
+	}
 	for _, g := range groups {
 		for _, r := range g.Rules {
 			known[r.ID] = true
