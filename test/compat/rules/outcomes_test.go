@@ -66,7 +66,7 @@ func TestProblems(t *testing.T) {
 			want:     []string{"I2 has no result: add a case, or read why it did not run."},
 		},
 		"only a part ran": {outcomes: map[string]rules.Outcome{"I1": rules.Passed}, part: true},
-		"no case ran": {part: true, want: []string{"No case ran: correct the pattern of the cases to run."}},
+		"no case ran":     {part: true, want: []string{"No case ran: correct the pattern of the cases to run."}},
 		"only another test ran": {
 			outcomes: map[string]rules.Outcome{"TestSteps": rules.Passed}, part: true,
 			want: []string{"No case ran: correct the pattern of the cases to run."},
