@@ -1,7 +1,6 @@
-package compat_test
+package nodes_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -13,8 +12,8 @@ import (
 	"github.com/chandlery/chandlery/test/pause"
 )
 
-// lampPackage returns package lamp with one version.
-func lampPackage(c *compattest.Cluster, name string) fakecatalog.Package {
+// servedLamp returns package lamp with one version.
+func servedLamp(c *compattest.Cluster, name string) fakecatalog.Package {
 	return fakecatalog.Simple("lamp", fakecatalog.Entry{Name: name, Version: "1.0.0", Objects: []string{c.Manifest(c.CSV(name))}})
 }
 
@@ -28,26 +27,11 @@ func readShelf(t *testing.T, c *compattest.Cluster) *operatorsv1alpha1.CatalogSo
 	return source
 }
 
-// connectsAgain waits until a catalog is READY and lastConnect is later than before.
-func connectsAgain(c *compattest.Cluster, source *operatorsv1alpha1.CatalogSource, limit time.Duration) {
-	before := source.Status.GRPCConnectionState.LastConnectTime
-	c.Eventually(limit, func() string {
-		if left := c.Read(source); left != "" {
-			return left
-		}
-		state := source.Status.GRPCConnectionState
-		if state.LastObservedState != "READY" || !state.LastConnectTime.After(before.Time) {
-			return "the state is " + state.LastObservedState + ", connected at " + state.LastConnectTime.String()
-		}
-		return ""
-	})
-}
-
-// TestLastConnect checks when status.connectionState.lastConnect of a CatalogSource moves.
-func TestLastConnect(t *testing.T) {
+// TestLastConnectOfAddresses checks lastConnect of catalogs by address whose server restarts.
+func TestLastConnectOfAddresses(t *testing.T) {
 	t.Parallel()
 	compattest.Check(t, "A13", func(t *testing.T, c *compattest.Cluster) {
-		server := c.Catalog("shelf", lampPackage(c, "lamp.v1.0.0"))
+		server := c.Catalog("shelf", servedLamp(c, "lamp.v1.0.0"))
 		source := readShelf(t, c)
 		server.Stop()
 		end := time.Now().Add(20 * time.Second)
@@ -62,55 +46,38 @@ func TestLastConnect(t *testing.T) {
 		})
 		pause.For(t.Context(), time.Until(end))
 		server.Restart()
-		connectsAgain(c, source, 15*time.Second)
+		moves(c, source, connected(source), 15*time.Second)
 	})
 	compattest.Check(t, "A14", func(t *testing.T, c *compattest.Cluster) {
-		server := c.Catalog("shelf", lampPackage(c, "lamp.v1.0.0"))
+		server := c.Catalog("shelf", servedLamp(c, "lamp.v1.0.0"))
 		source := readShelf(t, c)
 		pause.For(t.Context(), time.Second)
 		server.Stop()
 		server.Restart()
-		connectsAgain(c, source, 15*time.Second)
+		moves(c, source, connected(source), 15*time.Second)
 	})
 }
 
-// TestLastConnectAlone has the cases that connections of other catalogs disturb: OLM has one time for all catalogs.
-func TestLastConnectAlone(t *testing.T) {
-	compattest.CheckAlone(t, "A15", func(t *testing.T, c *compattest.Cluster) {
-		server := c.Catalog("shelf", lampPackage(c, "lamp.v1.0.0"))
+// TestContentOfAddresses checks catalogs by address whose connection stays.
+func TestContentOfAddresses(t *testing.T) { //nolint:paralleltest // with OLM, no other case may run beside these
+	compattest.CheckUndisturbed(t, "A15", func(t *testing.T, c *compattest.Cluster) {
+		server := c.Catalog("shelf", servedLamp(c, "lamp.v1.0.0"))
 		// OLM may move the time twice for the first connection.
 		pause.For(t.Context(), 5*time.Second)
 		source := readShelf(t, c)
-		server.Serve(lampPackage(c, "lamp.v2.0.0"))
-		connectsAgain(c, source, 15*time.Second)
-		sub := c.Subscribe("shelf", "lamp")
-		c.Eventually(compattest.Patience, func() string {
-			if left := c.Read(sub); left != "" {
-				return left
-			}
-			if sub.Status.CurrentCSV != "lamp.v2.0.0" {
-				return "currentCSV is " + sub.Status.CurrentCSV
-			}
-			return ""
-		})
+		server.Serve(servedLamp(c, "lamp.v2.0.0"))
+		moves(c, source, connected(source), 15*time.Second)
+		current(c, c.Subscribe("shelf", "lamp"), "lamp.v2.0.0", compattest.Patience)
 	})
-	compattest.CheckAlone(t, "A16", func(t *testing.T, c *compattest.Cluster) {
-		server := fakecatalog.Start(t, lampPackage(c, "lamp.v1.0.0"))
+	compattest.CheckUndisturbed(t, "A16", func(t *testing.T, c *compattest.Cluster) {
+		server := fakecatalog.Start(t, servedLamp(c, "lamp.v1.0.0"))
 		server.Announce("")
-		c.Make(&operatorsv1alpha1.CatalogSource{
+		source := &operatorsv1alpha1.CatalogSource{
 			ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "shelf"},
 			Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: server.Address()},
-		})
-		source := readShelf(t, c)
-		c.Eventually(compattest.Patience, func() string {
-			if left := c.Read(source); left != "" {
-				return left
-			}
-			if state := source.Status.GRPCConnectionState; state == nil || state.LastObservedState != "READY" {
-				return fmt.Sprintf("the connection is %+v", state)
-			}
-			return ""
-		})
+		}
+		c.Make(source)
+		ready(c, source, compattest.Patience)
 		pause.For(t.Context(), 3*time.Second)
 		c.AtRest(c.Rest(), source)
 	})

@@ -69,6 +69,17 @@ func (h history) connections() int {
 	return len(seen)
 }
 
+// connectionWrites returns how often status.connectionState was written with another content.
+func (h history) connectionWrites() int {
+	n := 0
+	for i := 1; i < len(h); i++ {
+		if !equality.Semantic.DeepEqual(h[i-1].Status.GRPCConnectionState, h[i].Status.GRPCConnectionState) {
+			n++
+		}
+	}
+	return n
+}
+
 // rested fails if a CatalogSource was written within a period, except for one write of status.latestImageRegistryPoll
 // after each poll. It ignores the CatalogSources with the names.
 func rested(t *testing.T, c *compattest.Cluster, written map[string]history, period time.Duration, except ...string) {

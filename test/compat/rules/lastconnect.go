@@ -64,11 +64,11 @@ var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSo
 	},
 	{ID: "A16", Given: "a catalog by address whose server announces no content digest; nothing happens", Then: "the CatalogSource is not written", Rest: 10 * time.Minute},
 	{
-		ID: "A17", Given: "one of two replicas of a catalog is deleted", Then: "it stays READY, and lastConnect moves at most once",
+		ID: "A17", Given: "one of two replicas of a catalog is deleted", Then: "it stays READY, and connectionState is written at most once",
 		Difference: "a catalog has one pod", Reason: "a lost node must not stop installations (decision 14)",
 	},
 	{
-		ID: "A18", Given: "both replicas of a catalog are deleted", Then: "it is READY again, and lastConnect moves",
+		ID: "A18", Given: "both replicas of a catalog are deleted", Then: "it leaves READY, is READY again, and lastConnect moves",
 		Difference: "a catalog has one pod", Reason: "a lost node must not stop installations (decision 14)",
 	},
 	{
