@@ -11,15 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/compat/compattest"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 	"github.com/chandlery/chandlery/test/pause"
 )
 
-// leavesFailed is how long a version may stay Failed after the account was removed.
-const leavesFailed = 2 * time.Second
+// continueTime returns how long a version may stay Failed after the change that lets it be installed, and how long an
+// InstallPlan may wait. OLM is slower.
+func continueTime() time.Duration { return compattest.Limit(2*time.Second, compattest.Patience) }
 
 // accountCase is a case whose OperatorGroup names an account, at first without permissions.
 type accountCase struct {
@@ -41,14 +41,20 @@ func newAccountCase(t *testing.T, c *compattest.Cluster) *accountCase {
 	return a
 }
 
-// names sets the account of the OperatorGroup, and waits for its status. An empty name removes the account.
-func (a *accountCase) names(account string) {
+// set sets the account of the OperatorGroup. An empty name removes the account.
+func (a *accountCase) set(account string) {
 	a.t.Helper()
 	value := "null"
 	if account != "" {
 		value = fmt.Sprintf("%q", account)
 	}
 	mergePatch(a.t, a.Cluster, a.group, `{"spec":{"serviceAccountName":`+value+`}}`)
+}
+
+// names sets the account of the OperatorGroup, and waits for its status.
+func (a *accountCase) names(account string) {
+	a.t.Helper()
+	a.set(account)
 	a.Eventually(compattest.Patience, func() string {
 		if left := a.Read(a.group); left != "" {
 			return left
@@ -69,9 +75,9 @@ func (a *accountCase) fails() {
 }
 
 // continues waits until the version is no longer Failed, and then until it succeeds.
-func (a *accountCase) continues(limit time.Duration) {
+func (a *accountCase) continues() {
 	a.t.Helper()
-	a.Eventually(limit, func() string {
+	a.Eventually(continueTime(), func() string {
 		if left := a.Read(a.csv); left != "" {
 			return left
 		}
@@ -109,7 +115,7 @@ func (a *accountCase) allows(account string) {
 }
 
 // allowsEverywhere binds the account to a ClusterRole.
-func (a *accountCase) allowsEverywhere(rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
+func (a *accountCase) allowsEverywhere(rules []rbacv1.PolicyRule) {
 	a.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace + "-installs"}, Rules: rules}
 	a.Make(role)
@@ -117,34 +123,31 @@ func (a *accountCase) allowsEverywhere(rules []rbacv1.PolicyRule) *rbacv1.Cluste
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Subjects: a.subjects("installer"),
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 	})
-	return role
 }
 
 // TestGroupAccounts checks how versions and InstallPlans react to changes of the account and its permissions.
 func TestGroupAccounts(t *testing.T) {
 	t.Parallel()
-	failed := func(id string, limit time.Duration, change func(*accountCase)) {
+	// The last write of a change lets the version be installed.
+	failed := func(id string, prepare, change func(*accountCase)) {
 		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
 			a := newAccountCase(t, c)
+			prepare(a)
 			a.fails()
 			change(a)
-			a.continues(limit)
+			a.continues()
 		})
 	}
-	failed("R1", leavesFailed, func(a *accountCase) { a.names("") })
-	failed("R2", compattest.Patience, func(a *accountCase) {
+	failed("R1", func(*accountCase) {}, func(a *accountCase) { a.set("") })
+	failed("R2", func(a *accountCase) {
 		a.Make(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "other"}})
 		a.allows("other")
-		a.names("other")
-	})
-	failed("R3-Role", compattest.Patience, func(a *accountCase) { a.allows("installer") })
-	failed("R3-Binding", compattest.Patience, func(a *accountCase) { a.allowsEverywhere(everything()) })
-	compattest.Check(t, "R3-ClusterRole", func(t *testing.T, c *compattest.Cluster) {
-		a := newAccountCase(t, c)
-		role := a.allowsEverywhere(nil)
-		a.fails()
-		mergePatch(t, c, role, `{"rules":`+c.Manifest(everything())+`}`)
-		a.continues(compattest.Patience)
+	}, func(a *accountCase) { a.set("other") })
+	failed("R3-Role", func(*accountCase) {}, func(a *accountCase) { a.allows("installer") })
+	failed("R3-Binding", func(*accountCase) {}, func(a *accountCase) { a.allowsEverywhere(everything()) })
+	failed("R3-ClusterRole", func(a *accountCase) { a.allowsEverywhere(nil) }, func(a *accountCase) {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace + "-installs"}}
+		mergePatch(a.t, a.Cluster, role, `{"rules":`+a.Manifest(everything())+`}`)
 	})
 	compattest.Check(t, "R4", func(t *testing.T, c *compattest.Cluster) {
 		a := newAccountCase(t, c)
@@ -155,7 +158,7 @@ func TestGroupAccounts(t *testing.T) {
 		}
 		account = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "installer"}}
 		c.Make(account)
-		c.Eventually(compattest.Patience, func() string {
+		c.Eventually(continueTime(), func() string {
 			if left := c.Read(a.csv); left != "" {
 				return left
 			}
@@ -196,8 +199,8 @@ func TestAccountsOfPlans(t *testing.T) {
 			}
 			return ""
 		})
-		a.names("")
-		c.Eventually(compattest.Patience, func() string {
+		a.set("")
+		c.Eventually(continueTime(), func() string {
 			if left := c.Read(plan); left != "" {
 				return left
 			}
@@ -232,33 +235,53 @@ func TestFormerAccounts(t *testing.T) {
 	})
 }
 
+// versionsOf creates versions.
+func versionsOf(c *compattest.Cluster, name string, n int) []*operatorsv1alpha1.ClusterServiceVersion {
+	var all []*operatorsv1alpha1.ClusterServiceVersion
+	for i := range n {
+		csv := c.CSV(fmt.Sprintf("%s-%d.v1", name, i))
+		c.Make(csv)
+		all = append(all, csv)
+	}
+	return all
+}
+
 // TestUnconcernedVersions checks what a change of the account does not write.
 func TestUnconcernedVersions(t *testing.T) {
 	t.Parallel()
 	compattest.Check(t, "R7", func(t *testing.T, c *compattest.Cluster) {
 		a := newAccountCase(t, c)
 		a.allows("installer")
-		var versions []client.Object
-		for i := range 10 {
-			versions = append(versions, c.CSV(fmt.Sprintf("lamp-%d.v1", i)))
+		running := versionsOf(c, "running", 10)
+		for _, csv := range running {
+			reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
 		}
-		c.Make(versions...)
-		for _, csv := range versions {
-			reaches(c, csv.(*operatorsv1alpha1.ClusterServiceVersion), operatorsv1alpha1.CSVPhaseSucceeded, "") //nolint:forcetypeassert // each is one
+		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "installer-installs"}}
+		if err := c.Delete(t.Context(), binding); err != nil {
+			t.Fatal(err)
+		}
+		// The authorizer notices the deletion later.
+		pause.For(t.Context(), restTime)
+		failed := versionsOf(c, "failed", 40)
+		for _, csv := range failed {
+			reaches(c, csv, operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailedNoRetry)
 		}
 		statuses := func() map[string]string {
 			all := map[string]string{}
-			for _, csv := range versions {
+			for _, csv := range running {
 				if left := c.Read(csv); left != "" {
 					t.Fatal(left)
 				}
-				all[csv.GetName()] = c.Manifest(csv.(*operatorsv1alpha1.ClusterServiceVersion).Status) //nolint:forcetypeassert // each is one
+				all[csv.GetName()] = c.Manifest(csv.Status)
 			}
 			return all
 		}
 		pause.For(t.Context(), restTime)
 		before := statuses()
 		a.names("")
+		for _, csv := range failed {
+			reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
+		}
 		pause.For(t.Context(), restTime)
 		for name, status := range statuses() {
 			if status != before[name] {
