@@ -8,7 +8,7 @@ const (
 var bundleImages = Group{Letter: "N", Title: "Bundle images that cannot be pulled", Rules: untried(unpackPods, []Rule{
 	{
 		ID: "N1", Given: "a version works, and the image of its update does not exist",
-		Then:       "currentCSV and installedCSV never name the update; BundleUnpackFailed begins with the reason NotFound, and BundleUnpacking is absent",
+		Then:       "currentCSV and installedCSV never name the update; within 10 s BundleUnpackFailed begins with the reason NotFound, and BundleUnpacking is absent",
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 	{
@@ -40,7 +40,7 @@ var bundleImages = Group{Letter: "N", Title: "Bundle images that cannot be pulle
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 	{
-		ID: "N6", Given: "the registry does not answer, and the OperatorGroup limits the time", Then: "the message contains DeadlineExceeded",
+		ID: "N6", Given: "the registry does not answer, and the OperatorGroup limits the time to 5 s", Then: "within 10 s the message contains DeadlineExceeded",
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 	{
@@ -75,7 +75,7 @@ var bundleImages = Group{Letter: "N", Title: "Bundle images that cannot be pulle
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 	{
-		ID: "N11", Given: "currentCSV names an update whose image does not exist", Then: "currentCSV names the installed version again",
+		ID: "N11", Given: "currentCSV names an update whose image does not exist", Then: "one write makes currentCSV name the installed version again",
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 })}
