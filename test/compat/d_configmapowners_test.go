@@ -254,7 +254,8 @@ func TestConfigMapOwnerChanges(t *testing.T) {
 		pause.For(t.Context(), 5*time.Second)
 		owned(c, held, time.Second)
 		deleteWith(t, c, source)
-		pause.For(t.Context(), 10*time.Second)
+		// As long as the ConfigMap of D2 may exist.
+		pause.For(t.Context(), 30*time.Second)
 		owned(c, held, time.Second)
 	})
 	compattest.Check(t, "D13", func(t *testing.T, c *compattest.Cluster) {

@@ -261,12 +261,21 @@ func (f *subscriptionFixture) remove(o client.Object) {
 	}
 }
 
+// replaceTime returns how long a Subscription may refer to a deleted plan. OLM is slower.
+func replaceTime() time.Duration { return compattest.Limit(10*time.Second, compattest.Patience) }
+
 // replacedBy waits until a Subscription refers to another plan than some former ones, whose name is new.
 func (f *subscriptionFixture) replacedBy(sub *operatorsv1alpha1.Subscription, former ...*operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.InstallPlan {
 	f.t.Helper()
-	var next *operatorsv1alpha1.InstallPlan
-	f.Eventually(compattest.Patience, func() string {
-		next = f.planOf(sub)
+	next := &operatorsv1alpha1.InstallPlan{}
+	f.Eventually(replaceTime(), func() string {
+		if left := f.Read(sub); left != "" || sub.Status.InstallPlanRef == nil {
+			return "the Subscription refers to no plan " + left
+		}
+		next.Namespace, next.Name = f.Namespace, sub.Status.InstallPlanRef.Name
+		if left := f.Read(next); left != "" {
+			return left
+		}
 		if slices.ContainsFunc(former, func(p *operatorsv1alpha1.InstallPlan) bool { return p.UID == next.UID }) {
 			return "the Subscription refers to the former plan " + next.Name
 		}

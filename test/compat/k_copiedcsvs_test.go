@@ -364,13 +364,23 @@ func TestCopiesOfFailedVersions(t *testing.T) {
 		target := c.NewNamespace()
 		targetNamespaces(t, c, c.Namespace, "group", c.Namespace, target)
 		c.Make(plotsDefinition("k4-copied.field.example"))
-		csv := c.CSV("plots.v1", (&neighbours{group: "k4-copied.field.example"}).providesPlots)
+		n := &neighbours{Cluster: c, t: t, group: "k4-copied.field.example", right: c.Namespace}
+		csv := c.CSV("plots.v1", n.providesPlots)
+		n.loser = csv
+		n.permit()
 		c.Make(csv)
 		copied := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: target, Name: csv.Name}}
 		c.Eventually(compattest.Patience, func() string { return c.Read(copied) })
+		c.Eventually(compattest.Patience, func() string {
+			if n.copiedRoles(target) == "" {
+				return "no copied roles"
+			}
+			return ""
+		})
 		mergePatch(t, c, ownGroup(c), `{"metadata":{"annotations":{"olm.providedAPIs":"Other.v1.k4.example"}},"spec":{"staticProvidedAPIs":true}}`)
 		reaches(c, csv, failedPhase, operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)
 		c.Gone(compattest.Patience, copied)
+		c.Eventually(compattest.Patience, func() string { return n.copiedRoles(target) })
 	})
 	compattest.Check(t, "K5-Plan", func(t *testing.T, c *compattest.Cluster) {
 		n := newNeighbours(t, c, "k5-plan.field.example", "m")

@@ -18,6 +18,13 @@ func unschedulable(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.NodeSelector = map[string]string{"compat.example/none": ""}
 }
 
+// onlyAllNamespaces makes a version fail in an OperatorGroup with targets.
+func onlyAllNamespaces(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	for i := range csv.Spec.InstallModes {
+		csv.Spec.InstallModes[i].Supported = csv.Spec.InstallModes[i].Type == operatorsv1alpha1.InstallModeTypeAllNamespaces
+	}
+}
+
 // lampEntry returns a bundle with a version of lamp.
 func lampEntry(c *compattest.Cluster, csv *operatorsv1alpha1.ClusterServiceVersion, version string) fakecatalog.Entry {
 	return fakecatalog.Entry{Name: csv.Name, Version: version, Replaces: csv.Spec.Replaces, Objects: []string{c.Manifest(csv)}}
@@ -34,6 +41,21 @@ func subscriptionStatus(c *compattest.Cluster, sub *operatorsv1alpha1.Subscripti
 		}
 		return ""
 	})
+}
+
+// keepsAtLatest writes AtLatestKnown for lamp.v1 as OLM does, and checks that it is kept.
+func keepsAtLatest(t *testing.T, c *compattest.Cluster, sub *operatorsv1alpha1.Subscription) {
+	t.Helper()
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(sub); left != "" || sub.Status.CurrentCSV == "lamp.v1" {
+			return left
+		}
+		return "currentCSV " + sub.Status.CurrentCSV
+	})
+	mergeStatus(t, c, sub, `{"status":{"state":"AtLatestKnown","installedCSV":"lamp.v1","lastUpdated":`+c.Manifest(metav1.Now())+`}}`)
+	pause.For(t.Context(), restTime)
+	subscriptionStatus(c, sub, "lamp.v1", "lamp.v1", operatorsv1alpha1.SubscriptionStateAtLatest)
+	c.AtRest(restTime, sub)
 }
 
 // olmLooksAgain is how long OLM may show a state before it looks at the version.
@@ -94,18 +116,15 @@ func TestAtLatestKnown(t *testing.T) {
 		subscriptionStatus(c, sub, "lamp.v1", "lamp.v1", operatorsv1alpha1.SubscriptionStateAtLatest)
 	})
 	compattest.Check(t, "M4", func(t *testing.T, c *compattest.Cluster) {
+		failed := c.CSV("lamp.v1", onlyAllNamespaces)
+		_, sub := first(t, c, failed)
+		reaches(c, failed, operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup)
+		keepsAtLatest(t, c, sub)
+	})
+	compattest.Check(t, "M4-Installing", func(t *testing.T, c *compattest.Cluster) {
 		csv := c.CSV("lamp.v1", unschedulable)
 		_, sub := first(t, c, csv)
 		reaches(c, csv, operatorsv1alpha1.CSVPhaseInstalling, "")
-		c.Eventually(compattest.Patience, func() string {
-			if left := c.Read(sub); left != "" || sub.Status.CurrentCSV == "lamp.v1" {
-				return left
-			}
-			return "currentCSV " + sub.Status.CurrentCSV
-		})
-		mergeStatus(t, c, sub, `{"status":{"state":"AtLatestKnown","installedCSV":"lamp.v1","lastUpdated":`+c.Manifest(metav1.Now())+`}}`)
-		pause.For(t.Context(), restTime)
-		subscriptionStatus(c, sub, "lamp.v1", "lamp.v1", operatorsv1alpha1.SubscriptionStateAtLatest)
-		c.AtRest(restTime, sub)
+		keepsAtLatest(t, c, sub)
 	})
 }

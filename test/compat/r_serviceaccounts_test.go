@@ -298,9 +298,7 @@ func TestUnconcernedVersions(t *testing.T) {
 	})
 	compattest.Check(t, "R9", func(t *testing.T, c *compattest.Cluster) {
 		a := newAccountCase(t, c)
-		for i := range a.csv.Spec.InstallModes {
-			a.csv.Spec.InstallModes[i].Supported = a.csv.Spec.InstallModes[i].Type == operatorsv1alpha1.InstallModeTypeAllNamespaces
-		}
+		onlyAllNamespaces(a.csv)
 		c.Make(a.csv)
 		reaches(c, a.csv, operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup)
 		// The cause is written after the phase.

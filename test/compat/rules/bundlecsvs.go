@@ -38,7 +38,7 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 	{ID: "G9", Given: "a bundle with a Role of apiVersion v1, and a ConfigMap without apiVersion", Then: "it is installed"},
 	{
 		ID: "G10", Given: "an InstallPlan that waits for approval is deleted",
-		Then: "the Subscription refers to one other plan, which has another name and waits for approval",
+		Then: "within 10 s the Subscription refers to one other plan, which has another name and waits for approval",
 	},
 	{ID: "G10-Stopped", Given: "G10, and no manager runs when the plan is deleted", Then: "as G10 when a manager runs again"},
 	{

@@ -20,8 +20,8 @@ var copiedCSVs = Group{Letter: "K", Title: "Copied ClusterServiceVersions and co
 		Then: "its first phase is Failed; it has no copy and no Deployment",
 	},
 	{
-		ID: "K4-Copied", Given: "a version has a copy, and its OperatorGroup then has static APIs without that of the version",
-		Then:       "the version is Failed, and the copy is deleted",
+		ID: "K4-Copied", Given: "a version has a copy and copied roles, and its OperatorGroup then has static APIs without that of the version",
+		Then:       "the version is Failed, and the copy and the copied roles are deleted",
 		Difference: "the copy stays", Reason: "A copy must not offer an operator that does not run (decision 25).",
 	},
 	{ID: "K5", Given: "there is a copy of a version that is Failed because of a conflict", Then: "the copy is deleted within 30 s"},
