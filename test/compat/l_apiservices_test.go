@@ -87,6 +87,23 @@ func oldestObjects(namespace, group string, labels map[string]string) []client.O
 	}
 }
 
+// presentObjects returns the objects of version hat.v1 whose names Chandlery and OLM form in the same way.
+func presentObjects(namespace string) []client.Object {
+	certificate := metav1.ObjectMeta{Namespace: namespace, Name: "hat-v1-service-cert"}
+	return []client.Object{
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "hat-v1-service"}},
+		&corev1.Secret{ObjectMeta: certificate}, &rbacv1.Role{ObjectMeta: certificate}, &rbacv1.RoleBinding{ObjectMeta: certificate},
+	}
+}
+
+// delegatorBindings returns the bindings to roles of the cluster for a Service.
+func delegatorBindings(service string) []client.Object {
+	return []client.Object{
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: service + "-auth-reader"}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: service + "-system:auth-delegator"}},
+	}
+}
+
 // serving waits until the API server is configured to call the first API of a version.
 func serving(c *compattest.Cluster, csv *operatorsv1alpha1.ClusterServiceVersion) {
 	service := localAPIService(csv.Spec.APIServiceDefinitions.Owned[0].Group, nil)
@@ -114,6 +131,18 @@ func stay(t *testing.T, c *compattest.Cluster, rest time.Duration, objects ...cl
 	}
 }
 
+// untouched checks that objects are not written until after a time.
+func untouched(t *testing.T, c *compattest.Cluster, rest time.Duration, objects ...client.Object) {
+	t.Helper()
+	pause.For(t.Context(), rest)
+	for _, o := range objects {
+		before := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // each is one
+		if left := c.Read(o); left != "" || o.GetUID() != before.GetUID() || o.GetResourceVersion() != before.GetResourceVersion() {
+			t.Errorf("%T %s was written: %s, before %s %s", o, o.GetName(), c.Manifest(o), c.Manifest(before), left)
+		}
+	}
+}
+
 // TestAPIServices checks the objects with which API servers call operators, and their former names.
 func TestAPIServices(t *testing.T) {
 	t.Parallel()
@@ -123,13 +152,18 @@ func TestAPIServices(t *testing.T) {
 		c.Make(old...)
 		c.Make(csv)
 		serving(c, csv)
-		c.Gone(compattest.Patience, old...)
-		for _, o := range []client.Object{
-			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service"}},
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service-cert"}},
-			&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service-cert"}},
-			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service-cert"}},
-		} {
+		c.Gone(compattest.Limit(10*time.Second, compattest.Patience), old...)
+		for _, o := range presentObjects(c.Namespace) {
+			if left := c.Read(o); left != "" {
+				t.Error(left)
+			}
+		}
+		for _, o := range delegatorBindings("hat-v1-service." + c.Namespace) {
+			if c.Read(o) == "" {
+				continue
+			}
+			// The names of OLM lack the namespace.
+			o.SetName(strings.Replace(o.GetName(), "."+c.Namespace, "", 1))
 			if left := c.Read(o); left != "" {
 				t.Error(left)
 			}
@@ -149,7 +183,7 @@ func TestAPIServices(t *testing.T) {
 			csv := c.CSV("hat.v1", ownsAPIs(group))
 			c.Make(csv)
 			serving(c, csv)
-			stay(t, c, restTime, old...)
+			untouched(t, c, restTime, old...)
 		})
 	}
 	stays("L2", "l2.hats.example", "")
@@ -261,13 +295,7 @@ func TestDeletedVersions(t *testing.T) {
 		csv := c.CSV("hat.v1", ownsWebhook("l19.hats.example"))
 		c.Make(csv)
 		reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
-		here := metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service-cert"}
-		objects := []client.Object{
-			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service"}},
-			&corev1.Secret{ObjectMeta: here}, &rbacv1.Role{ObjectMeta: here}, &rbacv1.RoleBinding{ObjectMeta: here},
-			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "hat-v1-service." + c.Namespace + "-auth-reader"}},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "hat-v1-service." + c.Namespace + "-system:auth-delegator"}},
-		}
+		objects := append(presentObjects(c.Namespace), delegatorBindings("hat-v1-service."+c.Namespace)...)
 		for _, o := range objects {
 			if left := c.Read(o); left != "" {
 				t.Error(left)
@@ -351,11 +379,7 @@ func TestAPIServiceOwners(t *testing.T) {
 		csv := c.CSV("hat.v1", ownsAPIs("l19-api.hats.example"))
 		c.Make(csv)
 		serving(c, csv)
-		certificate := metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service-cert"}
-		objects := []client.Object{
-			localAPIService("l19-api.hats.example", nil), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1-service"}},
-			&corev1.Secret{ObjectMeta: certificate}, &rbacv1.Role{ObjectMeta: certificate}, &rbacv1.RoleBinding{ObjectMeta: certificate},
-		}
+		objects := append(presentObjects(c.Namespace), localAPIService("l19-api.hats.example", nil))
 		for _, o := range objects {
 			c.Eventually(compattest.Patience, func() string { return c.Read(o) })
 		}

@@ -3,11 +3,11 @@ package rules
 var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: []Rule{
 	{
 		ID: "L1", Given: "a version owns an API, and the six objects with names of the oldest releases have its owner labels",
-		Then: "the six objects are deleted, and those with the present names exist",
+		Then: "within 10 s the six objects are deleted, and those with the present names exist",
 	},
-	{ID: "L2", Given: "the six objects have no labels", Then: "they stay"},
-	{ID: "L3", Given: "the six objects have the labels of another version that exists", Then: "they stay"},
-	{ID: "L4", Given: "the six objects have the labels of a version that does not exist", Then: "they stay"},
+	{ID: "L2", Given: "the six objects have no labels", Then: "they are not written"},
+	{ID: "L3", Given: "the six objects have the labels of another version that exists", Then: "they are not written"},
+	{ID: "L4", Given: "the six objects have the labels of a version that does not exist", Then: "they are not written"},
 	{ID: "L5", Given: "only one of the six objects exists for each API", Then: "it is deleted, and the absence of the others is no error"},
 	{ID: "L6", Given: "the former and the present name of the Service are equal", Then: "the Service stays"},
 	{
