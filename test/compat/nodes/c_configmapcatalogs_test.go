@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,12 +119,13 @@ func TestConfigMapCatalogs(t *testing.T) {
 		if err := c.List(t.Context(), &list); err != nil {
 			t.Fatal(err)
 		}
+		name := regexp.MustCompile("^lampshade-main-goods-" + c.Namespace + "-x[a-z0-9]+$")
 		found := false
 		for i := range list.Items {
-			found = found || list.Items[i].Namespace == c.Namespace && list.Items[i].Spec.Package == "LampShade"
+			found = found || list.Items[i].Namespace == c.Namespace && list.Items[i].Spec.Package == "LampShade" && name.MatchString(list.Items[i].Name)
 		}
 		if !found {
-			t.Error("the dependency has no Subscription")
+			t.Errorf("the dependency has no Subscription %s", name)
 		}
 		var plans operatorsv1alpha1.InstallPlanList
 		if err := c.List(t.Context(), &plans); err != nil {

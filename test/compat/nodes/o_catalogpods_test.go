@@ -9,6 +9,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -123,8 +124,8 @@ func TestCatalogPods(t *testing.T) {
 	}
 	compattest.Check(t, "O7-legacy", func(t *testing.T, c *compattest.Cluster) {
 		polled(t, c, secured(operatorsv1alpha1.Legacy))
-		if p := pods(t, c, "shelf")[0]; restricted(p) {
-			t.Errorf("the pod is restricted: %s", c.Manifest(p.Spec))
+		if p := pods(t, c, "shelf")[0]; restricted(p) || !equality.Semantic.DeepEqual(p.Spec.SecurityContext, &corev1.PodSecurityContext{}) {
+			t.Errorf("the security context is not empty: %s", c.Manifest(p.Spec))
 		}
 	})
 	compattest.Check(t, "O7-restricted", func(t *testing.T, c *compattest.Cluster) {

@@ -58,7 +58,7 @@ var configMapCatalogs = Group{Letter: "C", Title: "ConfigMap catalogs", Rules: [
 	{ID: "C3", Given: "a package of the ConfigMap needs an API that another one owns", Then: "both are installed, and the dependency has a Subscription named after package, channel, catalog and namespace"},
 	{
 		ID: "C4", Given: "as C3, and the name of the other package has upper case letters",
-		Then:       "both are installed; the Subscription of the dependency has a valid name and the real package in spec.name; the plan is Complete",
+		Then:       "both are installed; the Subscription of the dependency has its usual name in lower case with a hash, and the real package in spec.name; the plan is Complete",
 		Difference: "the plan fails at the Subscription, whose name the API server refuses", Reason: installable,
 	},
 	{
