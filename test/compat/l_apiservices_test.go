@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/compat/compattest"
@@ -146,29 +147,7 @@ func untouched(t *testing.T, c *compattest.Cluster, rest time.Duration, objects 
 // TestAPIServices checks the objects with which API servers call operators, and their former names.
 func TestAPIServices(t *testing.T) {
 	t.Parallel()
-	compattest.Check(t, "L1", func(t *testing.T, c *compattest.Cluster) {
-		csv := c.CSV("hat.v1", ownsAPIs("l1.hats.example"))
-		old := oldestObjects(c.Namespace, "l1.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
-		c.Make(old...)
-		c.Make(csv)
-		serving(c, csv)
-		c.Gone(compattest.Limit(10*time.Second, compattest.Patience), old...)
-		for _, o := range presentObjects(c.Namespace) {
-			if left := c.Read(o); left != "" {
-				t.Error(left)
-			}
-		}
-		for _, o := range delegatorBindings("hat-v1-service." + c.Namespace) {
-			if c.Read(o) == "" {
-				continue
-			}
-			// The names of OLM lack the namespace.
-			o.SetName(strings.Replace(o.GetName(), "."+c.Namespace, "", 1))
-			if left := c.Read(o); left != "" {
-				t.Error(left)
-			}
-		}
-	})
+	compattest.Check(t, "L1", testOldestNames)
 	stays := func(id, group, owner string, others ...string) {
 		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
 			for _, name := range others {
@@ -180,15 +159,62 @@ func TestAPIServices(t *testing.T) {
 			}
 			old := oldestObjects(c.Namespace, group, labels)
 			c.Make(old...)
-			csv := c.CSV("hat.v1", ownsAPIs(group))
+			server := newAPIServer(t)
+			csv := c.CSV("hat.v1", ownsAPIs(group), server.port)
+			server.join(t, c)
 			c.Make(csv)
 			serving(c, csv)
+			reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
 			untouched(t, c, restTime, old...)
 		})
 	}
 	stays("L2", "l2.hats.example", "")
 	stays("L3", "l3.hats.example", "scarf.v1", "scarf.v1")
 	stays("L4", "l4.hats.example", "gloves.v1")
+}
+
+// testOldestNames has an API whose APIService names the old Service.
+func testOldestNames(t *testing.T, c *compattest.Cluster) {
+	server := newAPIServer(t)
+	csv := c.CSV("hat.v1", ownsAPIs("l1.hats.example"), server.port)
+	server.join(t, c)
+	old := oldestObjects(c.Namespace, "l1.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
+	service := formerAPIService(c.Namespace, "l1.hats.example", old[0])
+	c.Make(append(old, service)...)
+	services := &unstructured.UnstructuredList{}
+	services.SetGroupVersionKind(service.GroupVersionKind())
+	switched := revisionOf(t, c, services, service.GetName(), func(e watch.Event) bool {
+		name, _, _ := unstructured.NestedString(e.Object.(*unstructured.Unstructured).Object, "spec", "service", "name") //nolint:forcetypeassert // each is one
+		return e.Type != watch.Deleted && name != old[0].GetName()
+	})
+	deleted := revisionOf(t, c, &corev1.ServiceList{}, old[0].GetName(), func(e watch.Event) bool { return e.Type == watch.Deleted })
+	c.Make(csv)
+	serving(c, csv)
+	reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
+	c.Gone(compattest.Limit(10*time.Second, compattest.Patience), old...)
+	uid := service.GetUID()
+	if left := c.Read(service); left != "" || service.GetUID() != uid {
+		t.Errorf("the APIService was recreated: %s", left)
+	}
+	for _, o := range presentObjects(c.Namespace) {
+		if left := c.Read(o); left != "" {
+			t.Error(left)
+		}
+	}
+	for _, o := range delegatorBindings("hat-v1-service." + c.Namespace) {
+		if c.Read(o) == "" {
+			continue
+		}
+		// The names of OLM lack the namespace.
+		o.SetName(strings.Replace(o.GetName(), "."+c.Namespace, "", 1))
+		if left := c.Read(o); left != "" {
+			t.Error(left)
+		}
+	}
+	pause.For(t.Context(), time.Second)
+	if s, d := switched(), deleted(); s == 0 || d < s {
+		t.Errorf("the APIService named another Service at version %d, and the Service was deleted at %d", s, d)
+	}
 }
 
 // TestFormerNames checks further objects with former names, and APIServices without an owner.
@@ -215,7 +241,9 @@ func TestFormerNames(t *testing.T) {
 		stay(t, c, restTime, service)
 	})
 	compattest.Check(t, "L7", func(t *testing.T, c *compattest.Cluster) {
-		csv := c.CSV("hat.v1", ownsAPIs("l7.hats.example"))
+		server := newAPIServer(t)
+		csv := c.CSV("hat.v1", ownsAPIs("l7.hats.example"), server.port)
+		server.join(t, c)
 		old := oldestObjects(c.Namespace, "l7.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
 		c.Make(old...)
 		kept := old[len(old)-1]
@@ -231,6 +259,7 @@ func TestFormerNames(t *testing.T) {
 		if left := c.Read(kept); left != "" {
 			t.Error(left)
 		}
+		reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
 		end()
 	})
 	compattest.Check(t, "L8", func(t *testing.T, c *compattest.Cluster) {

@@ -7,6 +7,14 @@ import (
 	"testing"
 )
 
+// NeedsSimulatedPods skips a case that changes the addresses of pods, unless the tests started the cluster.
+func NeedsSimulatedPods(t *testing.T) {
+	t.Helper()
+	if target.bin == "" {
+		t.Skip("the rule needs pods whose addresses the test may change, which those of the cluster of $COMPAT_KUBECONFIG are not")
+	}
+}
+
 // Kubectl runs kubectl in the cluster and returns its output and exit code. The log of the test
 // contains the transcript.
 func Kubectl(t *testing.T, args ...string) (output string, code int) {

@@ -3,16 +3,16 @@ package rules
 var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: []Rule{
 	{
 		ID: "L1", Given: "a version owns an API, and the six objects with names of the oldest releases have its owner labels",
-		Then: "within 10 s the six objects are deleted, and those with the present names exist",
+		Then: "the APIService stays, and names the new Service before the old one is deleted; the version succeeds, within 10 s the six objects are deleted, and those with the present names exist",
 	},
-	{ID: "L2", Given: "the six objects have no labels", Then: "they are not written"},
-	{ID: "L3", Given: "the six objects have the labels of another version that exists", Then: "they are not written"},
-	{ID: "L4", Given: "the six objects have the labels of a version that does not exist", Then: "they are not written"},
+	{ID: "L2", Given: "the six objects have no labels", Then: "they are not written, and the version succeeds"},
+	{ID: "L3", Given: "the six objects have the labels of another version that exists", Then: "as L2"},
+	{ID: "L4", Given: "the six objects have the labels of a version that does not exist", Then: "as L2"},
 	{ID: "L5", Given: "only one of the six objects exists for each API", Then: "it is deleted, and the absence of the others is no error"},
 	{ID: "L6", Given: "the former and the present name of the Service are equal", Then: "the Service stays"},
 	{
 		ID: "L7", Given: "the deletion of one of the six objects is forbidden",
-		Then:       "the API is registered, the other five objects are deleted, and a Warning FormerObjectKept names the object",
+		Then:       "the version succeeds, the other five objects are deleted, and a Warning FormerObjectKept names the object",
 		Difference: "the installation fails, and the objects after that one stay", Reason: "Nothing depends on the deletion of an object with a former name (decision 39).",
 	},
 	{ID: "L8", Given: "the six objects appear for a version that is installed", Then: "they stay until the version is installed again"},

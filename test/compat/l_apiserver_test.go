@@ -1,0 +1,149 @@
+package compat_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/compat/compattest"
+	"github.com/chandlery/chandlery/test/pause"
+)
+
+// apiServer serves the API of a version in place of its simulated pods, with the certificate in its Secret.
+type apiServer struct {
+	address     *net.TCPAddr
+	certificate atomic.Pointer[tls.Certificate]
+}
+
+// newAPIServer starts a server. It skips the case if pods of the cluster are not simulated.
+func newAPIServer(t *testing.T) *apiServer {
+	t.Helper()
+	compattest.NeedsSimulatedPods(t)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", net.JoinHostPort(machineAddress(t), "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &apiServer{address: listener.Addr().(*net.TCPAddr)} //nolint:forcetypeassert // it is one
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		group, version, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/apis/"), "/")
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(metav1.APIResourceList{ //nolint:errchkjson // a client that is gone needs no answer
+			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: group + "/" + version, APIResources: []metav1.APIResource{},
+		})
+	}))
+	_ = server.Listener.Close()
+	server.Listener = listener
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.TLS = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if c := s.certificate.Load(); c != nil {
+			return c, nil
+		}
+		return nil, errors.New("the Secret does not exist yet")
+	}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return s
+}
+
+// machineAddress returns an address of this machine that an EndpointSlice may have.
+func machineAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if network, is := a.(*net.IPNet); is && network.IP.IsGlobalUnicast() && network.IP.To4() != nil {
+			return network.IP.String()
+		}
+	}
+	t.Skip("the machine has no address besides those of its loopback interface")
+	return ""
+}
+
+// port sets the port of a version's APIs.
+func (s *apiServer) port(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	for i := range csv.Spec.APIServiceDefinitions.Owned {
+		csv.Spec.APIServiceDefinitions.Owned[i].ContainerPort = int32(s.address.Port) //nolint:gosec // a port fits
+	}
+}
+
+// join gives the pods of version hat.v1 the address of the server, and the server their certificate, until the test ends.
+func (s *apiServer) join(t *testing.T, c *compattest.Cluster) {
+	t.Helper()
+	go func() {
+		for pause.For(t.Context(), 200*time.Millisecond) {
+			s.update(t.Context(), c)
+		}
+	}()
+}
+
+func (s *apiServer) update(ctx context.Context, c *compattest.Cluster) {
+	var secret corev1.Secret
+	if c.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: "hat-v1-service-cert"}, &secret) == nil {
+		if pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"]); err == nil {
+			s.certificate.Store(&pair)
+		}
+	}
+	var pods corev1.PodList
+	if c.List(ctx, &pods, client.InNamespace(c.Namespace), client.MatchingLabels{"app": "hat-v1"}) != nil {
+		return
+	}
+	ip := s.address.IP.String()
+	for i := range pods.Items {
+		if p := &pods.Items[i]; p.Status.Phase == corev1.PodRunning && p.Status.PodIP != ip {
+			// Another attempt follows.
+			_ = c.Status().Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"status":{"podIP":"`+ip+`","podIPs":[{"ip":"`+ip+`"}]}}`)))
+		}
+	}
+}
+
+// revisionOf follows the objects of a name, and returns the resource version of the first event that matches; 0 if none
+// did.
+func revisionOf(t *testing.T, c *compattest.Cluster, list client.ObjectList, name string, matches func(watch.Event) bool) func() int {
+	t.Helper()
+	watcher, err := c.Watch(t.Context(), list, client.MatchingFields{"metadata.name": name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watcher.Stop)
+	var found atomic.Int64
+	go func() {
+		for e := range watcher.ResultChan() {
+			if o, is := e.Object.(client.Object); is && found.Load() == 0 && matches(e) {
+				revision, _ := strconv.ParseInt(o.GetResourceVersion(), 10, 64)
+				found.Store(revision)
+			}
+		}
+	}()
+	return func() int { return int(found.Load()) }
+}
+
+// formerAPIService returns the APIService of a group as OLM's oldest releases created it.
+func formerAPIService(namespace, group string, service client.Object) *unstructured.Unstructured {
+	u := localAPIService(group, ownerLabelsOf(namespace, "hat.v1"))
+	u.Object["spec"].(map[string]any)["insecureSkipTLSVerify"] = true //nolint:forcetypeassert // localAPIService sets it
+	u.Object["spec"].(map[string]any)["service"] = map[string]any{    //nolint:forcetypeassert // localAPIService sets it
+		"namespace": namespace, "name": service.GetName(), "port": int64(443),
+	}
+	return u
+}
