@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -100,6 +102,9 @@ plural of its kind, as controller-gen does. If it is not, correct the output.`,
 		Example: `  supervisor rbac --bundle-kind=shop.example/Widget --bundle-kind=shop.example/Policy:cluster | kubectl apply -f -`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := validateAccount(account); err != nil {
+				return err
+			}
 			for i, o := range supervisor.BundleKindPermissions(kinds, account) {
 				text, err := yaml.Marshal(o)
 				if err != nil {
@@ -118,9 +123,22 @@ plural of its kind, as controller-gen does. If it is not, correct the output.`,
 	cmd.Flags().Var(&kinds, plansteps.FlagKind, "kind, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; repeat it for each kind of 'supervisor run'")
 	cmd.Flags().StringVar(&account.Namespace, "namespace", "chandlery-system", "namespace of the supervisor")
 	cmd.Flags().StringVar(&account.Name, "service-account", "chandlery-supervisor", "service account of the supervisor")
+	// $SUPERVISOR_NAMESPACE sets the namespace that 'supervisor status' reads. It must not grant permissions to another account.
+	flagenv.Exclude(cmd.Flags(), "namespace", "service-account")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	_ = cmd.MarkFlagRequired(plansteps.FlagKind) // it fails only for an undefined flag
 	return cmd
+}
+
+// validateAccount returns an error if a service account cannot have such a namespace or name.
+func validateAccount(account types.NamespacedName) error {
+	if reasons := validation.ValidateNamespaceName(account.Namespace, false); len(reasons) > 0 {
+		return fmt.Errorf("invalid --namespace %q: %s; set it to the namespace of the supervisor", account.Namespace, strings.Join(reasons, ", "))
+	}
+	if reasons := validation.ValidateServiceAccountName(account.Name, false); len(reasons) > 0 {
+		return fmt.Errorf("invalid --service-account %q: %s; set it to the service account of the supervisor", account.Name, strings.Join(reasons, ", "))
+	}
+	return nil
 }
 
 func newInstallCRDsCommand() *cobra.Command {

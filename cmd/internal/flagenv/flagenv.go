@@ -20,6 +20,16 @@ func Name(prefix, flag string) string {
 	return prefix + "_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(flag))
 }
 
+// excluded is the annotation of a flag that no variable sets.
+const excluded = "flagenv-excluded"
+
+// Exclude marks flags that no variable sets. Call it before Describe.
+func Exclude(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		_ = flags.SetAnnotation(name, excluded, []string{"true"}) // it fails only for an undefined flag
+	}
+}
+
 // Describe adds the names of the variables to the flags' descriptions.
 func Describe(flags *pflag.FlagSet, prefix string) {
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -61,7 +71,8 @@ func ofService(name, value string) bool {
 	return found && (scheme == "tcp" || scheme == "udp" || scheme == "sctp")
 }
 
-// skip reports whether a flag does not configure the program.
+// skip reports whether no variable sets a flag.
 func skip(f *pflag.Flag) bool {
-	return f.Name == "help" || f.Name == "version"
+	_, is := f.Annotations[excluded]
+	return is || f.Name == "help" || f.Name == "version"
 }

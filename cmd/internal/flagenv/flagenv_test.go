@@ -53,3 +53,17 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestExcludedFlags checks that no variable sets or describes an excluded flag.
+func TestExcludedFlags(t *testing.T) {
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	flags.String("namespace", "system", "namespace")
+	Exclude(flags, "namespace")
+	Describe(flags, "REGISTRY")
+	if err := Apply(flags, "REGISTRY", func(string) (string, bool) { return "other", true }); err != nil {
+		t.Fatal(err)
+	}
+	if got := flags.Lookup("namespace"); got.Value.String() != "system" || strings.Contains(got.Usage, "$") {
+		t.Errorf("the value is %s, the description is %q", got.Value, got.Usage)
+	}
+}
