@@ -37,6 +37,14 @@ const (
 	ClusterScoped Scope = false
 )
 
+// String returns the scope in words.
+func (s Scope) String() string {
+	if s == ClusterScoped {
+		return "cluster-scoped"
+	}
+	return "namespaced"
+}
+
 // supported lists the kinds that a bundle may always contain, with their scope. Existing bundles are built for
 // this set. Other kinds are refused by name, rather than applied with the supervisor's permissions.
 var supported = Kinds{
@@ -94,25 +102,45 @@ func (k Kinds) PermissionsCommand(kind string) string {
 // kindPattern matches the kinds that the flag may add.
 var kindPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 
-// Set adds a kind, of the form GROUP/KIND or GROUP/KIND:cluster, or several that commas separate. A step may name
-// a kind without its group, so the kind must not have the name of a kind with rules of its own.
+// Set adds a kind, of the form GROUP/KIND or GROUP/KIND:cluster, or several that commas separate.
 func (k *Kinds) Set(text string) error {
 	for value := range strings.SplitSeq(text, ",") {
 		name, cluster := strings.CutSuffix(value, scopeCluster)
 		group, kind, found := strings.Cut(name, "/")
-		_, typed := typedKinds[kind]
-		switch {
-		case !found || !kindPattern.MatchString(kind) || len(validation.IsDNS1123Subdomain(group)) > 0:
+		if !found || !kindPattern.MatchString(kind) || len(validation.IsDNS1123Subdomain(group)) > 0 {
 			return fmt.Errorf("%q does not have the form GROUP/KIND, or GROUP/KIND%s for a cluster-scoped kind", value, scopeCluster)
-		case typed || kind == kindBundleSecret:
-			return fmt.Errorf("%q: bundles may contain the kind %s only in its own group", value, kind)
+		}
+		gk, scope := schema.GroupKind{Group: group, Kind: kind}, Scope(!cluster)
+		if problem := k.problem(gk, scope); problem != "" {
+			return fmt.Errorf("%q: %s", value, problem)
 		}
 		if *k == nil {
 			*k = Kinds{}
 		}
-		(*k)[schema.GroupKind{Group: group, Kind: kind}] = Scope(!cluster)
+		(*k)[gk] = scope
 	}
 	return nil
+}
+
+// problem returns why a kind cannot be added, with the remedy; empty if it can. A step may name a kind without its
+// group, so the kind must not have the name of a kind with rules of its own.
+func (k *Kinds) problem(gk schema.GroupKind, scope Scope) string {
+	always, isSupported := supported[gk]
+	_, typed := typedKinds[gk.Kind]
+	added, isAdded := (*k)[gk]
+	switch {
+	case isSupported && (typed || always != scope):
+		return fmt.Sprintf("bundles may always contain the kind %s, which is %s; remove it from the flag", gk.Kind, always)
+	case gk.Group == groupOperators:
+		return fmt.Sprintf("bundles must not contain the kind %s of %s; remove it from the flag", gk.Kind, groupOperators)
+	case gk.Kind == kindBundleSecret, gk.Kind == kindSubscription:
+		return fmt.Sprintf("the kind %s is reserved for steps of the supervisor; remove it from the flag", gk.Kind)
+	case typed:
+		return fmt.Sprintf("bundles may contain the kind %s only in its own group; remove it from the flag", gk.Kind)
+	case isAdded && added != scope:
+		return fmt.Sprintf("the flag names the kind %s both as namespaced and as cluster-scoped; remove one of the two", gk.Kind)
+	}
+	return ""
 }
 
 // String returns the kinds in the form of the flag.

@@ -170,13 +170,38 @@ func TestKindsFlag(t *testing.T) {
 	if scope, ok := kinds.ScopeOf(schema.GroupKind{Group: "shop.example", Kind: "Sign"}); !ok || scope != ClusterScoped {
 		t.Errorf("the scope of Sign is %v, %t", scope, ok)
 	}
-	for _, value := range []string{"", "Widget", "/Widget", "shop.example/widget", "shop.example/Widget:namespace", "shop.example/Role", "shop.example/BundleSecret", "operators.coreos.com/Subscription"} {
+	for _, value := range []string{"", "Widget", "/Widget", "shop.example/widget", "shop.example/Widget:namespace", "Shop Example/Widget", "*/Widget"} {
 		if err := kinds.Set(value); err == nil {
 			t.Errorf("the value %q is accepted", value)
 		}
 	}
-	if argument := Argument(schema.GroupKind{Group: "shop.example", Kind: "Role"}); argument != "" {
-		t.Errorf("the argument for a reserved kind is %s", argument)
+}
+
+// TestRefusedKinds checks the errors for kinds that the flag must not add. Each names the kind and the remedy.
+func TestRefusedKinds(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"shop.example/Role":                                  "may contain the kind Role only in its own group; remove it",
+		"shop.example/BundleSecret":                          "the kind BundleSecret is reserved for steps of the supervisor; remove it",
+		"shop.example/Subscription":                          "the kind Subscription is reserved for steps of the supervisor; remove it",
+		"rbac.authorization.k8s.io/Role":                     "may always contain the kind Role, which is namespaced; remove it",
+		"operators.coreos.com/ClusterServiceVersion":         "may always contain the kind ClusterServiceVersion, which is namespaced; remove it",
+		"operators.coreos.com/Subscription":                  "must not contain the kind Subscription of operators.coreos.com; remove it",
+		"operators.coreos.com/CatalogSource":                 "must not contain the kind CatalogSource of operators.coreos.com; remove it",
+		"policy/PodDisruptionBudget:cluster":                 "may always contain the kind PodDisruptionBudget, which is namespaced; remove it",
+		"scheduling.k8s.io/PriorityClass":                    "may always contain the kind PriorityClass, which is cluster-scoped; remove it",
+		"shop.example/Widget,shop.example/Widget:cluster":    "names the kind Widget both as namespaced and as cluster-scoped; remove one",
+		"shop.example/Policy:cluster,shop.example/Policy":    "names the kind Policy both as namespaced and as cluster-scoped; remove one",
+		"shop.example/Gadget,operators.coreos.com/OLMConfig": "must not contain the kind OLMConfig of operators.coreos.com; remove it",
+	} {
+		var kinds Kinds
+		if err := kinds.Set(value); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", value, err, want)
+		}
+	}
+	var kinds Kinds
+	if err := kinds.Set("policy/PodDisruptionBudget,shop.example/Widget,shop.example/Widget"); err != nil {
+		t.Error(err)
 	}
 }
 
