@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -81,9 +82,13 @@ const FlagKind = "bundle-kind"
 // scopeCluster is the end of a value of the flag for a cluster-scoped kind.
 const scopeCluster = ":cluster"
 
-// Argument returns the argument that adds a namespaced kind. It is empty if no argument may add the kind.
-func Argument(gk schema.GroupKind) string {
-	value := gk.Group + "/" + gk.Kind
+// Argument returns the argument that adds a kind, with the scope in which the cluster serves it; namespaced if it does
+// not. It is empty if no argument may add the kind.
+func Argument(gvk schema.GroupVersionKind, served meta.RESTMapper) string {
+	value := gvk.Group + "/" + gvk.Kind
+	if mapping, err := served.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		value += scopeCluster
+	}
 	if (&Kinds{}).Set(value) != nil {
 		return ""
 	}

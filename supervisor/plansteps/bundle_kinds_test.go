@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -52,6 +53,32 @@ func TestKindsOfPlans(t *testing.T) {
 	} {
 		if _, ok := Kinds(nil).ScopeOf(gk); ok {
 			t.Errorf("a plan may hold objects of kind %s", gk)
+		}
+	}
+}
+
+// TestArgument checks the argument that adds a kind.
+func TestArgument(t *testing.T) {
+	t.Parallel()
+	v1 := func(group, kind string) schema.GroupVersionKind {
+		return schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
+	}
+	served := meta.NewDefaultRESTMapper(nil)
+	served.Add(v1("shop.example", "Widget"), meta.RESTScopeNamespace)
+	served.Add(v1("shop.example", "Policy"), meta.RESTScopeRoot)
+	served.Add(v1("", "Node"), meta.RESTScopeRoot)
+	for gvk, want := range map[schema.GroupVersionKind]string{
+		v1("shop.example", "Widget"):               "--bundle-kind=shop.example/Widget",
+		v1("shop.example", "Policy"):               "--bundle-kind=shop.example/Policy:cluster",
+		v1("shop.example", "Unserved"):             "--bundle-kind=shop.example/Unserved",
+		v1("shop.example", "Role"):                 "",
+		v1("operators.coreos.com", "Subscription"): "",
+		v1("", "Pod"):                              "",
+		v1("", "LimitRange"):                       "",
+		v1("", "Node"):                             "",
+	} {
+		if got := Argument(gvk, served); got != want {
+			t.Errorf("the argument for %s is %q, want %q", gvk, got, want)
 		}
 	}
 }

@@ -11,8 +11,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -102,13 +104,24 @@ func TestDefinitionVersion(t *testing.T) {
 	}
 }
 
-// TestCauseOfForbiddenKind checks that the remedy names the argument that allows a kind.
+// TestCauseOfForbiddenKind checks that the remedy names the argument that allows a kind, with its scope, and no argument
+// for a kind that cannot be added.
 func TestCauseOfForbiddenKind(t *testing.T) {
-	step := &operatorsv1alpha1.Step{Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{Group: "shop.example", Version: "v1", Kind: "Gadget", Name: "g"}}
-	err := (&execution{content: &content{}}).refuseKind(schema.GroupVersionKind{Group: "shop.example", Version: "v1", Kind: "Gadget"}, step)
-	cause := causeOf(&stepError{step: step, err: err}, 0)
-	const remedy = "ask the author of lamp.v1 to remove it, or ask an administrator to run the supervisor with --bundle-kind=shop.example/Gadget"
-	if cause.Remedy != remedy || cause.Reason != api.ReasonKindNotAllowed || !strings.HasSuffix(err.Error(), "; "+remedy) {
-		t.Errorf("error %v, cause %+v", err, cause)
+	served := apimeta.NewDefaultRESTMapper(nil)
+	served.Add(schema.GroupVersionKind{Group: "shop.example", Version: "v1", Kind: "Sign"}, apimeta.RESTScopeRoot)
+	objects := &objectApplier{own: fake.NewClientBuilder().WithRESTMapper(served).Build()}
+	const author, administrator = "ask the author of lamp.v1 to remove it", ", or ask an administrator to run the supervisor with "
+	for gk, remedy := range map[schema.GroupKind]string{
+		{Group: "shop.example", Kind: "Gadget"}: author + administrator + "--bundle-kind=shop.example/Gadget",
+		{Group: "shop.example", Kind: "Sign"}:   author + administrator + "--bundle-kind=shop.example/Sign:cluster",
+		{Kind: "Pod"}:                           author,
+		{Kind: "LimitRange"}:                    author,
+	} {
+		step := &operatorsv1alpha1.Step{Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{Group: gk.Group, Version: "v1", Kind: gk.Kind, Name: "g"}}
+		err := (&execution{content: &content{}, objects: objects}).refuseKind(gk.WithVersion("v1"), step)
+		cause := causeOf(&stepError{step: step, err: err}, 0)
+		if cause.Remedy != remedy || cause.Reason != api.ReasonKindNotAllowed || !strings.HasSuffix(err.Error(), "; "+remedy) {
+			t.Errorf("%s: error %v, cause %+v", gk, err, cause)
+		}
 	}
 }

@@ -161,8 +161,9 @@ func (e *execution) mayCreateSubscription(u *unstructured.Unstructured, s *opera
 // refuseKind returns the error for a step of a kind that a plan must not contain. A known kind in a group
 // that the cluster does not serve is a missing API.
 func (e *execution) refuseKind(gvk schema.GroupVersionKind, s *operatorsv1alpha1.Step) error {
+	served := e.objects.own.RESTMapper()
 	if e.content.kinds.IsKnown(gvk.Kind) {
-		if _, err := e.objects.own.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); apimeta.IsNoMatchError(err) {
+		if _, err := served.RESTMapping(gvk.GroupKind(), gvk.Version); apimeta.IsNoMatchError(err) {
 			return err //nolint:wrapcheck // the message of a step is formed from its type
 		}
 	}
@@ -170,7 +171,7 @@ func (e *execution) refuseKind(gvk schema.GroupVersionKind, s *operatorsv1alpha1
 	if s.Resolving != "" {
 		remedy = fmt.Sprintf("ask the author of %s to remove it", s.Resolving)
 	}
-	if argument := plansteps.Argument(gvk.GroupKind()); argument != "" {
+	if argument := plansteps.Argument(gvk, served); argument != "" {
 		remedy += ", or ask an administrator to run the supervisor with " + argument
 	}
 	return &kindError{remedy: remedy}

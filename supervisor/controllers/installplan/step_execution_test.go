@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 )
@@ -13,6 +14,7 @@ import (
 // chooses the annotations of its objects, and the planning marks such a step as unsupported.
 func TestRefusesSubscriptionsOfBundles(t *testing.T) {
 	const unknown, unsupported = operatorsv1alpha1.StepStatusUnknown, operatorsv1alpha1.StepStatusUnsupportedResource
+	objects := &objectApplier{own: fake.NewClientBuilder().Build()}
 	for name, tc := range map[string]struct {
 		reason  string
 		by      string
@@ -34,9 +36,9 @@ func TestRefusesSubscriptionsOfBundles(t *testing.T) {
 			Group: operatorsv1alpha1.GroupName, Version: operatorsv1alpha1.GroupVersion, Kind: operatorsv1alpha1.SubscriptionKind,
 			Name: "tray", Manifest: string(text),
 		}}
-		err = (&execution{namespace: "ops", plan: "install-a", content: &content{}}).checkKind(step)
+		err = (&execution{namespace: "ops", plan: "install-a", content: &content{}, objects: objects}).checkKind(step)
 		if tc.refused {
-			if err := (&execution{namespace: "ops", plan: "restored", byOthers: true, content: &content{}}).checkKind(step); (err != nil) != (tc.status == unsupported) {
+			if err := (&execution{namespace: "ops", plan: "restored", byOthers: true, content: &content{}, objects: objects}).checkKind(step); (err != nil) != (tc.status == unsupported) {
 				t.Errorf("%s: in a plan of another client: error %v", name, err)
 			}
 		}

@@ -62,8 +62,8 @@ func dryRunObjects(ctx context.Context, c client.Client, p *operatorsv1alpha1.In
 			found.Unchecked++
 			continue
 		}
-		if kind := u.GroupVersionKind().GroupKind(); !isAllowed(kind, kinds) {
-			found.Refused = append(found.Refused, refused{Kind: kind.Kind, Name: u.GetName(), Argument: plansteps.Argument(kind)})
+		if gvk := u.GroupVersionKind(); !isAllowed(gvk.GroupKind(), kinds) {
+			found.Refused = append(found.Refused, refused{Kind: gvk.Kind, Name: u.GetName(), Argument: plansteps.Argument(gvk, c.RESTMapper())})
 			continue
 		}
 		collector := &warnings.Collector{}
