@@ -101,6 +101,7 @@ func TestRestarts(t *testing.T) {
 			t.Errorf("generation %d, want %d", u.condition.Generation, generation)
 		}
 	})
+	stages.Run()
 }
 
 // testCopyOfLoserAtStart has a copy of a version that lost a conflict, which was created while no manager ran.

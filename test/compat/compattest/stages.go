@@ -23,12 +23,14 @@ import (
 // other test may run at the same time.
 type Stages struct {
 	actions []Action
+	// cases run the cases of Check.
+	cases []func()
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	// next is the index of the next action.
 	next int
-	// waiting is the index of the action that each case waits for, by the name of its test.
+	// waiting is the index of the action that each case waits for, by the rule of the case.
 	waiting map[string]int
 	err     error
 }
@@ -43,36 +45,46 @@ func NewStages(actions ...Action) *Stages {
 	return s
 }
 
-// Check is the function Check for a case with stages. The case calls reach with the index of an
-// action to wait until that action has run.
+// Check adds a case. It calls reach with the index of an action to wait until that action has run.
 func (s *Stages) Check(t *testing.T, id string, run func(t *testing.T, c *Cluster, reach func(stage int))) {
 	t.Helper()
 	rule, checked := find(t, id)
 	if !checked {
 		return
 	}
-	t.Run(id, func(t *testing.T) {
-		needsOwnCluster(t)
-		skipUntried(t, rule)
-		skipUnavailable(t, rule)
-		s.await(t.Name(), -1)
-		t.Cleanup(func() { s.await(t.Name(), len(s.actions)) })
-		t.Parallel()
-		run(t, newCluster(t, rule), func(stage int) {
-			t.Helper()
-			s.await(t.Name(), stage)
-			if err := s.reach(t.Context(), stage); err != nil {
-				t.Fatal(err)
-			}
+	s.await(id, -1)
+	s.cases = append(s.cases, func() {
+		defer s.await(id, len(s.actions))
+		t.Run(id, func(t *testing.T) {
+			needsOwnCluster(t)
+			skipUntried(t, rule)
+			skipUnavailable(t, rule)
+			run(t, newCluster(t, rule), func(stage int) {
+				t.Helper()
+				s.await(id, stage)
+				if err := s.reach(t.Context(), stage); err != nil {
+					t.Fatal(err)
+				}
+			})
 		})
 	})
 }
 
+// Run runs the cases, all at the same time: a limit of parallel tests would keep some from beginning while the others
+// wait for them.
+func (s *Stages) Run() {
+	var running sync.WaitGroup
+	for _, c := range s.cases {
+		running.Go(c)
+	}
+	running.Wait()
+}
+
 // await records the action that a case waits for: -1 at its begin, and the number of actions at its end.
-func (s *Stages) await(name string, stage int) {
+func (s *Stages) await(id string, stage int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting[name] = stage
+	s.waiting[id] = stage
 	s.changed.Broadcast()
 }
 

@@ -550,6 +550,7 @@ func TestSupervisors(t *testing.T) {
 		stays(t, c, source, 10*time.Second)
 	})
 	stages.Check(t, "C28", testWarningAtRest)
+	stages.Run()
 }
 
 // connectsInFuture writes a lastConnect that is a minute in the future.
