@@ -322,6 +322,11 @@ func TestLastConnectOfImages(t *testing.T) {
 			t.Errorf("the address is %s", one.Address())
 		}
 	})
+}
+
+// TestLastConnectOfReplicas checks lastConnect of a catalog that loses replicas.
+func TestLastConnectOfReplicas(t *testing.T) {
+	t.Parallel()
 	two := func(s *operatorsv1alpha1.CatalogSource) {
 		s.Annotations = map[string]string{api.AnnotationReplicas: "2"}
 	}
