@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,5 +121,46 @@ func TestKubeconfig(t *testing.T) {
 				t.Errorf("asked for the namespace, it says something else:\n%v", first)
 			}
 		})
+	}
+}
+
+// TestClusterHeader checks which cluster a command names, as text and as JSON. Of several files, it is the one with the
+// context.
+func TestClusterHeader(t *testing.T) {
+	dir := t.TempDir()
+	whole, current := filepath.Join(dir, "whole"), filepath.Join(dir, "current")
+	for file, text := range map[string]string{whole: kubeconfig, current: "apiVersion: v1\nkind: Config\ncurrent-context: at\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for reason, tt := range map[string]struct {
+		variable string
+		args     []string
+	}{
+		"the flags name file and context": {args: []string{"--kubeconfig", whole, "--context", "at"}},
+		"another file names the context":  {variable: current + string(filepath.ListSeparator) + whole},
+	} {
+		t.Setenv("KUBECONFIG", tt.variable)
+		var c console.Connection
+		cmd := &cobra.Command{}
+		c.AddFlags(cmd)
+		if err := cmd.ParseFlags(tt.args); err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.Cluster()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "Cluster: https://127.0.0.1:1 (context at of " + whole + ")\n"; got.Header() != want {
+			t.Errorf("%s: the header is %q, want %q", reason, got.Header(), want)
+		}
+		text, err := json.Marshal(got)
+		if want := `{"server":"https://127.0.0.1:1","context":"at","kubeconfig":"` + whole + `"}`; err != nil || string(text) != want {
+			t.Errorf("%s: JSON %s, error %v, want %s", reason, text, err, want)
+		}
+	}
+	if got, want := (console.Cluster{Server: "https://10.0.0.1"}).Header(), "Cluster: https://10.0.0.1 (service account of the pod)\n"; got != want {
+		t.Errorf("in a pod, the header is %q, want %q", got, want)
 	}
 }
