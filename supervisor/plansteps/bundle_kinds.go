@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -84,9 +84,9 @@ const scopeCluster = ":cluster"
 
 // Argument returns the argument that adds a kind, with the scope in which the cluster serves it; namespaced if it does
 // not. It is empty if no argument may add the kind.
-func Argument(gvk schema.GroupVersionKind, served meta.RESTMapper) string {
+func Argument(gvk schema.GroupVersionKind, served apimeta.RESTMapper) string {
 	value := gvk.Group + "/" + gvk.Kind
-	if mapping, err := served.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
+	if mapping, err := served.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil && mapping.Scope.Name() == apimeta.RESTScopeNameRoot {
 		value += scopeCluster
 	}
 	if (&Kinds{}).Set(value) != nil {

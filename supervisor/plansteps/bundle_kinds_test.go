@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -63,10 +63,10 @@ func TestArgument(t *testing.T) {
 	v1 := func(group, kind string) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
 	}
-	served := meta.NewDefaultRESTMapper(nil)
-	served.Add(v1("shop.example", "Widget"), meta.RESTScopeNamespace)
-	served.Add(v1("shop.example", "Policy"), meta.RESTScopeRoot)
-	served.Add(v1("", "Node"), meta.RESTScopeRoot)
+	served := apimeta.NewDefaultRESTMapper(nil)
+	served.Add(v1("shop.example", "Widget"), apimeta.RESTScopeNamespace)
+	served.Add(v1("shop.example", "Policy"), apimeta.RESTScopeRoot)
+	served.Add(v1("", "Node"), apimeta.RESTScopeRoot)
 	for gvk, want := range map[schema.GroupVersionKind]string{
 		v1("shop.example", "Widget"):               "--bundle-kind=shop.example/Widget",
 		v1("shop.example", "Policy"):               "--bundle-kind=shop.example/Policy:cluster",

@@ -46,7 +46,7 @@ func newAPIServer(t *testing.T) *apiServer {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		group, version, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/apis/"), "/")
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(metav1.APIResourceList{ //nolint:errchkjson // a client that is gone needs no answer
+		_ = json.NewEncoder(w).Encode(metav1.APIResourceList{
 			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: group + "/" + version, APIResources: []metav1.APIResource{},
 		})
 	}))
@@ -83,7 +83,7 @@ func machineAddress(t *testing.T) string {
 // port sets the port of a version's APIs.
 func (s *apiServer) port(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	for i := range csv.Spec.APIServiceDefinitions.Owned {
-		csv.Spec.APIServiceDefinitions.Owned[i].ContainerPort = int32(s.address.Port) //nolint:gosec // a port fits
+		csv.Spec.APIServiceDefinitions.Owned[i].ContainerPort = int32(s.address.Port)
 	}
 }
 

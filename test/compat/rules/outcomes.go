@@ -60,20 +60,17 @@ var ruleID = regexp.MustCompile(`^[A-Z](\d|-)`)
 func Problems(groups []Group, outcomes map[string]Outcome, part bool) []string {
 	var problems []string
 	known := map[string]bool{}
-	if part && !slices.ContainsFunc(slices.Collect(maps.Keys(outcomes)), ruleID.MatchString) {
+	if part && !anyCase(outcomes) {
 		problems = append(problems, "No case ran: correct the pattern of the cases to run.")
 	}
 	for _, g := range groups {
 		for _, r := range g.Rules {
 			known[r.ID] = true
-			switch outcomes[r.ID] {
-			case "":
-				if !part {
-					problems = append(problems, r.ID+" has no result: add a case, or read why it did not run.")
-				}
-			case Failed:
+			switch seen := outcomes[r.ID]; {
+			case seen == Failed:
 				problems = append(problems, r.ID+" failed: read its output.")
-			case Passed, Skipped:
+			case seen == "" && !part:
+				problems = append(problems, r.ID+" has no result: add a case, or read why it did not run.")
 			}
 		}
 	}
@@ -87,6 +84,16 @@ func Problems(groups []Group, outcomes map[string]Outcome, part bool) []string {
 		}
 	}
 	return problems
+}
+
+// anyCase reports whether a case has an outcome.
+func anyCase(outcomes map[string]Outcome) bool {
+	for id := range outcomes {
+		if ruleID.MatchString(id) {
+			return true
+		}
+	}
+	return false
 }
 
 // remedy returns what to do about an outcome, or an empty text if it is expected.
