@@ -105,7 +105,7 @@ func TestRelease(t *testing.T) {
 	}
 	slices.Sort(kept)
 	gomega.NewWithT(t).Eventually(func(g gomega.Gomega) {
-		g.Expect(cmp.Diff(kept, c.existing(g, t, all))).To(gomega.BeEmpty(), "what the release leaves (-want +got)")
+		g.Expect(cmp.Diff(kept, c.existing(t, g, all))).To(gomega.BeEmpty(), "what the release leaves (-want +got)")
 	}, controlplane.Timeout, 100*time.Millisecond).Should(gomega.Succeed())
 
 	c.helm(t, "install", "chandlery", chart)
@@ -115,7 +115,7 @@ func TestRelease(t *testing.T) {
 }
 
 // existing returns the keys of the objects that exist and are not being deleted, sorted.
-func (c cluster) existing(g gomega.Gomega, t *testing.T, all objects) []string {
+func (c cluster) existing(t *testing.T, g gomega.Gomega, all objects) []string {
 	t.Helper()
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {
