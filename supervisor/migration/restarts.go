@@ -21,7 +21,7 @@ func restarts(live objectsByKey) []string {
 		_, configured := o.GetAnnotations()[api.AnnotationConfig]
 		switch {
 		case o.GetKind() == operatorsv1alpha1.SubscriptionKind && configured:
-			causes = append(causes, fmt.Sprintf("that of Subscription %s/%s (annotation %s)", o.GetNamespace(), o.GetName(), api.AnnotationConfig))
+			causes = append(causes, fmt.Sprintf("the operator of Subscription %s/%s (annotation %s)", o.GetNamespace(), o.GetName(), api.AnnotationConfig))
 		case o.GetKind() == "Deployment":
 			if missing := missingAnnotations(o, live); len(missing) > 0 {
 				causes = append(causes, fmt.Sprintf("Deployment %s/%s (annotation %s of its version)", o.GetNamespace(), o.GetName(), strings.Join(missing, ", ")))

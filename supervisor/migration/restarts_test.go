@@ -39,7 +39,7 @@ func TestRestarts(t *testing.T) {
 		{
 			reason: "settings that OLM does not know",
 			live:   []*unstructured.Unstructured{object("Subscription", "lamps/lamp", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/config": "{}"}})},
-			want:   "that of Subscription lamps/lamp (annotation chandlery.dev/config)",
+			want:   "the operator of Subscription lamps/lamp (annotation chandlery.dev/config)",
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {

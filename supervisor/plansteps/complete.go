@@ -53,6 +53,11 @@ func CompleteObject(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, 
 	return nil
 }
 
+// IsApplied reports whether the object of a step with a status was applied, or was there already.
+func IsApplied(status operatorsv1alpha1.StepStatus) bool {
+	return status == operatorsv1alpha1.StepStatusCreated || status == operatorsv1alpha1.StepStatusPresent
+}
+
 // IsUnpacked reports whether a step has one of OLM's references to unpacked bundles instead of a manifest.
 func IsUnpacked(step *operatorsv1alpha1.Step) bool {
 	u, _, err := Manifest(step)

@@ -19,6 +19,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // crdApplier creates and updates the CustomResourceDefinitions of a plan.
@@ -154,7 +155,7 @@ func (a *crdApplier) change(ctx context.Context, state *crdState) (*crdChange, e
 // checkConversions checks the conversion webhooks of the versions that are not created yet.
 func (a *crdApplier) checkConversions(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
 	for _, s := range steps {
-		if applied(s.Status) || s.Resource.Kind != operatorsv1alpha1.ClusterServiceVersionKind {
+		if plansteps.IsApplied(s.Status) || s.Resource.Kind != operatorsv1alpha1.ClusterServiceVersionKind {
 			continue
 		}
 		if err := a.checkConversionsOf(ctx, steps, s); err != nil {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // mayRecover reports whether this controller gave up on a plan because of a step that may succeed
@@ -89,10 +90,12 @@ func failedPermanently(p *operatorsv1alpha1.InstallPlan) bool {
 // failedStep returns the step at which a plan failed. It returns the first remaining step if the plan
 // has no cause, or if the step was applied since.
 func failedStep(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.Step {
-	if cause, found := api.CauseOf(p); found && cause.Step != nil && *cause.Step < len(p.Status.Plan) && !applied(p.Status.Plan[*cause.Step].Status) {
-		return p.Status.Plan[*cause.Step]
+	if cause, found := api.CauseOf(p); found && cause.Step != nil && *cause.Step < len(p.Status.Plan) {
+		if s := p.Status.Plan[*cause.Step]; !plansteps.IsApplied(s.Status) {
+			return s
+		}
 	}
-	i := slices.IndexFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool { return !applied(s.Status) })
+	i := slices.IndexFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool { return !plansteps.IsApplied(s.Status) })
 	if i < 0 {
 		return nil
 	}

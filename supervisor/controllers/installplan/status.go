@@ -5,6 +5,8 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // setInstalled sets the condition Installed: true without a reason, else false with it. An unchanged
@@ -53,16 +55,11 @@ func waitsForApproval(p *operatorsv1alpha1.InstallPlan) bool {
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && !p.Spec.Approved && p.DeletionTimestamp.IsZero()
 }
 
-// applied reports whether a step is done.
-func applied(s operatorsv1alpha1.StepStatus) bool {
-	return s == operatorsv1alpha1.StepStatusCreated || s == operatorsv1alpha1.StepStatusPresent
-}
-
 // remaining counts the steps that are not done.
 func remaining(steps []*operatorsv1alpha1.Step) int {
 	n := 0
 	for _, s := range steps {
-		if !applied(s.Status) {
+		if !plansteps.IsApplied(s.Status) {
 			n++
 		}
 	}

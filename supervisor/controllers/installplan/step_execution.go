@@ -93,7 +93,7 @@ func (e *execution) remedyFor(err *stepError) string {
 // check checks the steps before the first of them is applied.
 func (e *execution) check(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
 	for _, s := range steps {
-		if applied(s.Status) {
+		if plansteps.IsApplied(s.Status) {
 			continue
 		}
 		if err := e.checkKind(s); err != nil {
@@ -112,13 +112,13 @@ func (e *execution) check(ctx context.Context, steps []*operatorsv1alpha1.Step) 
 
 // createsVersion reports whether a step creates a version and is not done yet.
 func createsVersion(s *operatorsv1alpha1.Step) bool {
-	return s.Resource.Kind == operatorsv1alpha1.ClusterServiceVersionKind && !applied(s.Status)
+	return s.Resource.Kind == operatorsv1alpha1.ClusterServiceVersionKind && !plansteps.IsApplied(s.Status)
 }
 
 // checkDefinitions checks what the steps change in CustomResourceDefinitions.
 func checkDefinitions(ctx context.Context, crds *crdApplier, steps []*operatorsv1alpha1.Step) *stepError {
 	for _, s := range steps {
-		if applied(s.Status) || s.Status == operatorsv1alpha1.StepStatusWaitingForAPI || s.Resource.Kind != kindCRD {
+		if plansteps.IsApplied(s.Status) || s.Status == operatorsv1alpha1.StepStatusWaitingForAPI || s.Resource.Kind != kindCRD {
 			continue
 		}
 		if err := crds.prepare(ctx, s); err != nil {
@@ -180,7 +180,7 @@ func (e *execution) refuseKind(gvk schema.GroupVersionKind, s *operatorsv1alpha1
 // applyAll applies the steps in order.
 func (e *execution) applyAll(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
 	for i, s := range steps {
-		if applied(s.Status) {
+		if plansteps.IsApplied(s.Status) {
 			continue
 		}
 		received := &warnings.Collector{}
@@ -400,7 +400,7 @@ func (e *execution) dryRun(ctx context.Context, steps []*operatorsv1alpha1.Step,
 		return err
 	}
 	for _, s := range steps {
-		if !applied(s.Status) && (s == until || s.Resource.Kind == operatorsv1alpha1.ClusterServiceVersionKind) {
+		if !plansteps.IsApplied(s.Status) && (s == until || s.Resource.Kind == operatorsv1alpha1.ClusterServiceVersionKind) {
 			// An object that has to be recreated still exists.
 			if _, err := e.apply(ctx, s); err != nil && !errors.Is(err, errChanged) {
 				return &stepError{step: s, err: err}
@@ -426,7 +426,7 @@ func (e *execution) recordRemainingWarnings(ctx context.Context, steps []*operat
 		if ctx.Err() != nil {
 			return
 		}
-		if applied(s.Status) || s.Resource.Kind == kindSecret || e.checkKind(s) != nil {
+		if plansteps.IsApplied(s.Status) || s.Resource.Kind == kindSecret || e.checkKind(s) != nil {
 			continue
 		}
 		u, err := e.content.manifest(ctx, s)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
 
@@ -118,7 +119,7 @@ func (m *planMapper) awaitingKind(ctx context.Context, crd *apiextensionsv1.Cust
 	return m.requests(ctx, "", indexedPlan, func(p *operatorsv1alpha1.InstallPlan) bool {
 		return slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
 			defines := s.Resource.Kind == kindCRD && strings.HasSuffix(s.Resource.Name, "."+group) && s.Resource.Name != plural+"."+group
-			return !applied(s.Status) && (s.Resource.Group == group || defines)
+			return !plansteps.IsApplied(s.Status) && (s.Resource.Group == group || defines)
 		})
 	})
 }

@@ -40,13 +40,8 @@ func lacksSteps(p *operatorsv1alpha1.InstallPlan) bool {
 // unreadable reports whether a plan of OLM failed because steps are missing whose bundle only OLM reads.
 func unreadable(p *operatorsv1alpha1.InstallPlan) bool {
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed && slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
-		return !applied(s) && plansteps.IsUnpacked(s)
+		return !plansteps.IsApplied(s.Status) && plansteps.IsUnpacked(s)
 	})
-}
-
-// applied reports whether a step was applied.
-func applied(s *operatorsv1alpha1.Step) bool {
-	return s.Status == operatorsv1alpha1.StepStatusCreated || s.Status == operatorsv1alpha1.StepStatusPresent
 }
 
 // running reports whether the steps of a plan are being applied, or are about to be. A plan that

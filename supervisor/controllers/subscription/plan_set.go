@@ -123,7 +123,7 @@ func (s planSet) incomplete(p *operatorsv1alpha1.InstallPlan) bool {
 	if now == nil || complete(now) {
 		return false
 	}
-	return slices.ContainsFunc(now.Status.Plan, func(s *operatorsv1alpha1.Step) bool { return !applied(s) })
+	return slices.ContainsFunc(now.Status.Plan, func(s *operatorsv1alpha1.Step) bool { return !plansteps.IsApplied(s.Status) })
 }
 
 // latestAttempt returns the number of the latest existing plan for some versions, or else 1:

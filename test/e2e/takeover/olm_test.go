@@ -83,7 +83,7 @@ func TestRealOLM(t *testing.T) {
 	before = s.rollouts()
 	delete(before, "bells/bell-operator")
 
-	s.shows("handback", "that of Subscription bells/bell (annotation chandlery.dev/config)")
+	s.shows("handback", "the operator of Subscription bells/bell (annotation chandlery.dev/config)")
 	s.command("handback", "--yes")
 	s.ends(running, "is being handed back")
 	s.unpacks("anchor")

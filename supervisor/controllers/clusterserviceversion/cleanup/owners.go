@@ -81,7 +81,7 @@ func appliedBy(p *operatorsv1alpha1.InstallPlan, version string) []sharedObject 
 	}
 	var objects []sharedObject
 	for _, s := range p.Status.Plan {
-		if s.Resolving == version && (s.Status == operatorsv1alpha1.StepStatusCreated || s.Status == operatorsv1alpha1.StepStatusPresent) {
+		if s.Resolving == version && plansteps.IsApplied(s.Status) {
 			objects = append(objects, sharedObject{schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind}, s.Resource.Name})
 		}
 	}
