@@ -33,6 +33,8 @@ import (
 type apiServer struct {
 	address     *net.TCPAddr
 	certificate atomic.Pointer[tls.Certificate]
+	// unlisted is true while discovery does not list the kind Hat.
+	unlisted atomic.Bool
 }
 
 // newAPIServer starts a server. It skips the case if pods of the cluster are not simulated.
@@ -47,9 +49,11 @@ func newAPIServer(t *testing.T) *apiServer {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		group, version, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/apis/"), "/")
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(metav1.APIResourceList{
-			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: group + "/" + version, APIResources: []metav1.APIResource{},
-		})
+		list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: group + "/" + version}
+		if list.APIResources = []metav1.APIResource{}; !s.unlisted.Load() {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: "hats", Kind: "Hat", Namespaced: true, Verbs: metav1.Verbs{"get", "list"}})
+		}
+		_ = json.NewEncoder(w).Encode(list)
 	}))
 	_ = server.Listener.Close()
 	server.Listener = listener

@@ -171,6 +171,33 @@ func TestAPIServices(t *testing.T) {
 	stays("L2", "l2.hats.example", "")
 	stays("L3", "l3.hats.example", "scarf.v1", "scarf.v1")
 	stays("L4", "l4.hats.example", "gloves.v1")
+	compattest.Check(t, "L20", testUnlistedKind)
+}
+
+// testUnlistedKind has an API server that is available before it lists its kind.
+func testUnlistedKind(t *testing.T, c *compattest.Cluster) {
+	server := newAPIServer(t)
+	server.unlisted.Store(true)
+	csv := c.CSV("hat.v1", ownsAPIs("l20.hats.example"), server.port)
+	server.join(t, c)
+	c.Make(csv)
+	serving(c, csv)
+	service := localAPIService("l20.hats.example", nil)
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(service); left != "" {
+			return left
+		}
+		if conditions := c.Manifest(service.Object["status"]); !strings.Contains(conditions, `"Passed"`) {
+			return conditions
+		}
+		return ""
+	})
+	pause.For(t.Context(), restTime)
+	if left := c.Read(csv); left != "" || csv.Status.Phase != operatorsv1alpha1.CSVPhaseInstalling || csv.Status.Message != "apiServices not installed" {
+		t.Fatalf("phase %s, message %q %s", csv.Status.Phase, csv.Status.Message, left)
+	}
+	server.unlisted.Store(false)
+	reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
 }
 
 // testOldestNames has an API whose APIService names the old Service.

@@ -157,6 +157,29 @@ func (o *observer) readAPIs(ctx context.Context, csv *operatorsv1alpha1.ClusterS
 	return found, disrupted, nil
 }
 
+// addUnlistedAPI returns an observation with the first API of a version whose API service is available, but does not
+// list its kind yet. OLM completes no installation before. A running version keeps its phase.
+func (o *observer) addUnlistedAPI(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, seen phase.Webhooks) (phase.Webhooks, error) {
+	if csv.Status.Phase != operatorsv1alpha1.CSVPhaseInstalling || seen.Waiting.Text != "" {
+		return seen, nil
+	}
+	for _, d := range csv.GetOwnedAPIServiceDescriptions() {
+		found, err := o.discoveryCache.find(ctx, schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind})
+		if err != nil {
+			return seen, err
+		}
+		if !found.served {
+			seen.Probing = true
+			seen.Waiting = phase.Sentence{
+				Text:   olmtext.APIServicesMissing,
+				Detail: fmt.Sprintf("the server of APIService %s does not list kind %s, which spec.apiservicedefinitions.owned names", d.GetName(), d.Kind),
+			}
+			return seen, nil
+		}
+	}
+	return seen, nil
+}
+
 // nativeKinds returns the kinds that csv requires of the API server.
 func nativeKinds(csv *operatorsv1alpha1.ClusterServiceVersion) []schema.GroupVersionKind {
 	out := make([]schema.GroupVersionKind, 0, len(csv.Spec.NativeAPIs))

@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -111,6 +112,51 @@ func TestAPIRequirements(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestUnlistedAPI checks when an installation waits for a kind that its API server does not list.
+func TestUnlistedAPI(t *testing.T) {
+	t.Parallel()
+	const group = "hats.example"
+	missing := "the server of APIService v1." + group + " does not list kind Hat, which spec.apiservicedefinitions.owned names"
+	lists := func(name, kind string) func(context.Context, string) (*metav1.APIResourceList, error) {
+		return func(context.Context, string) (*metav1.APIResourceList, error) {
+			return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: name, Kind: kind}}}, nil
+		}
+	}
+	fails := func(err error) func(context.Context, string) (*metav1.APIResourceList, error) {
+		return func(context.Context, string) (*metav1.APIResourceList, error) { return nil, err }
+	}
+	cases := map[string]struct {
+		phase   operatorsv1alpha1.ClusterServiceVersionPhase
+		seen    phase.Webhooks
+		list    func(context.Context, string) (*metav1.APIResourceList, error)
+		want    string
+		probing bool
+		err     bool
+	}{
+		"Listed":        {phase: operatorsv1alpha1.CSVPhaseInstalling, list: lists("hats", "Hat")},
+		"OtherKind":     {phase: operatorsv1alpha1.CSVPhaseInstalling, list: lists("caps", "Cap"), want: missing, probing: true},
+		"Subresource":   {phase: operatorsv1alpha1.CSVPhaseInstalling, list: lists("hats/status", "Hat"), want: missing, probing: true},
+		"NoAnswer":      {phase: operatorsv1alpha1.CSVPhaseInstalling, list: fails(apierrors.NewServiceUnavailable("no")), want: missing, probing: true},
+		"NoAPIServer":   {phase: operatorsv1alpha1.CSVPhaseInstalling, list: fails(errors.New("connection refused")), err: true},
+		"OtherProblem":  {phase: operatorsv1alpha1.CSVPhaseInstalling, seen: phase.Webhooks{Waiting: phase.Sentence{Text: "x", Detail: "y"}}, list: lists("caps", "Cap"), want: "y"},
+		"Running":       {phase: operatorsv1alpha1.CSVPhaseSucceeded, list: lists("caps", "Cap")},
+		"NotInstalling": {phase: operatorsv1alpha1.CSVPhasePending, list: lists("caps", "Cap")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			csv := &operatorsv1alpha1.ClusterServiceVersion{}
+			csv.Status.Phase = tc.phase
+			csv.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{{Name: "hats", Group: group, Version: "v1", Kind: "Hat"}}
+			o := &observer{discoveryCache: &discoveryCache{clock: clocktesting.NewFakePassiveClock(noon()), list: tc.list}}
+			got, err := o.addUnlistedAPI(t.Context(), csv, tc.seen)
+			if (err != nil) != tc.err || got.Waiting.Detail != tc.want || got.Probing != tc.probing {
+				t.Errorf("waiting %q, probing %t, error %v", got.Waiting.Detail, got.Probing, err)
 			}
 		})
 	}

@@ -96,6 +96,9 @@ func (o *observer) observeInstallation(ctx context.Context, s *state, others ver
 	if s.webhooks, s.Webhooks, err = o.webhooks.Observe(ctx, webhookVersion(s, others)); err != nil {
 		return nil, err
 	}
+	if s.Webhooks, err = o.addUnlistedAPI(ctx, s.CSV, s.Webhooks); err != nil {
+		return nil, err
+	}
 	s.Webhooks.Disrupted = cmp.Or(disrupted, s.Webhooks.Disrupted)
 	config, invalid, err := o.deployments.settings(ctx, s.CSV)
 	if err != nil {

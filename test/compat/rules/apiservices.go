@@ -39,6 +39,10 @@ var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: [
 	},
 	{ID: "L19-API", Given: "a version with an API is deleted", Then: "its APIService, Service, Secret, Role and RoleBinding are deleted"},
 	{
+		ID: "L20", Given: "the APIService of a new version is available, and its server does not list the kind",
+		Then: "the version stays Installing with the message `apiServices not installed`; it succeeds when the kind is listed",
+	},
+	{
 		ID: "L-OtherOwner", Given: "the labels of an APIService name another version that exists",
 		Then: "a version that owns the API is Failed with the reason OwnerConflict",
 	},
