@@ -405,14 +405,18 @@ type inheritedCase struct {
 // testAfterRestarts checks that neither a restart of the manager nor a change of the leader writes the Deployments or
 // replaces their pods.
 func (i inheritedCase) testAfterRestarts(t *testing.T, c *compattest.Cluster, reach func(int)) {
-	var cases []*podCase
+	var (
+		cases   []*podCase
+		written []map[string]string
+	)
 	for n := range i.count {
 		c.Make(c.CSV(fmt.Sprintf("lamp-%d.v1", n), i.version))
 	}
 	for n := range i.count {
 		p := installedPodCase(t, c, c.CSV(fmt.Sprintf("lamp-%d.v1", n), i.version))
-		p.write(i.annotations(p.csv), i.change...)
-		cases = append(cases, p)
+		annotations := i.annotations(p.csv)
+		p.write(annotations, i.change...)
+		cases, written = append(cases, p), append(written, maps.Clone(annotations))
 	}
 	for _, p := range cases {
 		p.settle()
@@ -423,6 +427,9 @@ func (i inheritedCase) testAfterRestarts(t *testing.T, c *compattest.Cluster, re
 	before := make([]string, i.count)
 	for n, p := range cases {
 		p.succeeds()
+		if have := p.deployment.Spec.Template.Annotations; !maps.Equal(have, written[n]) {
+			t.Fatalf("Deployment %s was rolled out: annotations %v, want %v", p.deployment.Name, have, written[n])
+		}
 		deployments[n], before[n] = p.deployment, p.deployment.ResourceVersion
 	}
 	pods := podsOf(t, c)
