@@ -56,6 +56,8 @@ const (
 	CodeAPIMissing                         = "APIMissing"
 	CodePermissionsMissing                 = "PermissionsMissing"
 	CodeOwnerConflict                      = "OwnerConflict"
+	CodeOperatorGroupConflict              = "OperatorGroupConflict"
+	CodeProvidedAPIsStatic                 = "ProvidedAPIsStatic"
 	CodeOperatorNotUpgradeable             = "OperatorNotUpgradeable"
 	CodePredecessorNotReady                = "PredecessorNotReady"
 	CodeVersionDeleted                     = "VersionDeleted"
@@ -173,6 +175,8 @@ func versionCodes() []CodeInfo {
 		{CodeAPIMissing, "The cluster does not serve an API that the operator needs.", "Install or repair the server that provides the API."},
 		{CodePermissionsMissing, "The operator's ServiceAccount is missing or lacks permissions.", "Grant the permissions, or delete the InstallPlan. The supervisor then applies the objects of the plan again."},
 		{CodeOwnerConflict, "Another operator provides the same kind or API.", "Uninstall one of the two operators."},
+		{CodeOperatorGroupConflict, "Another operator provides the same API for some of the target namespaces.", "Uninstall one of the two operators, or give their OperatorGroups different target namespaces."},
+		{CodeProvidedAPIsStatic, "An OperatorGroup with spec.staticProvidedAPIs does not list the APIs of the operator.", "Add the APIs to its annotation olm.providedAPIs, or set spec.staticProvidedAPIs to false."},
 		{CodeOperatorNotUpgradeable, "The installed operator reports that it must not be upgraded now.", "Fix the cause in the operator's message, or override its OperatorCondition."},
 		{CodePredecessorNotReady, "A version waits for the older version that it replaces.", "Fix the older version, or delete it."},
 		{CodeVersionDeleted, "The ClusterServiceVersion that an InstallPlan created no longer exists.", "Delete the InstallPlan. The supervisor then recreates the InstallPlan and the ClusterServiceVersion."},

@@ -114,9 +114,12 @@ func reasonFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Fin
 		return groupFinding(s, csv.Namespace)
 	case operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup, operatorsv1alpha1.CSVReasonNoTargetNamespaces:
 		return installModeFinding(s, csv)
-	case operatorsv1alpha1.CSVReasonOwnerConflict, operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict,
-		operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs:
+	case operatorsv1alpha1.CSVReasonOwnerConflict:
 		return statusFinding(s, CodeOwnerConflict, csv)
+	case operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict:
+		return statusFinding(s, CodeOperatorGroupConflict, csv)
+	case operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs:
+		return statusFinding(s, CodeProvidedAPIsStatic, csv)
 	case operatorsv1alpha1.CSVReasonInvalidStrategy, operatorsv1alpha1.CSVReasonInvalidInstallModes,
 		operatorsv1alpha1.CSVReasonInvalidWebhookDescription:
 		return statusFinding(s, CodeVersionInvalid, csv)

@@ -90,6 +90,20 @@ func TestExplainVersion(t *testing.T) {
 			summary: []string{"csv torch.v1 owns already"},
 		},
 		{
+			reason: "conflict of two groups", state: explain.Broken, code: explain.CodeOperatorGroupConflict, object: object,
+			change: versionIs(failed, operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict, "intersecting operatorgroups provide the same APIs", api.Cause{
+				Reason: "InterOperatorGroupOwnerConflict", Detail: "OperatorGroup other/group provides lamps.example.com too",
+			}),
+			summary: []string{"other/group provides lamps.example.com too"},
+		},
+		{
+			reason: "fixed APIs of the group", state: explain.Broken, code: explain.CodeProvidedAPIsStatic, object: object,
+			change: versionIs(failed, operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs, "static provided APIs", api.Cause{
+				Reason: "CannotModifyStaticOperatorGroupProvidedAPIs", Detail: "Lamp.v1.example.com is not listed",
+			}),
+			summary: []string{"Lamp.v1.example.com is not listed"},
+		},
+		{
 			reason: "the operator does not let itself be upgraded", state: explain.Held, code: explain.CodeOperatorNotUpgradeable, object: "OperatorCondition shop/lamp.v1",
 			change: all(update(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable, "operator is not upgradeable"), func(o *clusterState) {
 				o.OperatorConditions = []operatorsv2.OperatorCondition{condition("lamp.v1", no, "a migration runs")}
