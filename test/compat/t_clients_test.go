@@ -208,6 +208,11 @@ func TestHealthOfFailures(t *testing.T) {
 		c.Catalog("shop", fakecatalog.Simple("crank", missing(c, "1")))
 		awaitHealth(t, c, c.Subscribe("shop", "crank"), "Degraded", unpackFailed)
 	})
+	compattest.Check(t, "T7-Inline", func(t *testing.T, c *compattest.Cluster) {
+		two := fakecatalog.Entry{Name: "crank.v1", Version: "1.0.0", Objects: []string{c.Manifest(c.CSV("crank.v1")), c.Manifest(c.CSV("crank.v2"))}}
+		c.Catalog("shop", fakecatalog.Simple("crank", two))
+		awaitHealth(t, c, c.Subscribe("shop", "crank"), "Degraded", unpackFailed)
+	})
 	compattest.Check(t, "T8", func(t *testing.T, c *compattest.Cluster) {
 		c.Catalog("shop", crank(supporting("AllNamespaces"))(c))
 		awaitHealth(t, c, c.Subscribe("shop", "crank"), "Degraded", versionFailed(c, "crank.v1"))

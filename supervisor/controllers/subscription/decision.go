@@ -98,6 +98,15 @@ func (d *decision) String() string {
 	}
 }
 
+// invalidBundleError is a bundle whose manifests have no steps. A retry does not help.
+type invalidBundleError struct{ err error }
+
+// Error returns the message of the cause.
+func (e *invalidBundleError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *invalidBundleError) Unwrap() error { return e.err }
+
 // planError is a failure to create a plan for a chosen version.
 type planError struct{ err error }
 

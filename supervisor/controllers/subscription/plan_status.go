@@ -57,7 +57,7 @@ func (r *contentReader) stepsOf(
 	for _, bundle := range bundles {
 		steps, err := plansteps.Steps(namespace, bundle, r.kinds)
 		if err != nil {
-			return nil, "", err
+			return nil, "", &invalidBundleError{err: err}
 		}
 		lists = append(lists, steps)
 	}

@@ -132,6 +132,9 @@ func unpackFailed(d *decision) bool {
 	if d.err == nil || errors.Is(d.err, resolution.ErrPending) {
 		return false
 	}
+	if _, invalid := errors.AsType[*invalidBundleError](d.err); invalid {
+		return true
+	}
 	c := failure(d.err)
 	return c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed && c.Reason != api.ReasonEnsureInstallPlanFailed
 }

@@ -173,6 +173,8 @@ func TestStateAfterFailure(t *testing.T) {
 		want               operatorsv1alpha1.SubscriptionState
 	}{
 		{reason: "nothing is installed and the bundle cannot be used", err: unusable, want: operatorsv1alpha1.SubscriptionStateFailed},
+		{reason: "nothing is installed and the bundle is invalid", err: &planError{err: &invalidBundleError{err: errors.New("no")}}, want: operatorsv1alpha1.SubscriptionStateFailed},
+		{reason: "nothing is installed and the plan was not created", err: &planError{err: errors.New("no")}, want: operatorsv1alpha1.SubscriptionStateNone},
 		{reason: "nothing is installed and the version failed", current: "lamp.v1", version: broken, want: operatorsv1alpha1.SubscriptionStateFailed},
 		{reason: "a version works and the bundle of its update cannot be used", current: "lamp.v1", installed: "lamp.v1", err: unusable, want: operatorsv1alpha1.SubscriptionStateAtLatest},
 		{reason: "the installed version failed", current: "lamp.v1", installed: "lamp.v1", version: broken, want: operatorsv1alpha1.SubscriptionStateAtLatest},

@@ -11,6 +11,10 @@ var clients = Group{Letter: "T", Title: "Unmodified clients", Rules: []Rule{
 		Difference: "the Job fails minutes later", Reason: "decision 20: the error of the registry is known at once", Untried: unpackPods,
 	},
 	{
+		ID: "T7-Inline", Given: "as T7, and the bundle in the catalog has two ClusterServiceVersions", Then: "Degraded",
+		Difference: "OLM installs the first version", Reason: "decision 39: no operator may lack a part",
+	},
+	{
 		ID: "T8", Given: "Argo CD v3.2.0 reads a Subscription without an installed version, whose version failed", Then: "Degraded",
 		Difference: "Progressing, and Healthy when the state is AtLatestKnown", Reason: "decision 6: an installed version has succeeded",
 	},
