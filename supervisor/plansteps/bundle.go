@@ -1,10 +1,12 @@
 package plansteps
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -87,8 +89,18 @@ func decode(b Bundle, kinds Kinds) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// errNoType means that an object of a bundle has no type.
-var errNoType = errors.New("it lacks apiVersion or kind; add both to the manifest in the catalog")
+// typeErrorOf returns the error for an object of a bundle that lacks kind or apiVersion.
+func typeErrorOf(u *unstructured.Unstructured) error {
+	missing := "apiVersion"
+	switch {
+	case u.GetKind() == "" && u.GetAPIVersion() == "":
+		missing = "apiVersion and kind"
+	case u.GetKind() == "":
+		missing = "kind"
+	}
+	object := cmp.Or(strings.TrimSpace(u.GetKind()+" "+u.GetName()), "it")
+	return fmt.Errorf("%s lacks %s; correct the manifest in the catalog", object, missing)
+}
 
 // completeType sets the type of an object of a bundle. A ClusterServiceVersion may have any apiVersion. Of other
 // objects, the kind may determine a missing group.
@@ -103,7 +115,7 @@ func completeType(u *unstructured.Unstructured, kinds Kinds) error {
 	case u.GetKind() == "" && group == groupOperators:
 		return &IncompleteCSVError{Name: u.GetName(), Field: "Kind"}
 	case u.GetKind() == "":
-		return errNoType
+		return typeErrorOf(u)
 	case group != "":
 		return nil
 	}
@@ -112,7 +124,7 @@ func completeType(u *unstructured.Unstructured, kinds Kinds) error {
 	case err != nil && version != "":
 		return err
 	case gvk.Version == "":
-		return errNoType
+		return typeErrorOf(u)
 	}
 	u.SetGroupVersionKind(gvk)
 	return nil

@@ -235,6 +235,11 @@ func TestBundleCSVs(t *testing.T) {
 		manifest["status"] = map[string]any{"phase": "Failed", "reason": "Unknown"}
 		b.installed(b.subscribe(b.entry("mill.v1", "1.0.0", manifest)), "mill.v1")
 	})
+	checkBundle(t, "G9-Refused", func(_ *testing.T, b *bundleFixture) {
+		widget := map[string]any{"kind": "Widget", "metadata": map[string]any{"name": "hook"}}
+		sub := b.subscribe(b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), widget))
+		b.condition(sub, operatorsv1alpha1.SubscriptionBundleUnpackFailed, "EnsureInstallPlanFailed", "Widget hook lacks apiVersion", "mill.v1")
+	})
 	checkBundle(t, "G9", func(t *testing.T, b *bundleFixture) {
 		role := map[string]any{"apiVersion": "v1", "kind": "Role", "metadata": map[string]any{"name": "hook"}, "rules": []any{}}
 		settings := map[string]any{"kind": "ConfigMap", "metadata": map[string]any{"name": "hook"}, "data": map[string]any{"a": "b"}}

@@ -35,6 +35,10 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 		Then:       "it is installed",
 		Difference: "the plan fails, because the API server refuses the resource version", Reason: "metadata of another cluster has no meaning (decision 39)",
 	},
+	{
+		ID: "G9-Refused", Given: "a bundle with an object of an unknown kind without apiVersion",
+		Then: "BundleUnpackFailed names the kind, the object and the missing field",
+	},
 	{ID: "G9", Given: "a bundle with a Role of apiVersion v1, and a ConfigMap without apiVersion", Then: "it is installed"},
 	{
 		ID: "G10", Given: "an InstallPlan that waits for approval is deleted",
