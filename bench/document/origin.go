@@ -42,6 +42,8 @@ type Section struct {
 	Origin Origin
 	// Tables reports whether the section has a table.
 	Tables bool
+	// Marked reports whether the section has the markers of a benchmark's report.
+	Marked bool
 }
 
 // Sections returns the parts of a document that begin with a heading of the first or second level.
@@ -57,7 +59,7 @@ func Sections(page string) []Section {
 		heading := headingLine.FindStringSubmatch(line)
 		switch {
 		case strings.HasSuffix(line, ": begin -->"):
-			written = true
+			written, current.Marked = true, true
 		case strings.HasSuffix(line, ": end -->"):
 			written = false
 		case heading != nil && !written:

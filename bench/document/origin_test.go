@@ -11,11 +11,13 @@ import (
 func TestSections(t *testing.T) {
 	origin := Origin{Commit: "abc, changed", Programs: []string{"./cmd/x", "./bench/x"}}
 	page := "# Page\n\ntext\n\n## One\n\nmake bench-x ARGS=1\n\n<!-- bench-x: begin -->\n" + origin.String() +
-		"\n\n### Part\n\n## Written\n\n| a |\n<!-- bench-x: end -->\n\n## Two\n\nmake bench-y\n\n| b |\n"
+		"\n\n### Part\n\n## Written\n\n| a |\n<!-- bench-x: end -->\n\n## Two\n\nmake bench-y\n\n| b |\n\n" +
+		"## Three\n\nmake bench-z\n\n<!-- bench-z: begin -->\nnone\n<!-- bench-z: end -->\n"
 	want := []Section{
 		{Title: "Page"},
-		{Title: "One", Command: "make bench-x ARGS=1", Origin: origin, Tables: true},
+		{Title: "One", Command: "make bench-x ARGS=1", Origin: origin, Tables: true, Marked: true},
 		{Title: "Two", Command: "make bench-y", Tables: true},
+		{Title: "Three", Command: "make bench-z", Marked: true},
 	}
 	if diff := cmp.Diff(want, Sections(page)); diff != "" {
 		t.Errorf("Sections(): -want +got:\n%s", diff)

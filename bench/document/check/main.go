@@ -70,7 +70,7 @@ func start(ctx context.Context, args []string) error {
 			return fmt.Errorf("reading measurements: %w", err)
 		}
 		for _, section := range document.Sections(string(text)) {
-			if !section.Tables {
+			if !section.Tables && !section.Marked {
 				continue
 			}
 			verdict, isOld, err := repository.judge(ctx, section)
@@ -98,6 +98,9 @@ type repository struct {
 
 // judge returns the text about a section and reports whether its figures are old.
 func (r repository) judge(ctx context.Context, section document.Section) (verdict string, isOld bool, err error) {
+	if !section.Tables {
+		return "has no figures; renew: " + section.Command, true, nil
+	}
 	o := section.Origin
 	if o.Commit == "" {
 		return "", false, errors.New("it has a table and no comment <!-- measured at COMMIT: PROGRAMS -->; add one")

@@ -50,7 +50,7 @@ func TestJudge(t *testing.T) {
 		change         map[string]string
 		programs       []string
 		verdict, fails string
-		old            bool
+		old, empty     bool
 	}{
 		"Fresh": {reason: "nothing has changed", verdict: "nothing that it measures has changed"},
 		"Elsewhere": {
@@ -75,6 +75,7 @@ func TestJudge(t *testing.T) {
 			reason: "what the program imports is measured", change: map[string]string{"lib/lib.go": "package lib\n\nvar A = 1\n"},
 			verdict: "changed since: lib; renew: make bench-x", old: true,
 		},
+		"Empty":   {reason: "a report without figures is to be renewed", empty: true, verdict: "has no figures; renew: make bench-x", old: true},
 		"Dirty":   {reason: "no commit has what was measured", commit: ", changed", verdict: "no commit has; renew: make bench-x", old: true},
 		"Unknown": {reason: "a shallow clone cannot tell", commit: "ffffffffffff", fails: "is not in this clone"},
 		"Missing": {reason: "figures have an origin", commit: "none", fails: "no comment <!-- measured at"},
@@ -98,7 +99,7 @@ func TestJudge(t *testing.T) {
 				programs = []string{"./prog"}
 			}
 			verdict, old, err := repository{dir: dir, sources: map[string][]string{}}.judge(t.Context(), document.Section{
-				Command: "make bench-x", Tables: true, Origin: document.Origin{Commit: id, Programs: programs},
+				Command: "make bench-x", Tables: !tc.empty, Marked: true, Origin: document.Origin{Commit: id, Programs: programs},
 			})
 			if (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
 				t.Fatalf("%s: judge() = %v, want an error with %q", tc.reason, err, tc.fails)
