@@ -102,7 +102,7 @@ func Of(o *explain.ClusterState) Status {
 		switch {
 		case finding.Code == explain.CodePlanNeedsApproval:
 		case finding.Code == explain.CodeSupervisorNotRunning && len(others.Active()) > 0:
-			s.Findings = append(s.Findings, reconciledByOLM(finding, others.Active()))
+			s.Findings = append(s.Findings, reconciledByOLM(finding, others.Active(), supervisorsIn(o.Pods)))
 		default:
 			s.Findings = append(s.Findings, finding)
 		}
@@ -158,15 +158,18 @@ func suspectedManagers(f *competing.Finding) []explain.Finding {
 	return found
 }
 
-// reconciledByOLM changes the finding of a cluster without a supervisor to a note if another lifecycle
-// manager reconciles the operators.
-func reconciledByOLM(f explain.Finding, active []competing.Workload) explain.Finding {
+// reconciledByOLM changes the finding of a cluster without a leading supervisor to a note if another lifecycle manager
+// reconciles the operators. waiting are the pods of supervisors.
+func reconciledByOLM(f explain.Finding, active []competing.Workload, waiting []string) explain.Finding {
 	names := make([]string, 0, len(active))
 	for i := range active {
 		names = append(names, active[i].Namespace+"/"+active[i].Name)
 	}
 	f.Severity, f.Affects, f.Commands = explain.Note, nil, nil
 	f.Cause = "no supervisor runs in this cluster; OLM manages the operators: " + strings.Join(names, ", ")
+	if len(waiting) > 0 {
+		f.Cause = "supervisors wait until OLM has stopped (" + strings.Join(waiting, ", ") + "); OLM manages the operators: " + strings.Join(names, ", ")
+	}
 	f.Remedy = "To manage them with supervisors, take over. The command takeover --dry-run shows the changes."
 	return f
 }

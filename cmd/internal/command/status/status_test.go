@@ -191,7 +191,10 @@ func observations() map[string]struct {
 			o.ManagerAccess.Writers = map[types.NamespacedName]bool{{Namespace: d.Namespace, Name: "default"}: false}
 		}},
 		"olm": {reason: "a cluster that OLM looks after needs no supervisor", verdict: status.Well, change: func(o *explain.ClusterState) {
-			o.Leases, o.Deployments = nil, append(o.Deployments, manager())
+			o.Leases, o.Pods, o.Deployments = nil, o.Pods[:2], append(o.Deployments, manager())
+		}},
+		"olm-waits": {reason: "supervisors that wait until OLM has stopped are no problem", verdict: status.Well, change: func(o *explain.ClusterState) {
+			o.Leases[0].Spec.HolderIdentity, o.Deployments = nil, append(o.Deployments, manager())
 		}},
 		"absent": {reason: "a cluster without the kinds has no operators to be well", verdict: status.Wrong, change: func(o *explain.ClusterState) {
 			*o = explain.ClusterState{ReadAt: now, Unreadable: []explain.Unreadable{

@@ -80,6 +80,18 @@ func supervisor(o *explain.ClusterState, lease *coordinationv1.Lease) Supervisor
 	return s
 }
 
+// supervisorsIn returns the pods of supervisors among pods, as NAMESPACE/NAME.
+func supervisorsIn(pods []corev1.Pod) []string {
+	var names []string
+	for i := range pods {
+		if pods[i].Labels["app.kubernetes.io/name"] == supervisorName {
+			names = append(names, pods[i].Namespace+"/"+pods[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // imageOf returns the image of the supervisor's container in a pod, which may have other containers.
 func imageOf(pod *corev1.Pod) string {
 	containers := pod.Spec.Containers
