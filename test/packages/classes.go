@@ -31,15 +31,17 @@ const module = "github.com/chandlery/chandlery/"
 // cannot check those programs and makes the comparison ten times slower.
 func peers() []string { return []string{module + "test/conformance", module + "deploy/images"} }
 
-// long returns the packages whose tests take minutes, the longest first. They run first: at the
-// end, nothing would remain to run in parallel.
+// long returns the packages whose tests take minutes, in the order in which they begin. They run first:
+// at the end, nothing would remain to run in parallel.
 func long() []string {
 	return []string{
-		module + "supervisor/controllers/clusterserviceversion/suite", module + "supervisor/controllers/installplan/suite",
-		module + "cmd/internal/command/uninstall/suite", module + "supervisor/controllers/catalogsource/suite",
-		module + "supervisor/catalogs", module + "supervisor/informer",
-		endToEnd + "/faults", endToEnd + "/explain", endToEnd, endToEnd + "/inventory", endToEnd + "/tenant",
-		endToEnd + "/transitions", endToEnd + "/cleanup", endToEnd + "/scale",
+		module + "test/compat", endToEnd + "/takeover",
+		module + "supervisor/controllers/clusterserviceversion/suite", endToEnd, module + "supervisor/controllers/installplan/suite",
+		endToEnd + "/explain", module + "cmd/internal/command/uninstall/suite", endToEnd + "/tenant",
+		module + "supervisor/controllers/catalogsource/suite", endToEnd + "/faults", endToEnd + "/transitions", endToEnd + "/scale",
+		endToEnd + "/inventory", module + "cmd/internal/command/suite", endToEnd + "/cleanup",
+		module + "supervisor/controllers/copiedcsv/suite", module + "deploy/suite", module + "supervisor/controllers/subscription/suite",
+		module + "supervisor/controllers/failover/suite", module + "supervisor/catalogs", module + "supervisor/informer",
 	}
 }
 
