@@ -30,7 +30,7 @@ func TestMainOfSuite(t *testing.T) {
 // TestBuildError checks that the error names the package and the cause.
 func TestBuildError(t *testing.T) {
 	err := programs.Build(t.Context(), t.TempDir(), "./test/absent")
-	if err == nil || !strings.HasPrefix(err.Error(), "building [./test/absent]: ") || !strings.Contains(err.Error(), "directory not found") {
+	if err == nil || !strings.HasPrefix(err.Error(), "building ./test/absent: ") || !strings.Contains(err.Error(), "directory not found") {
 		t.Errorf("error %v", err)
 	}
 }
