@@ -104,6 +104,9 @@ func endpointOf(namespace, port string, e discoveryv1.Endpoint) replicas.Endpoin
 	if e.NodeName != nil {
 		endpoint.Node = *e.NodeName
 	}
+	if e.Zone != nil {
+		endpoint.Zone = *e.Zone
+	}
 	if e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
 		endpoint.Pod = types.NamespacedName{Namespace: namespace, Name: e.TargetRef.Name}
 		endpoint.UID = e.TargetRef.UID

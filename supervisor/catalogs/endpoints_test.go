@@ -36,6 +36,8 @@ func TestEndpoints(t *testing.T) {
 	ending := discoveryv1.EndpointConditions{Ready: new(false), Terminating: new(true)}
 	portless := of("portless", discoveryv1.AddressTypeIPv4, at("10.0.0.9", "shop-9", "n", unready))
 	portless.Ports = nil
+	zoned := at("10.0.0.5", "shop-5", "five", discoveryv1.EndpointConditions{})
+	zoned.Zone = new("north")
 	bare := discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "olm"}, AddressType: discoveryv1.AddressTypeIPv4,
 		Ports: []discoveryv1.EndpointPort{{Port: new(int32(1234))}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.4"}}},
@@ -72,6 +74,12 @@ func TestEndpoints(t *testing.T) {
 		{
 			reason: "names and slices without a port cannot be dialled",
 			slices: []discoveryv1.EndpointSlice{of("a", discoveryv1.AddressTypeFQDN, at("shop.example", "shop-1", "one", unready)), portless},
+		},
+		{
+			reason: "the zone of the node", slices: []discoveryv1.EndpointSlice{of("a", discoveryv1.AddressTypeIPv4, zoned)},
+			want: []replicas.Endpoint{{
+				Address: "10.0.0.5:50051", Pod: types.NamespacedName{Namespace: "olm", Name: "shop-5"}, UID: "shop-5", Node: "five", Zone: "north", Ready: true,
+			}},
 		},
 		{reason: "no pod, one port without a name", slices: []discoveryv1.EndpointSlice{bare}, want: []replicas.Endpoint{{Address: "10.0.0.4:1234", Ready: true}}},
 	} {

@@ -1,6 +1,11 @@
 package catalogs
 
-import "time"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // SetProbeTimeout sets the timeout of a probe. Call it before the store follows a catalog.
 func (s *Store) SetProbeTimeout(timeout time.Duration) { s.settings.probe = timeout }
@@ -26,4 +31,9 @@ func (s *Store) Held() int {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	return len(s.pool.contents)
+}
+
+// SnapshotReads returns the metric of the complete readings of a catalog.
+func SnapshotReads(key types.NamespacedName) float64 {
+	return testutil.ToFloat64(snapshotReads.WithLabelValues(key.Namespace, key.Name))
 }

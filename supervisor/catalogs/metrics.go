@@ -2,6 +2,7 @@ package catalogs
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -15,6 +16,17 @@ var replicaCount = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeO
 	Name: "chandlery_catalog_replicas",
 	Help: "Replicas of a catalog by their answer: serving, notserving, unreachable or unknown.",
 }, []string{"namespace", "name", "state"})
+
+var replicasByNode = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+	Name: "chandlery_catalog_replicas_by_node",
+	Help: "Replicas of a hosted catalog on each node, by their answer: serving, notserving, unreachable or unknown.",
+}, []string{"namespace", "name", "node", "zone", "state"})
+
+// snapshotReads has the name and the labels that existing dashboards use.
+var snapshotReads = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+	Name: "catalog_source_snapshots_total",
+	Help: "Complete readings of the content of a catalog.",
+}, []string{"namespace", "name"})
 
 var (
 	snapshotBytes = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
@@ -31,19 +43,48 @@ var (
 	})
 )
 
-// recordReplicas sets the number of replicas of a catalog in each state.
+// placement is the place and the health of replicas.
+type placement struct {
+	node, zone string
+	health     replicas.Health
+}
+
+// placements holds the series of replicasByNode of each catalog. It is safe for concurrent use.
+var placements sync.Map // of map[placement]int, by types.NamespacedName
+
+// recordReplicas sets the number of replicas of a catalog in each state, in all and on each node.
 func recordReplicas(key types.NamespacedName, states []replicas.State) {
-	counts := map[replicas.Health]int{}
+	counts, placed := map[replicas.Health]int{}, map[placement]int{}
 	for _, s := range states {
 		counts[s.Health]++
+		if s.Node != "" {
+			placed[placement{s.Node, s.Zone, s.Health}]++
+		}
 	}
 	for _, health := range replicas.Healths() {
-		replicaCount.WithLabelValues(key.Namespace, key.Name, strings.ToLower(string(health))).Set(float64(counts[health]))
+		replicaCount.WithLabelValues(key.Namespace, key.Name, stateLabel(health)).Set(float64(counts[health]))
+	}
+	for p, count := range placed {
+		replicasByNode.WithLabelValues(key.Namespace, key.Name, p.node, p.zone, stateLabel(p.health)).Set(float64(count))
+	}
+	previous, _ := placements.Swap(key, placed)
+	before, _ := previous.(map[placement]int)
+	for p := range before {
+		if placed[p] == 0 {
+			replicasByNode.DeleteLabelValues(key.Namespace, key.Name, p.node, p.zone, stateLabel(p.health))
+		}
 	}
 }
 
+// stateLabel returns the value of the label state.
+func stateLabel(health replicas.Health) string { return strings.ToLower(string(health)) }
+
 // deleteMetrics deletes the metrics of a catalog.
 func deleteMetrics(key types.NamespacedName) {
-	replicaCount.DeletePartialMatch(prometheus.Labels{"namespace": key.Namespace, "name": key.Name})
+	ofCatalog := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
+	replicaCount.DeletePartialMatch(ofCatalog)
+	replicasByNode.DeletePartialMatch(ofCatalog)
+	placements.Delete(key)
 	snapshotBytes.DeleteLabelValues(key.Namespace, key.Name)
+	snapshotReads.DeleteLabelValues(key.Namespace, key.Name)
 }

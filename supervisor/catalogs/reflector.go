@@ -40,6 +40,7 @@ func (s *reflector) run(ctx context.Context) {
 	logger := log.FromContext(ctx).WithName("catalogs").WithValues("catalogSource", s.key.String(), "address", s.address)
 	ctx = log.IntoContext(ctx, logger)
 	defer s.end()
+	snapshotReads.WithLabelValues(s.key.Namespace, s.key.Name) // begins at 0, so that the first reading is an increase
 	schedule := sessionSchedule{ended: make(chan sessionResult, 1)}
 	defer schedule.stop()
 	publish := s.hosted
@@ -145,6 +146,7 @@ func (s *reflector) fetch(ctx context.Context, announced string, read func(ctx c
 	if err != nil {
 		return nil, err
 	}
+	snapshotReads.WithLabelValues(s.key.Namespace, s.key.Name).Inc()
 	next = s.store.pool.add(s.key.Namespace, next)
 	log.FromContext(ctx).V(1).Info("Read all of the catalog", "digest", next.Digest, "duration", s.store.clock.Since(begin).String())
 	return next, nil

@@ -225,6 +225,29 @@ func TestStoreTakesTheServersWordForUnchangedContent(t *testing.T) {
 	b.becomes(t, "new content", func(s catalogs.State) bool { return s.Snapshot.Digest != first.Snapshot.Digest })
 }
 
+// TestStoreCountsReadings checks that the metric counts complete readings, not checks, and ends with the catalog.
+func TestStoreCountsReadings(t *testing.T) {
+	server := fakecatalog.Start(t, lamp("{}"))
+	server.Announce("first")
+	b := newBench(t)
+	counted := types.NamespacedName{Namespace: "olm", Name: "counted"}
+	if err := b.store.Follow(counted, server.Address()); err != nil {
+		t.Fatal(err)
+	}
+	reads := func() float64 { return catalogs.SnapshotReads(counted) }
+	b.Eventually(reads).WithTimeout(patience).Should(gomega.BeEquivalentTo(1))
+	asked := server.Asked()
+	b.Eventually(server.Asked).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.BeNumerically(">", asked+2))
+	if got := reads(); got != 1 {
+		t.Errorf("%v readings of unchanged content", got)
+	}
+	server.Serve(lamp("{}", "[]"))
+	server.Announce("second")
+	b.Eventually(reads).WithTimeout(patience).Should(gomega.BeEquivalentTo(2))
+	b.store.Remove(counted)
+	b.Eventually(reads).WithTimeout(patience).Should(gomega.BeEquivalentTo(0))
+}
+
 func TestStoreKeepsItsSnapshotWhileTheServerIsAway(t *testing.T) {
 	server := fakecatalog.Start(t, lamp("{}"))
 	b := newBench(t)

@@ -48,6 +48,7 @@ The default address is ` + "`:9090`" + `. The registry also serves the usual met
 
 The default address is ` + "`:8080`" + `. Most of these metrics are zero on standbys. The supervisor also serves the usual
 metrics of controllers (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`" + `), of leader election
-(` + "`leader_election_master_status`" + ` shows the leader), of Go and of the process.
+(` + "`leader_election_master_status`" + ` shows the leader), of Go and of the process. Metrics without the prefix
+` + "`chandlery_`" + ` have the names, labels and meanings of OLM's.
 
 %s`

@@ -16,11 +16,11 @@ import (
 type Endpoint struct {
 	// Address is the address to dial: IP and port of a pod, or spec.address of a CatalogSource.
 	Address string
-	// Pod and UID identify the pod behind the address. Node is the node that it runs on. They are
-	// empty for an address that is not a pod's.
-	Pod  types.NamespacedName
-	UID  types.UID
-	Node string
+	// Pod and UID identify the pod behind the address. Node is the node that it runs on, and Zone the
+	// zone of that node, if known. They are empty for an address that is not a pod's.
+	Pod        types.NamespacedName
+	UID        types.UID
+	Node, Zone string
 	// Revision is equal for all replicas of one rollout. Created is the creation time of the pod.
 	// Both are empty if unknown.
 	Revision string

@@ -58,6 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, fmt.Errorf("reading CatalogSource %s: %w", req, err)
 	}
+	recordExists(req.NamespacedName)
 	if u.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, nil
 	}
@@ -79,7 +80,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *reconciler) forget(key types.NamespacedName) {
-	forgetReady(key)
+	deleteMetrics(key)
 	r.hosted.forget(key)
 	r.failures.Forget(key)
 }

@@ -55,6 +55,7 @@ func (r *hostedReconciler) reconcile(ctx context.Context, source *operatorsv1alp
 		}
 		reachable, h = made.service != nil, h.merge(result)
 	}
+	recordWanted(client.ObjectKeyFromObject(source), view.deployment)
 	if view.pods, err = r.observer.podsOf(ctx, source); err != nil {
 		return h, err
 	}
@@ -71,6 +72,7 @@ func (r *hostedReconciler) reconcile(ctx context.Context, source *operatorsv1alp
 // delete deletes the objects of a catalog that is not hosted any more.
 func (r *hostedReconciler) delete(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
 	r.images.Forget(client.ObjectKeyFromObject(source))
+	recordWanted(client.ObjectKeyFromObject(source), nil)
 	if err := r.catalogObjects.prune(ctx, source, nil); err != nil {
 		return err
 	}

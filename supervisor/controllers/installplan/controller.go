@@ -30,7 +30,7 @@ type reconciler struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	records  *planRecords
-	waiting  *waitingPlans
+	series   *planSeries
 	gate     *phaseGate
 
 	retryTimeout time.Duration
@@ -45,12 +45,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.records.forget(req.NamespacedName)
-			r.waiting.record(req.NamespacedName, false)
+			r.series.forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading InstallPlan %s: %w", req, err)
 	}
-	r.waiting.record(req.NamespacedName, waitsForApproval(p))
+	r.series.record(p)
 	if !p.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}

@@ -37,11 +37,14 @@ type eventReporter struct {
 // warned creates an Event unless the last one of the step has the same note.
 func (r *eventReporter) warned(index int, s *operatorsv1alpha1.Step, w stepWarnings) {
 	note := warnings.Note(s.Resolving, s.Resource.Kind, s.Resource.Name, w.texts, w.count())
-	if r.notes[index] == note {
+	last, warnedBefore := r.notes[index]
+	if last == note {
 		return
 	}
 	r.notes[index] = note
-	warnedSteps.Inc()
+	if !warnedBefore {
+		warnedSteps.Inc()
+	}
 	if n := w.dropped(); n > 0 {
 		droppedFields.WithLabelValues(s.Resource.Kind).Add(float64(n))
 	}

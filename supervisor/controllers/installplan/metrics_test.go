@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,7 +32,7 @@ func TestWaitingForApproval(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(kinds).WithStatusSubresource(waits).
 		WithObjects(waits, planned, other, plan("shop", "failed", phaseFailed)).Build()
 	r := &reconciler{
-		client: c, live: c, clock: clock.RealClock{}, records: &planRecords{}, waiting: &waitingPlans{},
+		client: c, live: c, clock: clock.RealClock{}, records: &planRecords{}, series: &planSeries{},
 		gate:     &phaseGate{cached: c, live: c, entries: &phaseEntries{}},
 		recorder: events.NewFakeRecorder(10),
 	}
@@ -39,11 +40,13 @@ func TestWaitingForApproval(t *testing.T) {
 		name string
 		do   func() error
 		want map[string]float64
+		// plans is the number of plans that have been reconciled and exist.
+		plans int
 	}{
-		{name: "start", do: func() error { return nil }, want: map[string]float64{"ops": 2, "shop": 1}},
-		{name: "approve", do: func() error { return approve(t, c, waits) }, want: map[string]float64{"ops": 1, "shop": 1}},
-		{name: "delete", do: func() error { return c.Delete(t.Context(), other) }, want: map[string]float64{"ops": 1}},
-		{name: "remove", do: func() error { return remove(t, c, planned) }},
+		{name: "start", do: func() error { return nil }, want: map[string]float64{"ops": 2, "shop": 1}, plans: 3},
+		{name: "approve", do: func() error { return approve(t, c, waits) }, want: map[string]float64{"ops": 1, "shop": 1}, plans: 3},
+		{name: "delete", do: func() error { return c.Delete(t.Context(), other) }, want: map[string]float64{"ops": 1}, plans: 3},
+		{name: "remove", do: func() error { return remove(t, c, planned) }, plans: 2},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
@@ -57,6 +60,16 @@ func TestWaitingForApproval(t *testing.T) {
 		}
 		if diff := cmp.Diff(step.want, waitingByNamespace(t)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+		waiting := 0.0
+		for _, plans := range step.want {
+			waiting += plans
+		}
+		if got := testutil.CollectAndCount(waitingSince); got != int(waiting) {
+			t.Errorf("%s: %d plans have a time since which they wait, want %v", step.name, got, waiting)
+		}
+		if got := testutil.ToFloat64(planCount); got != float64(step.plans) {
+			t.Errorf("%s: install_plan_count is %v, want %d", step.name, got, step.plans)
 		}
 	}
 }
@@ -103,4 +116,18 @@ func waitingByNamespace(t *testing.T) map[string]float64 {
 		}
 	}
 	return values
+}
+
+// TestWarnedStepCountsOnce checks that installplan_warnings_total counts steps, and not warnings.
+func TestWarnedStepCountsOnce(t *testing.T) {
+	r := &eventReporter{recorder: events.NewFakeRecorder(10), plan: planOf(phaseInstalling, true, ""), notes: map[int]string{}}
+	step := &operatorsv1alpha1.Step{Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{Kind: "Service", Name: "lamp"}}
+	before := testutil.ToFloat64(warnedSteps)
+	for _, texts := range [][]string{{"one", "two"}, {"one", "two"}, {"three"}} {
+		r.warned(0, step, stepWarnings{texts: texts})
+	}
+	r.warned(1, step, stepWarnings{texts: []string{"one"}})
+	if got := testutil.ToFloat64(warnedSteps) - before; got != 2 {
+		t.Errorf("two steps with warnings count %v", got)
+	}
 }

@@ -159,7 +159,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
 		recorder:                mgr.GetEventRecorder("chandlery-installplan"),
 		clock:                   o.Clock,
 		records:                 &planRecords{},
-		waiting:                 &waitingPlans{},
+		series:                  &planSeries{},
 		retryTimeout:            o.RetryTimeout,
 		minForeignPhaseDuration: max(0, o.MinForeignPhaseDuration),
 	}, nil

@@ -23,6 +23,7 @@ type reconciler struct {
 	plans     *planWriter
 	owners    *ownerWriter
 	recorder  *recorder
+	series    *seriesRecorder
 	clock     clock.PassiveClock
 }
 
@@ -43,6 +44,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if len(o.subscriptions) == 0 {
 		r.solutions.Forget(req.Name)
 		r.observer.properties.retain(req.Name, nil)
+		r.series.record(req.Name, nil, len(o.deleting))
 		return requeueAt(next, r.clock.Now()), failed
 	}
 	again, err = r.install(ctx, o)
@@ -65,6 +67,7 @@ func (r *reconciler) install(ctx context.Context, o *namespaceState) (time.Time,
 		return time.Time{}, err
 	}
 	recorded, afterRecord, err := r.recorder.record(ctx, state)
+	r.series.record(o.namespace, recorded, len(recorded)+len(o.deleting))
 	return earliest(afterRollback, afterPlans, afterOwners, afterRecord, nextCheck(state.plans, recorded, r.clock.Now())), err
 }
 
@@ -76,7 +79,7 @@ func (r *reconciler) decide(ctx context.Context, o *namespaceState) []*decision 
 		r.solutions.Forget(o.namespace)
 	}
 	decisions := decide(ctx, o, r.solutions.Resolve)
-	resolutions.Observe(r.clock.Since(begin).Seconds())
+	recordResolution(r.clock.Since(begin).Seconds(), decisions)
 	return decisions
 }
 

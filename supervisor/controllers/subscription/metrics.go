@@ -1,6 +1,8 @@
 package subscription
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -21,4 +23,36 @@ var (
 		Help:    "Time from the observation of a phase of an InstallPlan until its Subscription showed it.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 	})
+	waitingSince = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandlery_subscription_waiting_since_timestamp_seconds",
+		Help: "Time since when a Subscription waits. The labels waits_for and reason are a condition and its reason, or ClusterServiceVersion and its reason, or Resolution.",
+	}, []string{"namespace", "name", "waits_for", "reason"})
 )
+
+// These metrics have the names and the labels that existing dashboards and alerts use.
+var (
+	//nolint:promlinter // The name is the one in use.
+	subscriptionCount = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
+		Name: "subscription_count",
+		Help: "Subscriptions.",
+	})
+	syncs = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "subscription_sync_total",
+		Help: "Passes over a Subscription. Subscriptions of different namespaces with the same labels share a series.",
+	}, []string{"name", "installed", "channel", "package", "approval"})
+	resolutionSummary = promauto.With(metrics.Registry).NewSummaryVec(prometheus.SummaryOpts{
+		Name:       "olm_resolution_duration_seconds",
+		Help:       "Time to resolve the Subscriptions of a namespace, by outcome: succeeded, or failed for one of them.",
+		Objectives: map[float64]float64{0.9: 0.01, 0.95: 0.05, 0.99: 0.001},
+	}, []string{"outcome"})
+)
+
+// recordResolution records a resolution of a namespace.
+func recordResolution(seconds float64, decisions []*decision) {
+	outcome := "succeeded"
+	if slices.ContainsFunc(decisions, func(d *decision) bool { return d.err != nil }) {
+		outcome = "failed"
+	}
+	resolutions.Observe(seconds)
+	resolutionSummary.WithLabelValues(outcome).Observe(seconds)
+}

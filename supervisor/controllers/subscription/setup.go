@@ -108,6 +108,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*reconciler, error) {
 		plans:    &planWriter{client: c, live: live, owners: owners, content: content, tracker: stages, clock: o.Clock},
 		owners:   owners,
 		recorder: &recorder{client: c, live: live, tracker: stages, events: emitter, clock: o.Clock},
+		series:   &seriesRecorder{},
 		clock:    o.Clock,
 	}
 	if err := mgr.Add(r.backfill); err != nil {
