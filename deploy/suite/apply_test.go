@@ -20,6 +20,9 @@ func install(t *testing.T) {
 	}
 	t.Logf("%s", kubectl(t, "apply", "--server-side", "-k", "../prerequisites"))
 	t.Logf("%s", kubectl(t, "apply", "-k", ".."))
+	if len(kubectl(t, "get", "namespace", "operators", "--ignore-not-found")) == 0 {
+		t.Logf("%s", kubectl(t, "create", "-f", "../prerequisites/defaults"))
+	}
 }
 
 // kubectl runs kubectl as an administrator and returns what it prints.

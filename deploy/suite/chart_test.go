@@ -25,10 +25,16 @@ import (
 
 const chart = "../chart"
 
-// rendered renders the chart with settings.
+// rendered renders the chart with settings, for a cluster with the kinds of operators.coreos.com.
 func rendered(t *testing.T, settings ...string) objects {
 	t.Helper()
-	return decode(t, output(t, program(t), append([]string{"template", "chandlery", chart, "--namespace", "chandlery-system"}, settings...)...))
+	return renderedFor(t, "--api-versions=operators.coreos.com/v1/OLMConfig", settings...)
+}
+
+// renderedFor renders the chart with settings, and with a flag that describes the cluster.
+func renderedFor(t *testing.T, cluster string, settings ...string) objects {
+	t.Helper()
+	return decode(t, output(t, program(t), append([]string{"template", "chandlery", chart, "--namespace", "chandlery-system", cluster}, settings...)...))
 }
 
 func program(t *testing.T) string {
@@ -128,6 +134,7 @@ func TestSettingsReachTheProgram(t *testing.T) {
 	for _, absent := range []string{
 		"Namespace /olm", "NetworkPolicy chandlery-system/chandlery-supervisor", "PodDisruptionBudget chandlery-system/chandlery-supervisor",
 		"ClusterRole /chandlery-supervisor", "ResourceQuota chandlery-system/chandlery-critical-pods",
+		"Namespace /operators", "OperatorGroup operators/global-operators", "OLMConfig /cluster", "CatalogSource catalogs/operatorhubio-catalog",
 	} {
 		if all[absent] != nil {
 			t.Errorf("%s is there", absent)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -32,12 +33,24 @@ func everything(t *testing.T) objects {
 	t.Helper()
 	all := kustomized(t, "..")
 	maps.Copy(all, kustomized(t, "../prerequisites"))
-	namespace, err := os.ReadFile("../prerequisites/namespace.yaml")
-	if err != nil {
-		t.Fatal(err)
+	for _, file := range append(defaults(t), "../prerequisites/namespace.yaml") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(all, decode(t, text))
 	}
-	maps.Copy(all, decode(t, namespace))
 	return all
+}
+
+// defaults returns the files with the defaults of a cluster.
+func defaults(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../prerequisites/defaults/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("files %v: %v", files, err)
+	}
+	return files
 }
 
 // decode reads objects from a stream of YAML.

@@ -96,7 +96,10 @@ func TestRelease(t *testing.T) {
 		t.Errorf("releases after the removal: %s", got)
 	}
 	// The README of the chart names these.
-	kept := []string{"ClusterRole /aggregate-olm-edit", "ClusterRole /aggregate-olm-view", "Namespace /olm"}
+	kept := []string{
+		"ClusterRole /aggregate-olm-edit", "ClusterRole /aggregate-olm-view", "Namespace /olm",
+		"Namespace /operators", "OperatorGroup operators/global-operators", "OLMConfig /cluster", "CatalogSource olm/operatorhubio-catalog",
+	}
 	all := rendered(t)
 	for key, u := range all {
 		if u.GetKind() == "CustomResourceDefinition" {

@@ -106,7 +106,7 @@ func (p *Plan) productOnly(o *Inventory) {
 		}
 	}
 	if len(o.Prerequisites) > 0 {
-		p.Stays = append(p.Stays, "the objects of deploy/prerequisites: the CustomResourceDefinitions of operators.coreos.com, the namespace of the global catalogs and the ClusterRoles for users")
+		p.Stays = append(p.Stays, "the objects of deploy/prerequisites: the CustomResourceDefinitions of operators.coreos.com, the namespaces of the global catalogs and of operators, and the ClusterRoles for users")
 	}
 	if len(o.Operators) > 0 {
 		p.Notes = append(p.Notes, "Without a supervisor, nothing updates or repairs operators, renews webhook certificates, or moves catalogs off lost nodes")

@@ -64,7 +64,8 @@ func Product(namespace string) []Object {
 	}
 }
 
-// Prerequisites returns the objects of deploy/prerequisites in the order of their removal.
+// Prerequisites returns the objects of deploy/prerequisites in the order of their removal, without those whose kinds
+// are among them.
 func Prerequisites(catalogNamespace string) []Object {
 	const rbac = "rbac.authorization.k8s.io"
 	var all []Object
@@ -77,6 +78,7 @@ func Prerequisites(catalogNamespace string) []Object {
 	return append(all,
 		Object{rbac, "v1", "ClusterRole", "", "aggregate-olm-edit"},
 		Object{rbac, "v1", "ClusterRole", "", "aggregate-olm-view"},
+		Object{"", "v1", "Namespace", "", "operators"},
 		Object{"", "v1", "Namespace", "", catalogNamespace},
 	)
 }

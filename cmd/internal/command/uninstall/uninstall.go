@@ -21,11 +21,11 @@ operators and the CustomResourceDefinitions of operators.coreos.com. A superviso
 you install later manages them again.
 
 With --everything, also remove all operators and catalogs. Then remove the
-CustomResourceDefinitions of operators.coreos.com, the namespace of the global catalogs
-and the ClusterRoles for users. If a supervisor is ready, it first cleans up the
-operators. Otherwise, the command removes the finalizers of the supervisor. The command
-keeps the CustomResourceDefinitions of operators and their custom resources. If OLM is
-installed, the command refuses --everything, because OLM uses the same kinds.
+CustomResourceDefinitions of operators.coreos.com, the namespaces of the global catalogs
+and of operators, and the ClusterRoles for users. If a supervisor is ready, it first
+cleans up the operators. Otherwise, the command removes the finalizers of the supervisor.
+The command keeps the CustomResourceDefinitions of operators and their custom resources.
+If OLM is installed, the command refuses --everything, because OLM uses the same kinds.
 
 The command lists the objects that it removes and keeps, and asks for confirmation. You
 can interrupt the command and repeat it. You need the permissions of a cluster
