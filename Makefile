@@ -174,6 +174,7 @@ generate: ## Regenerate the contract's Go code, the sample catalog, the CustomRe
 	@$(TOOL) buf generate
 	@$(GO) run ./examples/render
 	@$(GO) run ./deploy/prerequisites/crds/render deploy/prerequisites/crds deploy/chart/files/crds
+	@cp deploy/components/monitoring/prometheusrule.yaml deploy/components/monitoring/dashboard.json deploy/chart/files/monitoring/
 	@$(GO) run ./docs/reference/render
 
 .PHONY: clean

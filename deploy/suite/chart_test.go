@@ -161,18 +161,30 @@ func TestBundleKindsGetPermissions(t *testing.T) {
 	}
 }
 
-// TestServiceMonitorsAgree compares the optional ServiceMonitor of the chart and of the manifests.
-func TestServiceMonitorsAgree(t *testing.T) {
-	const key = "ServiceMonitor chandlery-system/chandlery-supervisor"
-	charted := rendered(t, "--set", "metrics.serviceMonitor.enabled=true")[key]
-	plain := kustomized(t, "testdata/servicemonitor")[key]
-	if charted == nil || plain == nil {
-		t.Fatalf("it is there in the chart: %t, in the component: %t", charted != nil, plain != nil)
+// TestMonitoringAgrees compares the optional objects for monitoring of the chart and of the component.
+func TestMonitoringAgrees(t *testing.T) {
+	var settings []string
+	for _, name := range []string{"serviceMonitor", "prometheusRule", "dashboard"} {
+		settings = append(settings, "--set", "metrics."+name+".enabled=true")
 	}
-	withoutHelm(charted)
-	withoutHelm(plain)
-	if diff := cmp.Diff(text(t, plain), text(t, charted)); diff != "" {
-		t.Errorf("(-component +chart):\n%s", diff)
+	charted, plain := rendered(t, settings...), kustomized(t, "testdata/monitoring")
+	if len(plain) != len(settings)/2 {
+		t.Errorf("the component has %d objects", len(plain))
+	}
+	for key, u := range plain {
+		if charted[key] == nil {
+			t.Errorf("the chart lacks %s", key)
+			continue
+		}
+		withoutHelm(charted[key])
+		withoutHelm(u)
+		if diff := cmp.Diff(text(t, u), text(t, charted[key])); diff != "" {
+			t.Errorf("%s (-component +chart):\n%s", key, diff)
+		}
+	}
+	labelled := rendered(t, append(settings, "--set", "metrics.prometheusRule.labels.release=prometheus")...)
+	if got := labelled["PrometheusRule chandlery-system/chandlery-supervisor"].GetLabels()["release"]; got != "prometheus" {
+		t.Errorf("label release is %q", got)
 	}
 }
 

@@ -34,7 +34,7 @@ const metricsText = `# Metrics
 
 Both programs serve metrics in the format of Prometheus under ` + "`/metrics`" + `, at the address of
 ` + "`--metrics-address`" + `, without TLS and without authentication ([security](../security.md#network)).
-[Operations](../operations.md#metrics) lists useful alerts. The name of a metric ends with its unit; a timestamp is in
+[Alerts](../alerts.md) use the metrics. The name of a metric ends with its unit; a timestamp is in
 seconds since 1970. The lists have the type and the labels of each metric. A metric with labels appears when it has a
 value for them.
 

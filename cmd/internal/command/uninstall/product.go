@@ -50,6 +50,8 @@ func Product(namespace string) []Object {
 		{"policy", "v1", "PodDisruptionBudget", namespace, supervisorName},
 		{"", "v1", "Service", namespace, supervisorName},
 		{"monitoring.coreos.com", "v1", "ServiceMonitor", namespace, supervisorName},
+		{"monitoring.coreos.com", "v1", "PrometheusRule", namespace, supervisorName},
+		{"", "v1", "ConfigMap", namespace, "chandlery-dashboard"},
 		{network, "v1", "NetworkPolicy", namespace, supervisorName},
 		{network, "v1", "NetworkPolicy", namespace, "chandlery-default-deny"},
 		{"", "v1", "ResourceQuota", namespace, "chandlery-critical-pods"},
