@@ -15,7 +15,6 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/plansummary"
-	"github.com/chandlery/chandlery/cmd/internal/terminal"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
@@ -185,17 +184,12 @@ func (o *options) confirmed(in io.Reader, log io.Writer, plans []selectedPlan) b
 			count++
 		}
 	}
-	if count == 0 || o.yes || o.dryRun || !terminal.IsTerminal(log) || !isTerminal(in) {
+	if count == 0 {
 		return true
 	}
 	what := "it"
 	if count > 1 {
 		what = fmt.Sprintf("all %d", count)
 	}
-	return console.Confirm(in, log, "Approve "+what+"?")
-}
-
-func isTerminal(in io.Reader) bool {
-	out, is := in.(io.Writer)
-	return is && terminal.IsTerminal(out)
+	return console.Confirmed(in, log, o.yes || o.dryRun, "Approve "+what+"?")
 }

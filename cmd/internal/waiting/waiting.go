@@ -1,0 +1,132 @@
+// Package waiting waits until objects are in a final state, and logs each change of a state.
+package waiting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+)
+
+// pollInterval is the time between two reads.
+const pollInterval = time.Second
+
+// ErrInterrupted means that the user ended the wait.
+var ErrInterrupted = errors.New("interrupted")
+
+// State is the state of an object.
+type State struct {
+	// Object names the object, and Is describes its state.
+	Object string `json:"object"`
+	Is     string `json:"state"`
+	// Done is set if the object is in a final state, and Failed if that state is a failure.
+	Done   bool `json:"done"`
+	Failed bool `json:"failed"`
+}
+
+// Waiter waits until objects are in a final state.
+type Waiter struct {
+	// Log gets a line for each change. It is separate from the output, which may be a document.
+	Log     io.Writer
+	Timeout time.Duration
+	// Aim is the awaited result, such as "installed".
+	Aim string
+	// Remedy is the command that shows the reason for a state.
+	Remedy string
+}
+
+// Wait calls read once a second until all states are final or one is a failure. It ends with a [console.Verdict] after
+// a failure, which the log states, and with [ErrInterrupted] when the context ends.
+func (w Waiter) Wait(ctx context.Context, read func(context.Context) ([]State, error)) error {
+	limited, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	ticker := clock.RealClock{}.NewTicker(pollInterval)
+	defer ticker.Stop()
+	logged := map[string]string{}
+	var last []State
+	done := func() {}
+	defer func() { done() }()
+	for {
+		now, err := read(limited)
+		if err == nil {
+			last = now
+			if lines := changes(now, logged); lines != "" {
+				done()
+				_, _ = io.WriteString(w.Log, lines)
+				done = progress.Start(w.Log, false, "Waiting until "+w.Aim)
+			}
+			if complete, failed := result(now); complete || failed {
+				return verdict(failed)
+			}
+		} else if isAnswer(err) {
+			return err
+		}
+		select {
+		case <-limited.Done():
+			if ctx.Err() != nil {
+				return ErrInterrupted
+			}
+			return w.timeoutError(last)
+		case <-ticker.C():
+		}
+	}
+}
+
+// isAnswer reports whether an error is a final answer of the API server. While the API server is
+// unreachable, as during an update of the cluster, the objects may still progress.
+func isAnswer(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && console.CodeOf(err) != console.Unreachable
+}
+
+func verdict(failed bool) error {
+	if failed {
+		return console.Verdict(console.Negative)
+	}
+	return nil
+}
+
+// timeoutError returns the error for the objects that are not in a final state at the timeout.
+func (w Waiter) timeoutError(last []State) error {
+	var open []string
+	for _, s := range last {
+		if !s.Done {
+			open = append(open, s.Object+" "+s.Is)
+		}
+	}
+	if last == nil {
+		open = []string{"the API server does not answer"}
+	}
+	return &console.Coded{Code: console.Negative, Err: fmt.Errorf("not %s within %s (--timeout): %s; '%s' shows the reason",
+		w.Aim, w.Timeout, strings.Join(open, ", "), w.Remedy)}
+}
+
+// changes returns a line for each state that differs from the logged one, and updates the logged ones.
+func changes(now []State, logged map[string]string) string {
+	var b strings.Builder
+	for _, s := range now {
+		if logged[s.Object] != s.Is {
+			logged[s.Object] = s.Is
+			fmt.Fprintf(&b, "%s %s\n", s.Object, s.Is)
+		}
+	}
+	return b.String()
+}
+
+// result reports whether all states are final, and whether one is a failure.
+func result(now []State) (done, failed bool) {
+	done = true
+	for _, s := range now {
+		done = done && s.Done
+		failed = failed || s.Failed
+	}
+	return done, failed
+}
