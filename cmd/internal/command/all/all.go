@@ -14,6 +14,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/supportbundle"
 	"github.com/chandlery/chandlery/cmd/internal/command/takeover"
 	"github.com/chandlery/chandlery/cmd/internal/command/uninstall"
+	"github.com/chandlery/chandlery/cmd/internal/command/wait"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
@@ -27,6 +28,7 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 		explain.New,
 		discover.New,
 		approve.New,
+		wait.New,
 		plan.New,
 		history.New,
 		supportbundle.New,

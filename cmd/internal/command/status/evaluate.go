@@ -287,13 +287,19 @@ func subscription(o *explain.ClusterState, sub *operatorsv1alpha1.Subscription) 
 		s.Available = sub.Status.CurrentCSV
 		s.AvailableVersion = versionOf(o, sub, s.Available)
 	}
+	s.Reason, s.Message = Problem(sub)
+	return s
+}
+
+// Problem returns the reason and the message of the most important condition that describes why a Subscription does not
+// progress. Both are empty if there is none.
+func Problem(sub *operatorsv1alpha1.Subscription) (reason, message string) {
 	for _, kind := range problemConditions() {
 		if c := sub.Status.GetCondition(kind); c.Status == corev1.ConditionTrue {
-			s.Reason, s.Message = cmp.Or(c.Reason, string(kind)), c.Message
-			break
+			return cmp.Or(c.Reason, string(kind)), c.Message
 		}
 	}
-	return s
+	return "", ""
 }
 
 func findVersion(o *explain.ClusterState, namespace, name string) *operatorsv1alpha1.ClusterServiceVersion {

@@ -1,0 +1,155 @@
+package wait
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/cmd/internal/command/status"
+	"github.com/chandlery/chandlery/cmd/internal/plansummary"
+	"github.com/chandlery/chandlery/cmd/internal/waiting"
+)
+
+// Goal is the state of a Subscription to wait for.
+type Goal string
+
+// The goals.
+const (
+	// Installed means that a version runs.
+	Installed Goal = "installed"
+	// Latest means that a version runs, and no newer one is known.
+	Latest Goal = "latest"
+	// Approval means that an InstallPlan waits for approval.
+	Approval Goal = "approval"
+)
+
+func goals() []string { return []string{string(Installed), string(Latest), string(Approval)} }
+
+// Objects are the objects that show the state of a Subscription. Objects that do not exist are nil.
+type Objects struct {
+	Subscription *operatorsv1alpha1.Subscription
+	// Plan is the InstallPlan that the Subscription refers to.
+	Plan *operatorsv1alpha1.InstallPlan
+	// Installed and Current are the ClusterServiceVersions of status.installedCSV and status.currentCSV.
+	Installed, Current *operatorsv1alpha1.ClusterServiceVersion
+}
+
+// names returns the names of the installed ClusterServiceVersion and of the InstallPlan.
+func (o *Objects) names() (installed, plan string) {
+	if o.Subscription != nil {
+		installed = o.Subscription.Status.InstalledCSV
+	}
+	if o.Plan != nil {
+		plan = o.Plan.Name
+	}
+	return installed, plan
+}
+
+// Pending reports whether the InstallPlan waits for approval.
+func (o *Objects) Pending() bool {
+	return o.Plan != nil && !o.Plan.Spec.Approved && o.Plan.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval
+}
+
+// SubscriptionState returns the state of a Subscription. version is the number or the ClusterServiceVersion that has to
+// be installed; empty for any.
+func SubscriptionState(name string, o *Objects, goal Goal, version string) waiting.State {
+	s := waiting.State{Object: "Subscription " + name}
+	switch failure := o.failure(); {
+	case o.Subscription == nil:
+		s.Is, s.Done, s.Failed = "does not exist; check the name and --namespace", true, true
+	case o.Subscription.DeletionTimestamp != nil:
+		s.Is, s.Done, s.Failed = "is being deleted", true, true
+	case failure != "":
+		s.Is, s.Done, s.Failed = "failed: "+failure, true, true
+	case goal == Approval && o.Pending():
+		s.Is, s.Done = "waits for approval of "+planText(o.Plan), true
+	case goal != Approval && o.reached(goal, version):
+		s.Is, s.Done = "has "+o.Installed.Name+" installed", true
+	default:
+		s.Is = o.progress()
+	}
+	return s
+}
+
+// failure returns why an InstallPlan or a version failed; empty if none did.
+func (o *Objects) failure() string {
+	if p := o.Plan; p != nil && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
+		return "InstallPlan " + p.Name + ": " + bundles.OneLine(cmp.Or(planMessage(p), "phase Failed"))
+	}
+	for _, csv := range []*operatorsv1alpha1.ClusterServiceVersion{o.Current, o.Installed} {
+		if csv != nil && csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed {
+			return "ClusterServiceVersion " + csv.Name + ": " + bundles.OneLine(cmp.Or(csv.Status.Message, "phase Failed"))
+		}
+	}
+	return ""
+}
+
+func planMessage(p *operatorsv1alpha1.InstallPlan) string {
+	i := slices.IndexFunc(p.Status.Conditions, func(c operatorsv1alpha1.InstallPlanCondition) bool {
+		return c.Type == operatorsv1alpha1.InstallPlanInstalled && c.Message != ""
+	})
+	if i < 0 {
+		return p.Status.Message
+	}
+	return p.Status.Conditions[i].Message
+}
+
+// reached reports whether a Subscription is in the state of a goal other than Approval.
+func (o *Objects) reached(goal Goal, version string) bool {
+	csv := o.Installed
+	if csv == nil || csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
+		return false
+	}
+	if goal == Latest && o.Subscription.Status.State != operatorsv1alpha1.SubscriptionStateAtLatest {
+		return false
+	}
+	return version == "" || version == csv.Name || strings.TrimPrefix(version, "v") == plansummary.Declared(csv)
+}
+
+// progress describes a Subscription that has not reached its goal.
+func (o *Objects) progress() string {
+	shown := &o.Subscription.Status
+	reason, message := status.Problem(o.Subscription)
+	switch {
+	case o.Pending():
+		return "waits for approval of " + planText(o.Plan)
+	case reason != "":
+		return bundles.OneLine(strings.TrimSuffix(reason+": "+message, ": "))
+	case o.Current != nil && o.Current.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded:
+		return fmt.Sprintf("installs %s: phase %s", o.Current.Name, cmp.Or(string(o.Current.Status.Phase), "none yet"))
+	case shown.InstalledCSV != "":
+		return fmt.Sprintf("has %s installed, state %s", shown.InstalledCSV, cmp.Or(string(shown.State), "none yet"))
+	default:
+		return "has no version yet"
+	}
+}
+
+// planText names an InstallPlan and its versions.
+func planText(p *operatorsv1alpha1.InstallPlan) string {
+	return "InstallPlan " + p.Name + " (" + strings.Join(p.Spec.ClusterServiceVersionNames, ", ") + ")"
+}
+
+// ready is the state of a working connection to a catalog.
+const ready = "READY"
+
+// CatalogState returns the state of a CatalogSource, which is nil if it does not exist.
+func CatalogState(name string, source *operatorsv1alpha1.CatalogSource) waiting.State {
+	s := waiting.State{Object: "CatalogSource " + name}
+	if source == nil {
+		s.Is, s.Done, s.Failed = "does not exist; check the name and --namespace", true, true
+		return s
+	}
+	state := "none yet"
+	if connection := source.Status.GRPCConnectionState; connection != nil {
+		state = cmp.Or(connection.LastObservedState, state)
+	}
+	s.Is, s.Done = "has connection state "+state, state == ready
+	if reason := string(source.Status.Reason); reason != "" && !s.Done {
+		s.Is += ", " + bundles.OneLine(strings.TrimSuffix(reason+": "+source.Status.Message, ": "))
+	}
+	return s
+}

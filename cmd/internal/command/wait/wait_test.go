@@ -1,0 +1,148 @@
+package wait
+
+import (
+	"testing"
+
+	"github.com/blang/semver/v4"
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/lib/version"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/cmd/internal/waiting"
+)
+
+func csvIn(name, number string, phase operatorsv1alpha1.ClusterServiceVersionPhase) *operatorsv1alpha1.ClusterServiceVersion {
+	return &operatorsv1alpha1.ClusterServiceVersion{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       operatorsv1alpha1.ClusterServiceVersionSpec{Version: version.OperatorVersion{Version: semver.MustParse(number)}},
+		Status:     operatorsv1alpha1.ClusterServiceVersionStatus{Phase: phase, Message: "the pod\ncrashes"},
+	}
+}
+
+func planIn(phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alpha1.InstallPlan {
+	return &operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Name: "install-a"},
+		Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"lamp.v2"}},
+		Status: operatorsv1alpha1.InstallPlanStatus{Phase: phase, Conditions: []operatorsv1alpha1.InstallPlanCondition{
+			{Type: operatorsv1alpha1.InstallPlanInstalled, Message: "no permission"},
+		}},
+	}
+}
+
+// TestSubscriptionState covers each state for each goal.
+func TestSubscriptionState(t *testing.T) {
+	t.Parallel()
+	v1 := csvIn("lamp.v1", "1.0.0", operatorsv1alpha1.CSVPhaseSucceeded)
+	at := func(state operatorsv1alpha1.SubscriptionState, conditions ...operatorsv1alpha1.SubscriptionCondition) *operatorsv1alpha1.Subscription {
+		return &operatorsv1alpha1.Subscription{Status: operatorsv1alpha1.SubscriptionStatus{State: state, InstalledCSV: "lamp.v1", Conditions: conditions}}
+	}
+	deleted := at("")
+	deleted.DeletionTimestamp = new(metav1.Now())
+	unresolved := operatorsv1alpha1.SubscriptionCondition{
+		Type: operatorsv1alpha1.SubscriptionResolutionFailed, Status: corev1.ConditionTrue, Reason: "ConstraintsNotSatisfiable", Message: "no package",
+	}
+	latest := at(operatorsv1alpha1.SubscriptionStateAtLatest)
+	for name, tt := range map[string]struct {
+		objects Objects
+		goal    Goal
+		version string
+		is      string
+		done    bool
+		failed  bool
+	}{
+		"Absent":        {is: "does not exist; check the name and --namespace", done: true, failed: true},
+		"Deleted":       {objects: Objects{Subscription: deleted}, is: "is being deleted", done: true, failed: true},
+		"New":           {objects: Objects{Subscription: &operatorsv1alpha1.Subscription{}}, is: "has no version yet"},
+		"Unresolved":    {objects: Objects{Subscription: at("", unresolved)}, is: "ConstraintsNotSatisfiable: no package"},
+		"PlanFailed":    {objects: Objects{Subscription: latest, Installed: v1, Plan: planIn(operatorsv1alpha1.InstallPlanPhaseFailed)}, is: "failed: InstallPlan install-a: no permission", done: true, failed: true},
+		"VersionFailed": {objects: Objects{Subscription: latest, Current: csvIn("lamp.v2", "2.0.0", operatorsv1alpha1.CSVPhaseFailed)}, is: "failed: ClusterServiceVersion lamp.v2: the pod crashes", done: true, failed: true},
+		"Installing":    {objects: Objects{Subscription: latest, Current: csvIn("lamp.v2", "2.0.0", operatorsv1alpha1.CSVPhaseInstalling)}, is: "installs lamp.v2: phase Installing"},
+		"Installed":     {objects: Objects{Subscription: at(operatorsv1alpha1.SubscriptionStateUpgradePending), Installed: v1}, is: "has lamp.v1 installed", done: true},
+		"NotLatest":     {objects: Objects{Subscription: at(operatorsv1alpha1.SubscriptionStateUpgradePending), Installed: v1}, goal: Latest, is: "has lamp.v1 installed, state UpgradePending"},
+		"Latest":        {objects: Objects{Subscription: latest, Installed: v1}, goal: Latest, is: "has lamp.v1 installed", done: true},
+		"ByNumber":      {objects: Objects{Subscription: latest, Installed: v1}, version: "v1.0.0", is: "has lamp.v1 installed", done: true},
+		"ByName":        {objects: Objects{Subscription: latest, Installed: v1}, version: "lamp.v1", is: "has lamp.v1 installed", done: true},
+		"OtherVersion":  {objects: Objects{Subscription: latest, Installed: v1}, version: "2.0.0", is: "has lamp.v1 installed, state AtLatestKnown"},
+		"Pending":       {objects: Objects{Subscription: &operatorsv1alpha1.Subscription{}, Plan: planIn(operatorsv1alpha1.InstallPlanPhaseRequiresApproval)}, is: "waits for approval of InstallPlan install-a (lamp.v2)"},
+		"Approval":      {objects: Objects{Subscription: latest, Installed: v1, Plan: planIn(operatorsv1alpha1.InstallPlanPhaseRequiresApproval)}, goal: Approval, is: "waits for approval of InstallPlan install-a (lamp.v2)", done: true},
+		"NoApproval":    {objects: Objects{Subscription: latest, Installed: v1}, goal: Approval, is: "has lamp.v1 installed, state AtLatestKnown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tt.goal == "" {
+				tt.goal = Installed
+			}
+			want := waiting.State{Object: "Subscription shop/lamp", Is: tt.is, Done: tt.done, Failed: tt.failed}
+			if diff := cmp.Diff(want, SubscriptionState("shop/lamp", &tt.objects, tt.goal, tt.version)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCatalogState(t *testing.T) {
+	t.Parallel()
+	source := func(state string) *operatorsv1alpha1.CatalogSource {
+		s := &operatorsv1alpha1.CatalogSource{}
+		s.Status.Reason, s.Status.Message = "SpecInvalidError", "image is unset"
+		if state != "" {
+			s.Status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{LastObservedState: state}
+		}
+		return s
+	}
+	for name, tt := range map[string]struct {
+		source *operatorsv1alpha1.CatalogSource
+		want   waiting.State
+	}{
+		"Absent":     {want: waiting.State{Is: "does not exist; check the name and --namespace", Done: true, Failed: true}},
+		"New":        {source: source(""), want: waiting.State{Is: "has connection state none yet, SpecInvalidError: image is unset"}},
+		"Connecting": {source: source("CONNECTING"), want: waiting.State{Is: "has connection state CONNECTING, SpecInvalidError: image is unset"}},
+		"Ready":      {source: source("READY"), want: waiting.State{Is: "has connection state READY", Done: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.want.Object = "CatalogSource olm/wares"
+			if diff := cmp.Diff(tt.want, CatalogState("olm/wares", tt.source)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestArguments covers arguments and flags that cannot be used together.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args    []string
+		goal    Goal
+		version string
+		want    string
+	}{
+		"Kinds":           {args: []string{"a", "sub/b", "Subscription.operators.coreos.com/c"}, goal: Latest, version: "1.0.0"},
+		"Catalog":         {args: []string{"catalog/a", "catalogsource/b"}, goal: Installed},
+		"OtherKind":       {args: []string{"csv/a"}, want: `argument "csv/a" names no object; write NAME for a Subscription, or catalog/NAME`},
+		"NoName":          {args: []string{"sub/"}, want: `argument "sub/" names no object; write NAME for a Subscription, or catalog/NAME`},
+		"OtherGoal":       {args: []string{"a"}, goal: "gone", want: `--for is "gone"; it has to be one of installed, latest, approval`},
+		"CatalogGoal":     {args: []string{"catalog/a"}, goal: Latest, want: "--for and --version apply to Subscriptions only; wait for catalogs in a call of their own"},
+		"CatalogVersion":  {args: []string{"catalog/a"}, goal: Installed, version: "1", want: "--for and --version apply to Subscriptions only; wait for catalogs in a call of their own"},
+		"ApprovalVersion": {args: []string{"a"}, goal: Approval, version: "1", want: "--version and --for=approval exclude each other: nothing is installed before the approval"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := options{goal: string(tt.goal), version: tt.version}
+			objects, err := parseObjects(tt.args)
+			if err == nil {
+				err = o.validate(objects)
+			}
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
