@@ -41,12 +41,21 @@ const describedOn = "chandlery-described-on"
 // which users call by a name. page is the file name of that reference.
 func DescribedOn(page, called string, commands []*cobra.Command) []*cobra.Command {
 	for _, cmd := range commands {
-		if cmd.Annotations == nil {
-			cmd.Annotations = map[string]string{}
-		}
-		cmd.Annotations[describedOn] = page + "#" + anchor(called+" "+cmd.Name())
+		described(page, called, cmd)
 	}
 	return commands
+}
+
+// described adds the link of a command and of its sub-commands.
+func described(page, called string, cmd *cobra.Command) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	called += " " + cmd.Name()
+	cmd.Annotations[describedOn] = page + "#" + anchor(called)
+	for _, below := range cmd.Commands() {
+		described(page, called, below)
+	}
 }
 
 // page writes the reference of a program.
@@ -126,7 +135,7 @@ func (p *page) flags(cmd *cobra.Command) []flagRow {
 	var rows []flagRow
 	cmd.InheritedFlags() // adds the persistent flags of parent commands to Flags
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" || f.Name == "version" {
+		if f.Hidden || f.Value.Type() == "bool" && (f.Name == "help" || f.Name == "version") {
 			return
 		}
 		name := "`--" + f.Name + "`"
@@ -235,7 +244,7 @@ func exits(cmd *cobra.Command) map[string]string {
 
 // common holds the meanings of exit codes that docs/reference/commands.md states for all commands.
 var common = map[string]string{
-	"1": "the command failed", "3": "a permission is missing", "4": "the API server cannot be reached",
+	"0": "the command succeeded", "1": "the command failed", "3": "a permission is missing", "4": "the API server cannot be reached",
 }
 
 // paragraphs returns the paragraphs of a command's description.

@@ -7,6 +7,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -74,6 +75,36 @@ func (c *Cluster) objects(ctx context.Context, namespace, global string) (*Objec
 		o.Groups = append(o.Groups, &groups.Items[i])
 	}
 	return o, c.catalogSources(ctx, o, namespace, global)
+}
+
+// Catalogs returns the CatalogSources of a namespace and of the global namespace, with notes on those that cannot be
+// decoded.
+func (c *Cluster) Catalogs(ctx context.Context, namespace, global string) (sources []*operatorsv1alpha1.CatalogSource, notes []string, err error) {
+	o := &Objects{}
+	err = c.catalogSources(ctx, o, namespace, global)
+	return o.Catalogs, o.Notes, err
+}
+
+// Dial connects to a catalog where the supervisor connects to it; to one that the cluster runs through a port-forward.
+// The caller ends the connection.
+func (c *Cluster) Dial(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (conn *grpc.ClientConn, end func(), err error) {
+	address, stop := source.Spec.Address, func() {}
+	if _, problem := catalogs.SpecProblem(source); problem != "" {
+		return nil, nil, fmt.Errorf("catalog %s/%s: %s", source.Namespace, source.Name, problem)
+	}
+	if catalogs.Hosted(source) {
+		if address, _, stop, err = c.forwardReplica(ctx, source); err != nil {
+			return nil, nil, fmt.Errorf("catalog %s/%s: %w", source.Namespace, source.Name, err)
+		}
+	}
+	if conn, err = dial(address); err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return conn, func() {
+		_ = conn.Close() // everything has been read by then
+		stop()
+	}, nil
 }
 
 // lacks reports whether a namespace is known not to exist. The user may lack permission to read namespaces.

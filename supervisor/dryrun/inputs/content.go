@@ -139,6 +139,20 @@ func addPackage(b *content.Builder, p *outline.Package) error {
 
 // fromAddress reads the content that a server serves.
 func fromAddress(ctx context.Context, address string) (*catalogs.Snapshot, error) {
+	conn, err := dial(address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close() //nolint:errcheck // everything has been read by then
+	s, err := catalogs.Read(ctx, conn)
+	if err != nil {
+		return nil, fmt.Errorf("catalog at %s: %w", address, err)
+	}
+	return s, nil
+}
+
+// dial returns a connection to the server at an address.
+func dial(address string) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUserAgent("chandlery-supervisor"),
@@ -147,10 +161,5 @@ func fromAddress(ctx context.Context, address string) (*catalogs.Snapshot, error
 	if err != nil {
 		return nil, fmt.Errorf("catalog at %s: %w", address, err)
 	}
-	defer conn.Close() //nolint:errcheck // everything has been read by then
-	s, err := catalogs.Read(ctx, conn)
-	if err != nil {
-		return nil, fmt.Errorf("catalog at %s: %w", address, err)
-	}
-	return s, nil
+	return conn, nil
 }

@@ -32,18 +32,9 @@ var errNoReplica = errors.New("no replica of it is ready")
 // hosted reads a catalog that the cluster runs. It connects through the API server, which reaches the replicas
 // wherever the command runs.
 func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (*catalogs.Snapshot, string, error) {
-	pod, err := c.replica(ctx, source)
+	address, from, stop, err := c.forwardReplica(ctx, source)
 	if err != nil {
-		return nil, "", err
-	}
-	from := "port-forward to pod " + pod.Namespace + "/" + pod.Name
-	address, stop, err := c.forward(ctx, pod)
-	if err != nil {
-		if apierrors.IsForbidden(err) || strings.Contains(err.Error(), "orbidden") {
-			err = fmt.Errorf("%w; grant permission to create pods/portforward in namespace %s, or set --catalog %s/%s=SOURCE",
-				err, pod.Namespace, source.Namespace, source.Name)
-		}
-		return nil, from, fmt.Errorf("%s: %w", from, err)
+		return nil, from, err
 	}
 	defer stop()
 	read, err := fromAddress(ctx, address)
@@ -51,6 +42,24 @@ func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogS
 		return nil, from, fmt.Errorf("%s: %w", from, err)
 	}
 	return read, from, nil
+}
+
+// forwardReplica opens a local port that is forwarded to a ready replica of a catalog, until stop is called.
+func (c *Cluster) forwardReplica(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (address, from string, stop func(), err error) {
+	pod, err := c.replica(ctx, source)
+	if err != nil {
+		return "", "", nil, err
+	}
+	from = "port-forward to pod " + pod.Namespace + "/" + pod.Name
+	address, stop, err = c.forward(ctx, pod)
+	if err != nil {
+		if apierrors.IsForbidden(err) || strings.Contains(err.Error(), "orbidden") {
+			err = fmt.Errorf("%w; grant permission to create pods/portforward in namespace %s, or set --catalog %s/%s=SOURCE",
+				err, pod.Namespace, source.Namespace, source.Name)
+		}
+		return "", from, nil, fmt.Errorf("%s: %w", from, err)
+	}
+	return address, from, stop, nil
 }
 
 // replica returns a ready pod of a catalog.

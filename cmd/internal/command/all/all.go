@@ -9,6 +9,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/discover"
 	"github.com/chandlery/chandlery/cmd/internal/command/explain"
 	"github.com/chandlery/chandlery/cmd/internal/command/history"
+	"github.com/chandlery/chandlery/cmd/internal/command/install"
 	"github.com/chandlery/chandlery/cmd/internal/command/plan"
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/command/supportbundle"
@@ -25,6 +26,7 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 	var commands []*cobra.Command
 	for _, command := range []func(name, agent string) *cobra.Command{
 		status.New,
+		install.New,
 		explain.New,
 		discover.New,
 		approve.New,

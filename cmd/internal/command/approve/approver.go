@@ -65,6 +65,12 @@ func (a approver) approveAll(ctx context.Context, plans []selectedPlan, shown []
 	return results, errors.Join(failures...)
 }
 
+// Approve approves an InstallPlan as it was read. agent is the field manager. It returns the reason if there is nothing to
+// approve any more.
+func Approve(ctx context.Context, c client.Client, agent string, p *operatorsv1alpha1.InstallPlan) (why string, err error) {
+	return approver{client: c, agent: agent}.approve(ctx, p)
+}
+
 // approve approves an InstallPlan as it was shown. It returns the reason if there is nothing to approve any more.
 func (a approver) approve(ctx context.Context, p *operatorsv1alpha1.InstallPlan) (string, error) {
 	version := p.ResourceVersion

@@ -1,0 +1,187 @@
+// Package catalogquery asks the catalogs of a cluster about packages.
+package catalogquery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/proto/api"
+	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
+)
+
+const (
+	// parallel is the number of catalogs that are asked at once.
+	parallel = 4
+	// timeout limits the questions to one catalog.
+	timeout = time.Minute
+	// maxPage is the largest page of a search.
+	maxPage = 200
+)
+
+// Answer is the answer of one catalog, or the reason why there is none.
+type Answer[T any] struct {
+	Catalog types.NamespacedName
+	Value   T
+	Err     error
+}
+
+// Each asks each catalog, and returns the answers in the order of the catalogs.
+func Each[T any](
+	ctx context.Context, cluster *inputs.Cluster, sources []*operatorsv1alpha1.CatalogSource, ask func(context.Context, *grpc.ClientConn) (T, error),
+) []Answer[T] {
+	answers := make([]Answer[T], len(sources))
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i, source := range sources {
+		group.Go(func() error {
+			answers[i].Catalog = types.NamespacedName{Namespace: source.Namespace, Name: source.Name}
+			answers[i].Value, answers[i].Err = askOne(ctx, cluster, source, ask)
+			return nil
+		})
+	}
+	_ = group.Wait() // the answers have the errors
+	return answers
+}
+
+func askOne[T any](
+	ctx context.Context, cluster *inputs.Cluster, source *operatorsv1alpha1.CatalogSource, ask func(context.Context, *grpc.ClientConn) (T, error),
+) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, end, err := cluster.Dial(ctx, source)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer end()
+	value, err := ask(ctx, conn)
+	if err != nil {
+		err = fmt.Errorf("catalog %s/%s: %w", source.Namespace, source.Name, err)
+	}
+	return value, err
+}
+
+// Match is a package that a search found.
+type Match struct {
+	// Catalog is NAMESPACE/NAME.
+	Catalog     string `json:"catalog"`
+	Package     string `json:"package"`
+	DisplayName string `json:"displayName,omitempty"`
+	Provider    string `json:"provider,omitempty"`
+	// Channel is the default channel, and Version is the version of its head.
+	Channel     string `json:"channel,omitempty"`
+	Version     string `json:"version,omitempty"`
+	Deprecation string `json:"deprecation,omitempty"`
+}
+
+// Search returns the packages that contain all words, best first. A server without the extension API searches only
+// the names of packages.
+func Search(ctx context.Context, conn grpc.ClientConnInterface, words []string) ([]Match, error) {
+	client := registryv1.NewRegistryServiceClient(conn)
+	request := &registryv1.SearchPackagesRequest{Query: strings.Join(words, " "), PageSize: maxPage}
+	matches := []Match{}
+	for {
+		page, err := client.SearchPackages(ctx, request)
+		if status.Code(err) == codes.Unimplemented {
+			return searchNames(ctx, api.NewRegistryClient(conn), words)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("searching packages: %w", err)
+		}
+		for _, match := range page.GetMatches() {
+			p := match.GetPackage()
+			matches = append(matches, Match{
+				Package: p.GetName(), DisplayName: p.GetDisplayName(), Provider: p.GetProvider(), Channel: p.GetDefaultChannel(),
+				Version: p.GetVersion(), Deprecation: p.GetDeprecation().GetMessage(),
+			})
+		}
+		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
+			return matches, nil
+		}
+	}
+}
+
+func searchNames(ctx context.Context, client api.RegistryClient, words []string) ([]Match, error) {
+	stream, err := client.ListPackages(ctx, &api.ListPackageRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("listing packages: %w", err)
+	}
+	matches := []Match{}
+	for {
+		name, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return matches, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing packages: %w", err)
+		}
+		if containsAll(strings.ToLower(name.GetName()), words) {
+			matches = append(matches, Match{Package: name.GetName()})
+		}
+	}
+}
+
+func containsAll(text string, words []string) bool {
+	for _, word := range words {
+		if !strings.Contains(text, strings.ToLower(word)) {
+			return false
+		}
+	}
+	return true
+}
+
+// ReadPackage returns a package; nil if the catalog lacks it.
+func ReadPackage(ctx context.Context, conn grpc.ClientConnInterface, name string) (*content.Package, error) {
+	s, err := catalogs.Read(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	return s.Content.Package(name), nil
+}
+
+// InstallModes returns the install modes of a bundle; none if the server does not know them.
+func InstallModes(ctx context.Context, conn grpc.ClientConnInterface, entry *content.Entry) ([]operatorsv1alpha1.InstallMode, error) {
+	found, err := api.NewRegistryClient(conn).GetBundle(ctx, &api.GetBundleRequest{
+		PkgName: entry.Channel.Package.Name, ChannelName: entry.Channel.Name, CsvName: entry.Bundle.Name,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading bundle %s: %w", entry.Bundle.Name, err)
+	}
+	var csv struct {
+		Spec struct {
+			InstallModes []operatorsv1alpha1.InstallMode `json:"installModes"`
+		} `json:"spec"`
+	}
+	if text := found.GetCsvJson(); text != "" {
+		if err := json.Unmarshal([]byte(text), &csv); err != nil {
+			return nil, fmt.Errorf("reading the ClusterServiceVersion of bundle %s: %w", entry.Bundle.Name, err)
+		}
+	}
+	return csv.Spec.InstallModes, nil
+}
+
+// Select returns the catalogs with a name, as [NAMESPACE/]NAME; all if the name is empty.
+func Select(sources []*operatorsv1alpha1.CatalogSource, name string) []*operatorsv1alpha1.CatalogSource {
+	var selected []*operatorsv1alpha1.CatalogSource
+	for _, source := range sources {
+		if name == "" || name == source.Name || name == source.Namespace+"/"+source.Name {
+			selected = append(selected, source)
+		}
+	}
+	return selected
+}

@@ -1,0 +1,120 @@
+package install
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/cmd/internal/catalogquery"
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
+)
+
+// offer is a package of a catalog; nil if the catalog lacks it.
+type offer = catalogquery.Answer[*content.Package]
+
+// choice is what to install, and from where.
+type choice struct {
+	catalog types.NamespacedName
+	// entry is the first bundle to install.
+	entry *content.Entry
+}
+
+// maxListed is the largest number of versions in an error.
+const maxListed = 10
+
+// choose returns what a request selects among the offers of the catalogs.
+func choose(r *request, offers []offer) (choice, error) {
+	one, err := chooseCatalog(r, offers)
+	if err != nil {
+		return choice{}, err
+	}
+	pkg := one.Value
+	channel := pkg.Channel(cmp.Or(r.channel, pkg.DefaultChannel))
+	if channel == nil {
+		return choice{}, notFound("package %s of catalog %s has no channel %q; set --channel to one of %s",
+			pkg.Name, one.Catalog, cmp.Or(r.channel, pkg.DefaultChannel), strings.Join(channelNames(pkg), ", "))
+	}
+	if channel.Err != nil {
+		return choice{}, notFound("channel %s of package %s in catalog %s is unusable: %v; set --channel to another one of %s",
+			channel.Name, pkg.Name, one.Catalog, channel.Err, strings.Join(channelNames(pkg), ", "))
+	}
+	entry := channel.Chain[0]
+	if r.version != "" {
+		if entry = findVersion(channel, r.version); entry == nil {
+			return choice{}, notFound("channel %s of package %s in catalog %s has no version %q; set --version to one of %s, or --channel to another channel",
+				channel.Name, pkg.Name, one.Catalog, r.version, strings.Join(versions(channel), ", "))
+		}
+	}
+	return choice{catalog: one.Catalog, entry: entry}, nil
+}
+
+// chooseCatalog returns the only offer of the package.
+func chooseCatalog(r *request, offers []offer) (offer, error) {
+	var found []offer
+	var names, unreadable []string
+	for _, one := range offers {
+		switch {
+		case one.Err != nil:
+			unreadable = append(unreadable, one.Err.Error())
+		case one.Value != nil:
+			found, names = append(found, one), append(names, one.Catalog.String())
+		}
+	}
+	switch {
+	case len(found) > 1:
+		return offer{}, notFound("package %s is in the catalogs %s; choose one with --catalog", r.pkg, strings.Join(names, ", "))
+	case len(found) == 1:
+		return found[0], nil
+	case len(unreadable) > 0:
+		return offer{}, notFound("package %s was not found, and not every catalog can be read: %s", r.pkg, strings.Join(unreadable, "; "))
+	default:
+		return offer{}, notFound("no catalog that namespace %s can use has package %q%s; check the name and --catalog", r.namespace, r.pkg, from(r.catalog))
+	}
+}
+
+func from(catalog string) string {
+	if catalog == "" {
+		return ""
+	}
+	return " and the name " + catalog
+}
+
+// notFound returns an error for something that does not exist.
+func notFound(format string, args ...any) error {
+	return &console.Coded{Code: console.Negative, Err: errors.New(fmt.Sprintf(format, args...))}
+}
+
+func channelNames(pkg *content.Package) []string {
+	names := make([]string, 0, len(pkg.Channels))
+	for _, channel := range pkg.Channels {
+		names = append(names, channel.Name)
+	}
+	return names
+}
+
+// findVersion returns the entry with a number or a name; nil if there is none.
+func findVersion(channel *content.Channel, version string) *content.Entry {
+	i := slices.IndexFunc(channel.Entries, func(e *content.Entry) bool {
+		return e.Bundle.Name == version || e.Bundle.Subject.Version.String() == strings.TrimPrefix(version, "v")
+	})
+	if i < 0 {
+		return nil
+	}
+	return channel.Entries[i]
+}
+
+// versions returns the newest versions of a channel, the newest first.
+func versions(channel *content.Channel) []string {
+	entries := slices.Clone(channel.Entries)
+	slices.SortFunc(entries, func(x, y *content.Entry) int { return y.Bundle.Subject.Version.Compare(x.Bundle.Subject.Version) })
+	numbers := make([]string, 0, len(entries))
+	for _, e := range entries[:min(len(entries), maxListed)] {
+		numbers = append(numbers, e.Bundle.Subject.Version.String())
+	}
+	return numbers
+}

@@ -1,0 +1,259 @@
+// Package install is the command that installs an operator, with the namespace and the OperatorGroup that it needs.
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/cmd/internal/catalogquery"
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/installation"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
+	"github.com/chandlery/chandlery/supervisor/dryrun"
+	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
+)
+
+const help = `Install an operator: create a Subscription, and its namespace and OperatorGroup if they
+are missing. The command shows them and the installations first. It creates nothing if
+the package cannot be installed. With --wait, it approves the first InstallPlan.
+
+Exit codes:
+  0  the objects exist; with --wait: a version is installed
+  1  the command failed
+  2  the package cannot be installed, or not in time
+  3  a permission is missing
+  4  the API server cannot be reached`
+
+// options are the flags of the command.
+type options struct {
+	connection console.Connection
+	output     console.Output
+	request    request
+	approval   string
+	global     string
+	dryRun     bool
+	yes        bool
+	wait       bool
+	timeout    time.Duration
+	program    string
+}
+
+// New returns the command "install" of a program. name is how users call the program, and agent is its user agent for
+// API servers.
+func New(name, agent string) *cobra.Command {
+	o := &options{connection: console.Connection{Agent: agent}, program: name}
+	cmd := &cobra.Command{
+		Use:               "install PACKAGE",
+		Short:             "Install an operator, and create what it needs",
+		Long:              help,
+		Example:           "  " + name + " install argocd-operator -n argocd --version 0.8.0 --approval Manual --wait",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              o.run,
+	}
+	flags := cmd.Flags()
+	o.connection.AddFlags(cmd)
+	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
+	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
+	flags.StringVar(&o.request.catalog, "catalog", "", "catalog, as [NAMESPACE/]NAME; empty: the only one with the package")
+	flags.StringVar(&o.request.channel, "channel", "", "channel; empty: the default")
+	flags.StringVar(&o.request.version, "version", "", "first version, as a number or ClusterServiceVersion; empty: the newest")
+	flags.StringVar(&o.approval, "approval", "", "Automatic or Manual; empty: Automatic for a new Subscription")
+	flags.StringSliceVar(&o.request.targets, "target-namespaces", nil, "namespaces that a new OperatorGroup targets; empty: all, or its own if the operator requires it")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
+	flags.BoolVar(&o.wait, "wait", false, "wait until a version is installed")
+	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit for --wait")
+	console.Complete(cmd, "approval", cobra.FixedCompletions([]string{"Automatic", "Manual"}, cobra.ShellCompDirectiveNoFileComp))
+	for _, free := range []string{"catalog", "channel", "version"} {
+		console.Complete(cmd, free, cobra.NoFileCompletions)
+	}
+	console.Complete(cmd, "target-namespaces", o.connection.CompleteNamespaces)
+	o.output.AddFlags(cmd)
+	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command, args []string) error {
+	if err := o.validate(args[0]); err != nil {
+		return err
+	}
+	s, err := o.connect(cmd)
+	if err != nil {
+		return err
+	}
+	p, err := s.plan(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if err := o.show(cmd.OutOrStdout(), p); err != nil {
+		return err
+	}
+	switch {
+	case p.Problem != "":
+		return console.Verdict(console.Negative)
+	case o.dryRun:
+		return o.finish(cmd.OutOrStdout(), p, outcomePlanned)
+	case len(p.Create) > 0 && !console.Confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), o.yes, "Install it?"):
+		return errors.New("nothing was installed")
+	}
+	return o.install(cmd, s, p)
+}
+
+// install creates the missing objects and, with --wait, waits for the installation.
+func (o *options) install(cmd *cobra.Command, s *planner, p *plan) error {
+	for _, object := range p.Create {
+		made, _ := object.DeepCopyObject().(client.Object)
+		if err := s.client.Create(cmd.Context(), made, client.FieldOwner(o.connection.Agent)); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating %s: %w; correct the problem and repeat the command", describe(object), err)
+		}
+	}
+	if !o.wait {
+		return o.finish(cmd.OutOrStdout(), p, outcomeCreated)
+	}
+	f := installation.Follower{
+		Client: s.client, Namespace: o.request.namespace, Agent: o.connection.Agent, Log: cmd.ErrOrStderr(), Timeout: o.timeout, Program: o.program,
+	}
+	if err := f.Follow(cmd.Context(), p.Subscription, "", first(installation.Plans(p.Plan, p.Subscription))); err != nil {
+		return err
+	}
+	return o.finish(cmd.OutOrStdout(), p, outcomeInstalled)
+}
+
+func first(plans []installation.Plan) []installation.Plan { return plans[:min(1, len(plans))] }
+
+// validate checks the flags and completes the request.
+func (o *options) validate(pkg string) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	if reasons := validation.IsDNS1123Subdomain(pkg); len(reasons) > 0 {
+		return fmt.Errorf("argument %q is no name of a package: %s; '%s search' lists packages", pkg, strings.Join(reasons, ", "), o.program)
+	}
+	if o.dryRun && o.wait {
+		return errors.New("--dry-run and --wait exclude each other: a dry run installs nothing")
+	}
+	approvals := []string{"", string(operatorsv1alpha1.ApprovalAutomatic), string(operatorsv1alpha1.ApprovalManual)}
+	if !slices.Contains(approvals, o.approval) {
+		return fmt.Errorf("--approval is %q; it has to be Automatic or Manual", o.approval)
+	}
+	namespace, err := o.connection.Namespace()
+	if err != nil {
+		return err
+	}
+	if reasons := validation.IsDNS1123Label(namespace); len(reasons) > 0 {
+		return fmt.Errorf("--namespace is %q: %s", namespace, strings.Join(reasons, ", "))
+	}
+	o.request.pkg, o.request.namespace, o.request.approval = pkg, namespace, operatorsv1alpha1.Approval(o.approval)
+	return nil
+}
+
+// connect returns a planner that is connected to the cluster.
+func (o *options) connect(cmd *cobra.Command) (*planner, error) {
+	cfg, err := o.connection.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := scheme.New()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := inputs.NewCluster(cfg, kinds)
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.connection.Client()
+	if err != nil {
+		return nil, err
+	}
+	return &planner{client: c, cluster: cluster, request: &o.request, global: o.global, log: cmd.ErrOrStderr()}, nil
+}
+
+// planner plans an installation.
+type planner struct {
+	client  client.Client
+	cluster *inputs.Cluster
+	request *request
+	global  string
+	log     io.Writer
+}
+
+// plan is what the command does.
+type plan struct {
+	// Create are the missing objects.
+	Create []client.Object `json:"create"`
+	// Subscription is the name of the Subscription.
+	Subscription string `json:"subscription"`
+	// Plan is what the Subscriptions of the namespace install.
+	Plan *dryrun.Result `json:"plan"`
+	// Problem is why the package cannot be installed.
+	Problem string `json:"problem,omitempty"`
+	// Outcome is what the command did.
+	Outcome outcome `json:"outcome"`
+}
+
+// plan reads the namespace and the catalogs, and returns what the command would do.
+func (s *planner) plan(ctx context.Context) (*plan, error) {
+	found, err := readInventory(ctx, s.client, s.request.namespace)
+	if err != nil {
+		return nil, err
+	}
+	sources, notes, err := s.cluster.Catalogs(ctx, s.request.namespace, s.global)
+	if err != nil {
+		return nil, err
+	}
+	done := progress.Start(s.log, false, "Reading catalogs")
+	offers := catalogquery.Each(ctx, s.cluster, catalogquery.Select(sources, s.request.catalog), func(ctx context.Context, conn *grpc.ClientConn) (*packageContent, error) {
+		return catalogquery.ReadPackage(ctx, conn, s.request.pkg)
+	})
+	done()
+	chosen, err := choose(s.request, offers)
+	if err != nil {
+		return nil, err
+	}
+	var modes []operatorsv1alpha1.InstallMode
+	if len(found.groups) == 0 {
+		if modes, err = s.modes(ctx, sources, chosen); err != nil {
+			return nil, err
+		}
+	}
+	p := &plan{Outcome: outcomeBlocked}
+	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
+		return nil, err
+	}
+	if p.Plan, err = installation.Predict(ctx, s.cluster, s.request.namespace, s.global, applied(p.Create), s.log); err != nil {
+		return nil, err
+	}
+	if !found.exists {
+		p.Plan.Blocked = "" // the namespace is created
+	}
+	p.Plan.Notes = append(p.Plan.Notes, notes...)
+	p.Problem = installation.Problem(p.Plan, p.Subscription)
+	return p, nil
+}
+
+// applied returns the objects that a dry run takes into account.
+func applied(objects []client.Object) []client.Object {
+	return slices.DeleteFunc(slices.Clone(objects), func(o client.Object) bool { return o.GetNamespace() == "" })
+}
+
+// modes returns the install modes of the chosen bundle.
+func (s *planner) modes(ctx context.Context, sources []*operatorsv1alpha1.CatalogSource, c choice) ([]operatorsv1alpha1.InstallMode, error) {
+	source := catalogquery.Select(sources, c.catalog.String())
+	answer := catalogquery.Each(ctx, s.cluster, source, func(ctx context.Context, conn *grpc.ClientConn) ([]operatorsv1alpha1.InstallMode, error) {
+		return catalogquery.InstallModes(ctx, conn, c.entry)
+	})[0]
+	return answer.Value, answer.Err
+}

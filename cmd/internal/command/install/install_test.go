@@ -1,0 +1,163 @@
+package install
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
+)
+
+// lamp returns the package lamp: channel stable has versions 1.0.0 and 1.1.0, and channel beta has 2.0.0.
+func lamp(t *testing.T) *content.Package {
+	t.Helper()
+	b := content.NewBuilder(1 << 20)
+	for _, e := range []content.ChannelEntry{
+		{Channel: "stable", Bundle: "lamp.v1.0.0"}, {Channel: "stable", Bundle: "lamp.v1.1.0", Replaces: "lamp.v1.0.0"},
+		{Channel: "beta", Bundle: "lamp.v2.0.0"},
+	} {
+		e.Package = "lamp"
+		e.Properties = []constraint.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"` + strings.TrimPrefix(e.Bundle, "lamp.v") + `"}`}}
+		if err := b.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Describe("lamp", "stable", "")
+	return b.Build().Package("lamp")
+}
+
+// TestChoose covers each way to choose a bundle, and each reason why none is chosen.
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	wares, spare := types.NamespacedName{Namespace: "olm", Name: "wares"}, types.NamespacedName{Namespace: "olm", Name: "spare"}
+	pkg := lamp(t)
+	one := []offer{{Catalog: wares, Value: pkg}, {Catalog: spare}}
+	two := []offer{{Catalog: wares, Value: pkg}, {Catalog: spare, Value: pkg}}
+	for name, tt := range map[string]struct {
+		request request
+		offers  []offer
+		want    string
+	}{
+		"Default":       {offers: one, want: "olm/wares stable lamp.v1.1.0"},
+		"Channel":       {request: request{channel: "beta"}, offers: one, want: "olm/wares beta lamp.v2.0.0"},
+		"Version":       {request: request{version: "v1.0.0"}, offers: one, want: "olm/wares stable lamp.v1.0.0"},
+		"VersionName":   {request: request{version: "lamp.v1.0.0"}, offers: one, want: "olm/wares stable lamp.v1.0.0"},
+		"Catalog":       {offers: two[1:], want: "olm/spare stable lamp.v1.1.0"},
+		"Two":           {offers: two, want: "package lamp is in the catalogs olm/wares, olm/spare; choose one with --catalog"},
+		"None":          {offers: one[1:], want: `no catalog that namespace shop can use has package "lamp"; check the name and --catalog`},
+		"NotInThat":     {request: request{catalog: "olm/spare"}, offers: one[1:], want: `no catalog that namespace shop can use has package "lamp" and the name olm/spare; check the name and --catalog`},
+		"NoChannel":     {request: request{channel: "nightly"}, offers: one, want: `package lamp of catalog olm/wares has no channel "nightly"; set --channel to one of beta, stable`},
+		"NoVersion":     {request: request{version: "2.0.0"}, offers: one, want: `channel stable of package lamp in catalog olm/wares has no version "2.0.0"; set --version to one of 1.1.0, 1.0.0, or --channel to another channel`},
+		"Unreadable":    {offers: []offer{{Catalog: spare, Err: errAway}}, want: "package lamp was not found, and not every catalog can be read: away"},
+		"OtherReadable": {offers: append([]offer{{Catalog: spare, Err: errAway}}, one[0]), want: "olm/wares stable lamp.v1.1.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.request.pkg, tt.request.namespace = "lamp", "shop"
+			got, err := choose(&tt.request, tt.offers)
+			text := ""
+			if err != nil {
+				text = err.Error()
+			} else {
+				text = got.catalog.String() + " " + got.entry.Channel.Name + " " + got.entry.Bundle.Name
+			}
+			if text != tt.want {
+				t.Errorf("got %s\nwant %s", text, tt.want)
+			}
+		})
+	}
+}
+
+type awayError struct{}
+
+func (awayError) Error() string { return "away" }
+
+var errAway = awayError{}
+
+// TestMissing covers which objects are created for the contents of a namespace.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	entry := lamp(t).Channel("stable").Entry("lamp.v1.0.0")
+	group := func(targets ...string) operatorsv1.OperatorGroup {
+		g := operatorsv1.OperatorGroup{Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: targets}}
+		g.Name = "group"
+		return g
+	}
+	sub := func(name, pkg, channel string) operatorsv1alpha1.Subscription {
+		s := operatorsv1alpha1.Subscription{Spec: &operatorsv1alpha1.SubscriptionSpec{
+			Package: pkg, Channel: channel, CatalogSource: "wares", CatalogSourceNamespace: "olm",
+		}}
+		s.Name = name
+		return s
+	}
+	modes := func(types ...operatorsv1alpha1.InstallModeType) []operatorsv1alpha1.InstallMode {
+		var all []operatorsv1alpha1.InstallMode
+		for _, one := range types {
+			all = append(all, operatorsv1alpha1.InstallMode{Type: one, Supported: true})
+		}
+		return all
+	}
+	own, single, everywhere := operatorsv1alpha1.InstallModeTypeOwnNamespace, operatorsv1alpha1.InstallModeTypeSingleNamespace, operatorsv1alpha1.InstallModeTypeAllNamespaces
+	const subscription = "Subscription shop/lamp: package lamp, channel stable, catalog olm/wares, approval Automatic"
+	for name, tt := range map[string]struct {
+		request request
+		has     inventory
+		modes   []operatorsv1alpha1.InstallMode
+		want    []string
+		err     string
+	}{
+		"Everything":    {want: []string{"Namespace shop", "OperatorGroup shop/shop, for all namespaces", subscription}},
+		"All":           {has: inventory{exists: true}, modes: modes(own, everywhere), want: []string{"OperatorGroup shop/shop, for all namespaces", subscription}},
+		"Own":           {has: inventory{exists: true}, modes: modes(own), want: []string{"OperatorGroup shop/shop, for shop", subscription}},
+		"Targets":       {request: request{targets: []string{"a"}}, has: inventory{exists: true}, modes: modes(single), want: []string{"OperatorGroup shop/shop, for a", subscription}},
+		"NoMode":        {has: inventory{exists: true}, modes: modes(single), err: "ClusterServiceVersion lamp.v1.0.0 does not support install mode OwnNamespace (spec.installModes), but SingleNamespace; change --target-namespaces"},
+		"Multi":         {request: request{targets: []string{"a", "b"}}, has: inventory{exists: true}, modes: modes(own), err: "ClusterServiceVersion lamp.v1.0.0 does not support install mode MultiNamespace (spec.installModes), but OwnNamespace; change --target-namespaces"},
+		"Group":         {has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group("a")}}, want: []string{subscription}},
+		"OtherTargets":  {request: request{targets: []string{"b"}}, has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group("a")}}, err: `OperatorGroup shop/group exists, and its spec.targetNamespaces is ["a"], not ["b"]; leave out --target-namespaces, or choose another --namespace`},
+		"Manual":        {request: request{approval: "Manual"}, has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}}, want: []string{strings.Replace(subscription, "Automatic", "Manual", 1)}},
+		"Exists":        {has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("mine", "lamp", "beta")}}},
+		"OtherChannel":  {request: request{channel: "stable"}, has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("mine", "lamp", "beta")}}, err: `subscription shop/mine exists, and its spec.channel is "beta", not "stable"; leave out --channel, or change the Subscription`},
+		"OtherVersion":  {request: request{version: "1.0.0"}, has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("mine", "lamp", "beta")}}, err: `subscription shop/mine exists, and its spec.startingCSV is "", not "lamp.v1.0.0"; leave out --version, or change the Subscription`},
+		"OtherApproval": {request: request{approval: "Manual"}, has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("mine", "lamp", "beta")}}, err: `subscription shop/mine exists, and its spec.installPlanApproval is "Automatic", not "Manual"; leave out --approval, or change the Subscription`},
+		"OtherPackage":  {has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("lamp", "torch", "beta")}}, err: "subscription shop/lamp exists, and is for another package (spec.name); choose another --namespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.request.pkg, tt.request.namespace = "lamp", "shop"
+			objects, _, err := missing(&tt.request, choice{types.NamespacedName{Namespace: "olm", Name: "wares"}, entry}, &tt.has, tt.modes)
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if diff := cmp.Diff(tt.want, described(objects)); diff != "" || text != tt.err {
+				t.Errorf("error %q, want %q (-want +got):\n%s", text, tt.err, diff)
+			}
+		})
+	}
+}
+
+func described(objects []client.Object) []string {
+	var lines []string
+	for _, o := range objects {
+		lines = append(lines, describe(o))
+	}
+	return lines
+}
+
+// TestStartingCSV checks that a version sets spec.startingCSV.
+func TestStartingCSV(t *testing.T) {
+	t.Parallel()
+	entry := lamp(t).Channel("stable").Entry("lamp.v1.0.0")
+	for version, want := range map[string]string{"": "", "1.0.0": "lamp.v1.0.0"} {
+		sub := newSubscription(&request{pkg: "lamp", namespace: "shop", version: version}, choice{entry: entry})
+		if sub.Spec.StartingCSV != want {
+			t.Errorf("version %q: startingCSV %q, want %q", version, sub.Spec.StartingCSV, want)
+		}
+	}
+}

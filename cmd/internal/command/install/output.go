@@ -1,0 +1,103 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
+)
+
+// packageContent is a package of a catalog.
+type packageContent = content.Package
+
+// outcome is what the command did.
+type outcome string
+
+// The outcomes.
+const (
+	outcomeBlocked   outcome = "blocked"
+	outcomePlanned   outcome = "planned"
+	outcomeCreated   outcome = "created"
+	outcomeInstalled outcome = "installed"
+)
+
+// readInventory reads a namespace. A namespace that the user may not read counts as existing.
+func readInventory(ctx context.Context, c client.Client, namespace string) (*inventory, error) {
+	o := &inventory{exists: true}
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	switch err := c.Get(ctx, client.ObjectKey{Name: namespace}, live); {
+	case apierrors.IsNotFound(err):
+		o.exists = false
+	case err != nil && !apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("reading namespace %s: %w", namespace, err)
+	}
+	var groups operatorsv1.OperatorGroupList
+	if err := c.List(ctx, &groups, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing the OperatorGroups of namespace %s: %w", namespace, err)
+	}
+	var subscriptions operatorsv1alpha1.SubscriptionList
+	if err := c.List(ctx, &subscriptions, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing the Subscriptions of namespace %s: %w", namespace, err)
+	}
+	o.groups, o.subscriptions = groups.Items, subscriptions.Items
+	return o, nil
+}
+
+// show prints a plan. The machine-readable forms print everything at the end, or here if the plan is blocked.
+func (o *options) show(out io.Writer, p *plan) error {
+	if o.output.ForMachines() {
+		if p.Problem != "" {
+			return o.output.Document(out, p)
+		}
+		return nil
+	}
+	var b strings.Builder
+	if len(p.Create) > 0 {
+		b.WriteString(o.output.Paint(out).Bold("Created:") + "\n")
+	}
+	for _, object := range p.Create {
+		b.WriteString(console.Wrap("  - ", "    ", describe(object)))
+	}
+	if len(p.Create) == 0 {
+		fmt.Fprintf(&b, "Subscription %s/%s exists.\n", o.request.namespace, p.Subscription)
+	}
+	b.WriteByte('\n')
+	if err := p.Plan.Table(&b); err != nil {
+		return err
+	}
+	return write(out, b.String())
+}
+
+// finish prints what the command did.
+func (o *options) finish(out io.Writer, p *plan, done outcome) error {
+	p.Outcome = done
+	if o.output.ForMachines() {
+		return o.output.Document(out, p)
+	}
+	switch name := o.request.namespace + "/" + p.Subscription; done {
+	case outcomePlanned:
+		return write(out, "\nNothing was changed (dry run).\n")
+	case outcomeCreated:
+		return write(out, fmt.Sprintf("\nSubscription %s exists. Wait for it: %s wait %s -n %s\n", name, o.program, p.Subscription, o.request.namespace))
+	default:
+		return write(out, fmt.Sprintf("\nSubscription %s is installed.\n", name))
+	}
+}
+
+func write(out io.Writer, text string) error {
+	if _, err := io.WriteString(out, text); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
