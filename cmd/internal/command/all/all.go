@@ -11,6 +11,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/history"
 	"github.com/chandlery/chandlery/cmd/internal/command/install"
 	"github.com/chandlery/chandlery/cmd/internal/command/plan"
+	"github.com/chandlery/chandlery/cmd/internal/command/search"
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/command/supportbundle"
 	"github.com/chandlery/chandlery/cmd/internal/command/takeover"
@@ -26,6 +27,7 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 	var commands []*cobra.Command
 	for _, command := range []func(name, agent string) *cobra.Command{
 		status.New,
+		search.New,
 		install.New,
 		explain.New,
 		discover.New,

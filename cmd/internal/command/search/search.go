@@ -1,0 +1,187 @@
+// Package search is the command that finds packages in the catalogs of a cluster.
+package search
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/chandlery/chandlery/cmd/internal/catalogquery"
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
+	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
+)
+
+const help = `Find packages in catalogs: those with every WORD in name, display name, keywords,
+categories, provider, APIs or description.
+
+Exit codes:
+  0  packages were found
+  1  the command failed
+  2  no package was found, or a catalog cannot be read
+  3  a permission is missing
+  4  the API server cannot be reached`
+
+// options are the flags of the command.
+type options struct {
+	connection console.Connection
+	output     console.Output
+	global     string
+	catalog    string
+}
+
+// New returns the command "search" of a program. name is how users call the program, and agent is its user agent for
+// API servers.
+func New(name, agent string) *cobra.Command {
+	o := &options{connection: console.Connection{Agent: agent}}
+	cmd := &cobra.Command{
+		Use:               "search [WORD]...",
+		Short:             "Find packages in the catalogs of the cluster",
+		Long:              help,
+		Example:           "  " + name + " search database backup",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              o.run,
+	}
+	o.connection.AddFlags(cmd)
+	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
+	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
+	cmd.Flags().StringVar(&o.catalog, "catalog", "", "catalog, as [NAMESPACE/]NAME; empty: all")
+	console.Complete(cmd, "catalog", cobra.NoFileCompletions)
+	o.output.AddFlags(cmd)
+	return cmd
+}
+
+// report is the output of the command.
+type report struct {
+	Packages []catalogquery.Match `json:"packages"`
+	// Unreadable are the reasons why catalogs cannot be read.
+	Unreadable []string `json:"unreadable,omitempty"`
+}
+
+func (o *options) run(cmd *cobra.Command, words []string) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	namespace, err := o.connection.Namespace()
+	if err != nil {
+		return err
+	}
+	answers, err := o.ask(cmd, namespace, words)
+	if err != nil {
+		return err
+	}
+	if len(answers) == 0 {
+		return &console.Coded{Code: console.Negative, Err: fmt.Errorf("namespace %s can use no catalog%s; 'status -A' shows all catalogs", namespace, named(o.catalog))}
+	}
+	r := newReport(answers)
+	if err := o.print(cmd.OutOrStdout(), &r); err != nil {
+		return err
+	}
+	if len(r.Packages) == 0 || len(r.Unreadable) > 0 {
+		return console.Verdict(console.Negative)
+	}
+	return nil
+}
+
+func named(catalog string) string {
+	if catalog == "" {
+		return ""
+	}
+	return fmt.Sprintf(" %q (--catalog)", catalog)
+}
+
+// ask searches the selected catalogs.
+func (o *options) ask(cmd *cobra.Command, namespace string, words []string) ([]catalogquery.Answer[[]catalogquery.Match], error) {
+	cfg, err := o.connection.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := scheme.New()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := inputs.NewCluster(cfg, kinds)
+	if err != nil {
+		return nil, err
+	}
+	sources, notes, err := cluster.Catalogs(cmd.Context(), namespace, o.global)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range notes {
+		_, _ = io.WriteString(cmd.ErrOrStderr(), note+"\n")
+	}
+	sources = catalogquery.Select(sources, o.catalog)
+	defer progress.Start(cmd.ErrOrStderr(), o.output.ForMachines(), "Searching catalogs")()
+	return catalogquery.Each(cmd.Context(), cluster, sources, func(ctx context.Context, conn *grpc.ClientConn) ([]catalogquery.Match, error) {
+		return catalogquery.Search(ctx, conn, words)
+	}), nil
+}
+
+// newReport returns the report of the answers: the matches sorted by package and catalog.
+func newReport(answers []catalogquery.Answer[[]catalogquery.Match]) report {
+	r := report{Packages: []catalogquery.Match{}}
+	for _, answer := range answers {
+		if answer.Err != nil {
+			r.Unreadable = append(r.Unreadable, answer.Err.Error())
+		}
+		for _, match := range answer.Value {
+			match.Catalog = answer.Catalog.String()
+			r.Packages = append(r.Packages, match)
+		}
+	}
+	slices.SortStableFunc(r.Packages, func(x, y catalogquery.Match) int { return strings.Compare(x.Package, y.Package) })
+	return r
+}
+
+// print writes a report.
+func (o *options) print(out io.Writer, r *report) error {
+	if o.output.ForMachines() {
+		return o.output.Document(out, r)
+	}
+	if _, err := io.WriteString(out, o.text(out, r)); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+func (o *options) text(out io.Writer, r *report) string {
+	paint := o.output.Paint(out)
+	wide := o.output.Form == console.Wide
+	width := console.Width
+	titles := []string{"PACKAGE", "CATALOG", "CHANNEL", "VERSION", "DISPLAY NAME"}
+	if wide {
+		width, titles = 0, append(titles, "PROVIDER", "DEPRECATED")
+	}
+	var table console.Table
+	cells := make([]console.Cell, 0, len(titles))
+	for _, title := range titles {
+		cells = append(cells, console.Cell{Text: title, Style: paint.Bold})
+	}
+	table.AddCells(cells...)
+	for _, m := range r.Packages {
+		name := m.DisplayName
+		if m.Deprecation != "" && !wide {
+			name = "(deprecated) " + name
+		}
+		row := []string{m.Package, m.Catalog, m.Channel, m.Version, name}
+		if wide {
+			row = append(row, m.Provider, m.Deprecation)
+		}
+		table.Add(row...)
+	}
+	text := table.Text("", width)
+	if len(r.Packages) == 0 {
+		text = "No package was found.\n"
+	}
+	for _, reason := range r.Unreadable {
+		text += console.Wrap(paint.Bad("not read: "), "  ", reason)
+	}
+	return text
+}
