@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/approve"
+	"github.com/chandlery/chandlery/cmd/internal/command/catalog"
 	"github.com/chandlery/chandlery/cmd/internal/command/discover"
 	"github.com/chandlery/chandlery/cmd/internal/command/explain"
 	"github.com/chandlery/chandlery/cmd/internal/command/history"
@@ -29,6 +30,7 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 		status.New,
 		search.New,
 		install.New,
+		catalog.New,
 		explain.New,
 		discover.New,
 		approve.New,
@@ -41,9 +43,17 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 		uninstall.New,
 	} {
 		one := command(name, agent)
-		flagenv.Describe(one.Flags(), envPrefix)
-		one.PreRun = func(*cobra.Command, []string) { console.Quiet() }
+		prepare(one, envPrefix)
 		commands = append(commands, one)
 	}
 	return commands
+}
+
+// prepare completes a command and its sub-commands.
+func prepare(cmd *cobra.Command, envPrefix string) {
+	flagenv.Describe(cmd.Flags(), envPrefix)
+	cmd.PreRun = func(*cobra.Command, []string) { console.Quiet() }
+	for _, below := range cmd.Commands() {
+		prepare(below, envPrefix)
+	}
 }

@@ -1,8 +1,11 @@
 package all_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/all"
 )
@@ -11,13 +14,13 @@ import (
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	const name = "kubectl chandlery"
-	for _, cmd := range all.Commands(name, "CHANDLERY", "test") {
-		t.Run(cmd.Name(), func(t *testing.T) {
+	for path, cmd := range runnable(name, all.Commands(name, "CHANDLERY", "test")) {
+		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			if !strings.Contains(strings.ToLower(cmd.Long), "exit codes:") {
 				t.Error("its help does not say what its exit codes mean")
 			}
-			if !strings.Contains(cmd.Example, name+" "+cmd.Name()) || strings.Contains(cmd.Example, "supervisor "+cmd.Name()) {
+			if !strings.Contains(cmd.Example, path) || strings.Contains(cmd.Example, "supervisor "+cmd.Name()) {
 				t.Errorf("its examples call it otherwise than it is called:\n%s", cmd.Example)
 			}
 			if cmd.ValidArgsFunction == nil {
@@ -40,4 +43,18 @@ func TestCommands(t *testing.T) {
 			}
 		})
 	}
+}
+
+// runnable returns the commands without sub-commands, by the words that call them.
+func runnable(called string, commands []*cobra.Command) map[string]*cobra.Command {
+	found := map[string]*cobra.Command{}
+	for _, cmd := range commands {
+		path := called + " " + cmd.Name()
+		if cmd.HasSubCommands() {
+			maps.Copy(found, runnable(path, cmd.Commands()))
+			continue
+		}
+		found[path] = cmd
+	}
+	return found
 }

@@ -109,7 +109,7 @@ func (o *options) once(cmd *cobra.Command, reader client.Client, cluster console
 		_, _ = io.WriteString(cmd.ErrOrStderr(), cluster.Header())
 	}
 	done := progress.Start(cmd.ErrOrStderr(), o.output.ForMachines(), "looking at the cluster")
-	s, err := readStatus(cmd.Context(), reader, what)
+	s, err := Read(cmd.Context(), reader, what)
 	done()
 	if err != nil {
 		return err
@@ -140,7 +140,8 @@ func Scope(connection *console.Connection, global string, named, all bool) (snap
 	return what, nil
 }
 
-func readStatus(ctx context.Context, reader client.Client, what snapshot.Options) (*Status, error) {
+// Read returns the status of a cluster.
+func Read(ctx context.Context, reader client.Client, what snapshot.Options) (*Status, error) {
 	what.Access = competing.NewAccessReviewer(reader, competing.VerbOLM, clock.RealClock{})
 	observed, err := snapshot.Read(ctx, reader, what)
 	if err != nil {
@@ -193,7 +194,7 @@ func (o *options) follow(cmd *cobra.Command, reader client.Client, cluster conso
 	defer ticker.Stop()
 	before := ""
 	for {
-		s, err := readStatus(ctx, reader, what)
+		s, err := Read(ctx, reader, what)
 		if ctx.Err() != nil {
 			return nil
 		}

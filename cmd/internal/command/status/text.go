@@ -29,7 +29,7 @@ const none = "-"
 
 // Text returns the human-readable form of a status.
 func (v View) Text(s *Status) string {
-	sections := []string{v.supervisors(s), v.catalogs(s), v.subscriptions(s), v.approvals(s)}
+	sections := []string{v.supervisors(s), v.Catalogs(s), v.subscriptions(s), v.approvals(s)}
 	for _, part := range []struct {
 		title    string
 		severity explain.Severity
@@ -101,7 +101,8 @@ func (v View) supervisors(s *Status) string {
 	return v.Paint.Bold(title) + "  " + text + "\n" + others.String()
 }
 
-func (v View) catalogs(s *Status) string {
+// Catalogs returns the section of the catalogs.
+func (v View) Catalogs(s *Status) string {
 	paint := styles{v.Paint}
 	var table console.Table
 	titles := []string{"CATALOG", "READY", "STATE", "CONTENT", "SINCE", "NODES"}

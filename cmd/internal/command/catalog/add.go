@@ -1,0 +1,210 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/cmd/internal/command/wait"
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/waiting"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+)
+
+const addHelp = `Create a CatalogSource for an image or a server.
+
+Exit codes:
+  0  the catalog exists; with --wait: it is ready
+  1  the command failed
+  2  the catalog is not ready in time
+  3  a permission is missing
+  4  the API server cannot be reached`
+
+// settings are the fields of a CatalogSource.
+type settings struct {
+	image, address string
+	secrets        []string
+	priority       int
+	poll           time.Duration
+}
+
+// adder is the command "catalog add".
+type adder struct {
+	shared
+
+	settings settings
+	dryRun   bool
+	wait     bool
+	timeout  time.Duration
+	program  string
+}
+
+func newAdd(name, agent string) *cobra.Command {
+	a := &adder{shared: shared{connection: console.Connection{Agent: agent}}, program: name}
+	cmd := &cobra.Command{
+		Use:               "add NAME (--image=IMAGE | --address=HOST:PORT)",
+		Short:             "Add a catalog",
+		Long:              addHelp,
+		Example:           "  " + name + " catalog add community --image registry.example.com/community:v1 --poll-interval 10m",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.run(cmd, args[0]) },
+	}
+	a.addFlags(cmd)
+	flags, s := cmd.Flags(), &a.settings
+	flags.StringVar(&s.image, "image", "", "image of the catalog")
+	flags.StringVar(&s.address, "address", "", "address of the server")
+	flags.StringSliceVar(&s.secrets, "pull-secret", nil, "Secrets for the image")
+	flags.IntVar(&s.priority, "priority", 0, "spec.priority")
+	flags.DurationVar(&s.poll, "poll-interval", 0, "time between checks of the tag; 0: no checks")
+	flags.BoolVar(&a.dryRun, "dry-run", false, "show the result; change nothing")
+	flags.BoolVar(&a.wait, "wait", false, "wait for the catalog")
+	flags.DurationVar(&a.timeout, "timeout", 10*time.Minute, "time limit for --wait")
+	for _, free := range []string{"image", "address", "pull-secret", "priority", "poll-interval"} {
+		console.Complete(cmd, free, cobra.NoFileCompletions)
+	}
+	return cmd
+}
+
+func (a *adder) run(cmd *cobra.Command, name string) error {
+	if err := a.output.Validate(); err != nil {
+		return err
+	}
+	if a.dryRun && a.wait {
+		return errors.New("--dry-run and --wait exclude each other: a dry run creates nothing")
+	}
+	namespace, err := a.namespace(cmd)
+	if err != nil {
+		return err
+	}
+	source, err := newSource(namespace, name, &a.settings)
+	if err != nil {
+		return err
+	}
+	c, err := a.connection.Client()
+	if err != nil {
+		return err
+	}
+	created, err := a.create(cmd.Context(), c, source)
+	if err != nil {
+		return err
+	}
+	if a.wait {
+		w := waiting.Waiter{Log: cmd.ErrOrStderr(), Timeout: a.timeout, Aim: "ready", Remedy: a.program + " explain catalogsource/" + name + " -n " + namespace}
+		r := wait.Reader{Client: c, Namespace: namespace}
+		if err := w.Wait(cmd.Context(), func(ctx context.Context) ([]waiting.State, error) {
+			live, err := r.Catalog(ctx, name)
+			return []waiting.State{wait.CatalogState(namespace+"/"+name, live)}, err
+		}); err != nil {
+			return err
+		}
+	}
+	if a.output.ForMachines() {
+		return a.output.Document(cmd.OutOrStdout(), map[string]any{"catalog": source, "created": created && !a.dryRun})
+	}
+	return write(cmd.OutOrStdout(), fmt.Sprintf("CatalogSource %s/%s %s\n", namespace, name, a.outcome(created)))
+}
+
+// outcome describes what the command did.
+func (a *adder) outcome(created bool) string {
+	switch {
+	case !created:
+		return "exists, and is as requested"
+	case a.dryRun:
+		return "would be created (dry run)"
+	default:
+		return "was created"
+	}
+}
+
+// newSource returns the CatalogSource with the settings.
+func newSource(namespace, name string, s *settings) (*operatorsv1alpha1.CatalogSource, error) {
+	if reasons := validation.IsDNS1123Subdomain(name); len(reasons) > 0 {
+		return nil, fmt.Errorf("argument %q is no name of a CatalogSource: %s", name, strings.Join(reasons, ", "))
+	}
+	switch {
+	case (s.image == "") == (s.address == ""):
+		return nil, errors.New("set either --image or --address")
+	case s.address != "" && (s.poll != 0 || len(s.secrets) > 0):
+		return nil, errors.New("--poll-interval and --pull-secret need --image: the supervisor pulls no image for --address")
+	case s.poll < 0:
+		return nil, fmt.Errorf("--poll-interval is %s; it has to be 0 or more", s.poll)
+	}
+	source := &operatorsv1alpha1.CatalogSource{
+		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.CatalogSourceKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: operatorsv1alpha1.CatalogSourceSpec{
+			SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: s.image, Address: s.address,
+			Secrets: s.secrets, Priority: s.priority,
+		},
+	}
+	if s.image != "" {
+		source.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: operatorsv1alpha1.Restricted}
+	}
+	if s.poll > 0 {
+		source.Spec.UpdateStrategy = &operatorsv1alpha1.UpdateStrategy{RegistryPoll: &operatorsv1alpha1.RegistryPoll{
+			RawInterval: s.poll.String(), Interval: &metav1.Duration{Duration: s.poll},
+		}}
+	}
+	if _, problem := catalogs.SpecProblem(source); problem != "" {
+		return nil, fmt.Errorf("CatalogSource %s/%s would be invalid: %s", namespace, name, problem)
+	}
+	return source, nil
+}
+
+// create creates a CatalogSource. created is false if it exists as requested.
+func (a *adder) create(ctx context.Context, c client.Client, source *operatorsv1alpha1.CatalogSource) (created bool, err error) {
+	options := []client.CreateOption{client.FieldOwner(a.connection.Agent)}
+	if a.dryRun {
+		options = append(options, client.DryRunAll)
+	}
+	err = c.Create(ctx, source.DeepCopy(), options...)
+	if !apierrors.IsAlreadyExists(err) {
+		if err != nil {
+			return false, fmt.Errorf("creating CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
+		}
+		return true, nil
+	}
+	live, err := wait.Reader{Client: c, Namespace: source.Namespace}.Catalog(ctx, source.Name)
+	if err != nil {
+		return false, err
+	}
+	if live == nil {
+		return false, fmt.Errorf("CatalogSource %s/%s is being deleted; repeat the command", source.Namespace, source.Name)
+	}
+	return false, difference(live, source)
+}
+
+// difference returns an error that names a field in which an existing CatalogSource differs from the wanted one.
+func difference(live, wanted *operatorsv1alpha1.CatalogSource) error {
+	for _, field := range []struct{ name, has, wants string }{
+		{"image", live.Spec.Image, wanted.Spec.Image},
+		{"address", live.Spec.Address, wanted.Spec.Address},
+		{"secrets", strings.Join(slices.Sorted(slices.Values(live.Spec.Secrets)), ","), strings.Join(slices.Sorted(slices.Values(wanted.Spec.Secrets)), ",")},
+		{"priority", fmt.Sprint(live.Spec.Priority), fmt.Sprint(wanted.Spec.Priority)},
+		{"updateStrategy.registryPoll.interval", interval(live), interval(wanted)},
+	} {
+		if field.has != field.wants {
+			return fmt.Errorf("CatalogSource %s/%s exists, and its spec.%s is %q, not %q; change the CatalogSource, or choose another name",
+				live.Namespace, live.Name, field.name, field.has, field.wants)
+		}
+	}
+	return nil
+}
+
+func interval(source *operatorsv1alpha1.CatalogSource) string {
+	if s := source.Spec.UpdateStrategy; s != nil && s.RegistryPoll != nil && s.Interval != nil {
+		return s.Interval.Duration.String()
+	}
+	return ""
+}

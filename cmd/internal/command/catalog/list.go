@@ -1,0 +1,77 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/cmd/internal/command/status"
+	"github.com/chandlery/chandlery/cmd/internal/console"
+)
+
+const listHelp = `List catalogs, as 'status' does.
+
+Exit codes:
+  0  the command succeeded
+  1  the command failed
+  3  a permission is missing
+  4  the API server cannot be reached`
+
+// lister is the command "catalog list".
+type lister struct {
+	shared
+
+	all     bool
+	program string
+}
+
+func newList(name, agent string) *cobra.Command {
+	l := &lister{shared: shared{connection: console.Connection{Agent: agent}}, program: name}
+	cmd := &cobra.Command{
+		Use:               "list [-n NAMESPACE | -A]",
+		Short:             "List catalogs",
+		Long:              listHelp,
+		Example:           "  " + name + " catalog list -A",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return l.run(cmd) },
+	}
+	l.connection.AddFlags(cmd)
+	l.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
+	l.connection.AddCatalogNamespaceFlag(cmd, &l.global)
+	cmd.Flags().BoolVarP(&l.all, "all-namespaces", "A", false, "all namespaces")
+	l.output.AddFlags(cmd)
+	return cmd
+}
+
+func (l *lister) run(cmd *cobra.Command) error {
+	if err := l.output.Validate(); err != nil {
+		return err
+	}
+	if l.all && cmd.Flags().Changed("namespace") {
+		return errors.New("--namespace (-n) and --all-namespaces (-A) exclude each other; give one of them")
+	}
+	what, err := status.Scope(&l.connection, l.global, !l.all, l.all)
+	if err != nil {
+		return err
+	}
+	c, err := l.connection.Client()
+	if err != nil {
+		return err
+	}
+	s, err := status.Read(cmd.Context(), c, what)
+	if err != nil {
+		return err
+	}
+	for _, unreadable := range s.Unreadable {
+		if unreadable.Resource == "catalogsources.operators.coreos.com" {
+			return &console.Coded{Code: console.Forbidden, Err: fmt.Errorf("the CatalogSources cannot be listed: %s", unreadable.Reason)}
+		}
+	}
+	if l.output.ForMachines() {
+		return l.output.Document(cmd.OutOrStdout(), map[string]any{"catalogs": s.Catalogs})
+	}
+	view := status.View{Wide: l.output.Form == console.Wide, Program: l.program, Paint: l.output.Paint(cmd.OutOrStdout())}
+	return write(cmd.OutOrStdout(), view.Catalogs(s))
+}
