@@ -1,0 +1,294 @@
+// Package upgrade is the command that upgrades an operator to a newer version or to another channel.
+package upgrade
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/cmd/internal/command/wait"
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/installation"
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
+	"github.com/chandlery/chandlery/supervisor/dryrun"
+	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
+)
+
+const help = `Upgrade an operator, and wait for it. The command shows the steps first, and approves
+their InstallPlans.
+
+Exit codes:
+  0  the version is installed, or there is no newer one
+  1  the command failed
+  2  the upgrade is impossible, failed, or is not complete in time
+  3  a permission is missing
+  4  the API server cannot be reached`
+
+// options are the flags of the command.
+type options struct {
+	connection console.Connection
+	output     console.Output
+	global     string
+	channel    string
+	version    string
+	dryRun     bool
+	yes        bool
+	timeout    time.Duration
+	program    string
+}
+
+// New returns the command "upgrade" of a program. name is how users call the program, and agent is its user agent for
+// API servers.
+func New(name, agent string) *cobra.Command {
+	o := &options{connection: console.Connection{Agent: agent}, program: name}
+	cmd := &cobra.Command{
+		Use:               "upgrade SUBSCRIPTION",
+		Short:             "Upgrade an operator, and wait for it",
+		Long:              help,
+		Example:           "  " + name + " upgrade argocd -n argocd --channel beta",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: o.connection.CompleteNames(console.Subscriptions()),
+		RunE:              o.run,
+	}
+	flags := cmd.Flags()
+	o.connection.AddFlags(cmd)
+	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
+	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
+	flags.StringVar(&o.channel, "channel", "", "new channel")
+	flags.StringVar(&o.version, "version", "", "last version, as a number or ClusterServiceVersion, for approval Manual; empty: the newest")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
+	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit")
+	for _, free := range []string{"channel", "version"} {
+		console.Complete(cmd, free, cobra.NoFileCompletions)
+	}
+	o.output.AddFlags(cmd)
+	return cmd
+}
+
+// report is the output of the command.
+type report struct {
+	Namespace    string `json:"namespace"`
+	Subscription string `json:"subscription"`
+	// From is the installed ClusterServiceVersion, and To is the last one of the upgrade.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Plan is what the Subscriptions of the namespace install.
+	Plan *dryrun.Result `json:"plan"`
+	// Problem is why the upgrade is impossible.
+	Problem string `json:"problem,omitempty"`
+	// Outcome is what the command did: blocked, planned, unchanged, changed or upgraded.
+	Outcome string `json:"outcome"`
+}
+
+func (o *options) run(cmd *cobra.Command, args []string) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	namespace, err := o.connection.Namespace()
+	if err != nil {
+		return err
+	}
+	c, err := o.connection.Client()
+	if err != nil {
+		return err
+	}
+	found, err := wait.Reader{Client: c, Namespace: namespace}.Subscription(cmd.Context(), args[0])
+	if err != nil {
+		return err
+	}
+	if found.Subscription == nil || found.Subscription.Spec == nil {
+		return &console.Coded{Code: console.Negative, Err: fmt.Errorf("subscription %s/%s does not exist; check the name and --namespace", namespace, args[0])}
+	}
+	if err := o.validate(found.Subscription); err != nil {
+		return err
+	}
+	res, err := o.predict(cmd, found.Subscription)
+	if err != nil {
+		return err
+	}
+	return o.upgrade(cmd, c, found, res)
+}
+
+// validate returns an error for flags that do not fit the Subscription.
+func (o *options) validate(sub *operatorsv1alpha1.Subscription) error {
+	if o.version != "" && sub.GetInstallPlanApproval() != operatorsv1alpha1.ApprovalManual {
+		return fmt.Errorf("--version needs the approval Manual, and spec.installPlanApproval of Subscription %s/%s is Automatic; set it to Manual, or hold the version with the annotation %s",
+			sub.Namespace, sub.Name, api.AnnotationPin)
+	}
+	return nil
+}
+
+// wanted returns the Subscription with the new channel, without status.
+func (o *options) wanted(sub *operatorsv1alpha1.Subscription) *operatorsv1alpha1.Subscription {
+	wanted := &operatorsv1alpha1.Subscription{
+		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.SubscriptionKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: sub.Namespace, Name: sub.Name},
+		Spec:       sub.Spec.DeepCopy(),
+	}
+	if o.channel != "" {
+		wanted.Spec.Channel = o.channel
+	}
+	return wanted
+}
+
+func (o *options) predict(cmd *cobra.Command, sub *operatorsv1alpha1.Subscription) (*dryrun.Result, error) {
+	cfg, err := o.connection.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := scheme.New()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := inputs.NewCluster(cfg, kinds)
+	if err != nil {
+		return nil, err
+	}
+	return installation.Predict(cmd.Context(), cluster, sub.Namespace, o.global, []client.Object{o.wanted(sub)}, cmd.ErrOrStderr())
+}
+
+// upgrade shows the steps and, after the confirmation, makes them.
+func (o *options) upgrade(cmd *cobra.Command, c client.Client, found *wait.Objects, res *dryrun.Result) error {
+	sub := found.Subscription
+	r := report{Namespace: sub.Namespace, Subscription: sub.Name, From: sub.Status.InstalledCSV, Plan: res, Problem: installation.Problem(res, sub.Name)}
+	changes := o.wanted(sub).Spec.Channel != sub.Spec.Channel
+	if changes {
+		// The InstallPlan that waits for approval belongs to the old channel.
+		found = &wait.Objects{Subscription: sub}
+	}
+	way, err := pathTo(res, found, o.version)
+	if err != nil {
+		return err
+	}
+	r.To = way.to
+	if !o.output.ForMachines() {
+		if err := res.Table(cmd.OutOrStdout()); err != nil {
+			return err
+		}
+	}
+	if r.Outcome = o.outcome(&r, changes); r.Outcome == "" {
+		if !console.Confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), o.yes, "Upgrade it?") {
+			return errors.New("nothing was changed")
+		}
+		if r.Outcome, err = o.apply(cmd, c, sub, way, changes); err != nil {
+			return err
+		}
+	}
+	return o.finish(cmd.OutOrStdout(), &r)
+}
+
+// The outcomes of the command.
+const (
+	blocked   = "blocked"
+	planned   = "planned"
+	unchanged = "unchanged"
+	changed   = "changed"
+	upgraded  = "upgraded"
+)
+
+// outcome returns the outcome if there is nothing to do; empty otherwise.
+func (o *options) outcome(r *report, changes bool) string {
+	switch {
+	case r.Problem != "":
+		return blocked
+	case o.dryRun:
+		return planned
+	case r.To == "" && !changes:
+		return unchanged
+	default:
+		return ""
+	}
+}
+
+// apply changes the channel, approves InstallPlans and waits for the last version.
+func (o *options) apply(cmd *cobra.Command, c client.Client, sub *operatorsv1alpha1.Subscription, to path, changes bool) (string, error) {
+	if changes {
+		next := sub.DeepCopy()
+		next.Spec = o.wanted(sub).Spec
+		patch := client.MergeFromWithOptions(sub, client.MergeFromWithOptimisticLock{})
+		if err := c.Patch(cmd.Context(), next, patch, client.FieldOwner(o.connection.Agent)); err != nil {
+			return "", fmt.Errorf("setting spec.channel of Subscription %s/%s: %w", sub.Namespace, sub.Name, err)
+		}
+	}
+	if to.to == "" {
+		return changed, nil
+	}
+	f := installation.Follower{
+		Client: c, Namespace: sub.Namespace, Agent: o.connection.Agent, Log: cmd.ErrOrStderr(), Timeout: o.timeout, Program: o.program,
+	}
+	return upgraded, f.Follow(cmd.Context(), sub.Name, to.to, to.plans)
+}
+
+// path is the way to a version.
+type path struct {
+	// plans are the InstallPlans up to the last version.
+	plans []installation.Plan
+	// to is the last ClusterServiceVersion; empty if there is nothing to install.
+	to string
+}
+
+// pathTo returns the way to a version, given as a number or a name; to the newest if it is empty.
+func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, error) {
+	var p path
+	var known []string
+	matches := func(bundle, number string) bool {
+		p.to, known = bundle, append(known, number)
+		return version != "" && (version == bundle || strings.TrimPrefix(version, "v") == number)
+	}
+	if found.Pending() {
+		p.plans = append(p.plans, slices.Sorted(slices.Values(found.Plan.Spec.ClusterServiceVersionNames)))
+	}
+	for _, one := range res.UnderWay {
+		if one.Subscription == found.Subscription.Name && matches(one.Bundle, one.Version) {
+			return p, nil
+		}
+	}
+	for i := range res.Steps {
+		step := &res.Steps[i]
+		if !slices.Contains(step.Subscriptions, found.Subscription.Name) {
+			continue
+		}
+		p.plans = append(p.plans, installation.PlanOf(res, step.Plan))
+		if matches(step.Bundle, step.Version) {
+			return p, nil
+		}
+	}
+	if version == "" || version == found.Subscription.Status.InstalledCSV {
+		return p, nil
+	}
+	return path{}, &console.Coded{Code: console.Negative, Err: fmt.Errorf("subscription %s/%s has no upgrade to version %q; set --version to one of: %s",
+		found.Subscription.Namespace, found.Subscription.Name, version, cmp.Or(strings.Join(known, ", "), "none"))}
+}
+
+// finish prints the outcome, and returns the verdict.
+func (o *options) finish(out io.Writer, r *report) error {
+	name := r.Namespace + "/" + r.Subscription
+	text := map[string]string{
+		planned:   "Nothing was changed (dry run).",
+		unchanged: "Subscription " + name + " has the newest version that can be installed.",
+		changed:   "Subscription " + name + " has another channel, and no version is to be installed.",
+		upgraded:  "Subscription " + name + " has " + r.To + " installed.",
+	}[r.Outcome]
+	var err error
+	switch {
+	case o.output.ForMachines():
+		err = o.output.Document(out, r)
+	case text != "":
+		_, err = io.WriteString(out, "\n"+text+"\n")
+	}
+	if err == nil && r.Outcome == blocked {
+		return console.Verdict(console.Negative)
+	}
+	return err
+}

@@ -1,0 +1,92 @@
+package upgrade
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/cmd/internal/command/wait"
+	"github.com/chandlery/chandlery/cmd/internal/installation"
+	"github.com/chandlery/chandlery/supervisor/dryrun"
+)
+
+func step(plan int, bundle, version string, subscriptions ...string) dryrun.Step {
+	return dryrun.Step{
+		Schedule: dryrun.Schedule{Plan: plan}, Requesters: dryrun.Requesters{Subscriptions: subscriptions},
+		Change: dryrun.Change{Bundle: bundle, Version: version},
+	}
+}
+
+// TestPathTo covers the InstallPlans that lead to a version.
+func TestPathTo(t *testing.T) {
+	t.Parallel()
+	steps := []dryrun.Step{
+		step(1, "wick.v4", "4.0.0", "wick"), step(1, "lamp.v2", "2.0.0", "lamp"), step(2, "torch.v9", "9.0.0", "torch"), step(3, "lamp.v3", "3.0.0", "lamp"),
+	}
+	pending := &operatorsv1alpha1.InstallPlan{
+		Spec:   operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"lamp.v2", "wick.v4"}},
+		Status: operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhaseRequiresApproval},
+	}
+	for name, tt := range map[string]struct {
+		result  dryrun.Result
+		plan    *operatorsv1alpha1.InstallPlan
+		version string
+		plans   []installation.Plan
+		to      string
+		err     string
+	}{
+		"Newest":   {result: dryrun.Result{Steps: steps}, plans: []installation.Plan{{"lamp.v2", "wick.v4"}, {"lamp.v3"}}, to: "lamp.v3"},
+		"Number":   {result: dryrun.Result{Steps: steps}, version: "v2.0.0", plans: []installation.Plan{{"lamp.v2", "wick.v4"}}, to: "lamp.v2"},
+		"Name":     {result: dryrun.Result{Steps: steps}, version: "lamp.v2", plans: []installation.Plan{{"lamp.v2", "wick.v4"}}, to: "lamp.v2"},
+		"None":     {},
+		"Present":  {version: "lamp.v1"},
+		"Unknown":  {result: dryrun.Result{Steps: steps}, version: "9", err: `subscription shop/lamp has no upgrade to version "9"; set --version to one of: 2.0.0, 3.0.0`},
+		"Nothing":  {version: "9", err: `subscription shop/lamp has no upgrade to version "9"; set --version to one of: none`},
+		"Underway": {result: dryrun.Result{UnderWay: []dryrun.InstalledVersion{{Subscription: "lamp", Bundle: "lamp.v2", Version: "2.0.0"}}}, to: "lamp.v2"},
+		"Pending": {
+			result: dryrun.Result{UnderWay: []dryrun.InstalledVersion{{Subscription: "lamp", Bundle: "lamp.v2", Version: "2.0.0"}}, Steps: steps[3:]},
+			plan:   pending, plans: []installation.Plan{{"lamp.v2", "wick.v4"}, {"lamp.v3"}}, to: "lamp.v3",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lamp"}}
+			sub.Status.InstalledCSV = "lamp.v1"
+			got, err := pathTo(&tt.result, &wait.Objects{Subscription: sub, Plan: tt.plan}, tt.version)
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if diff := cmp.Diff(tt.plans, got.plans); diff != "" || got.to != tt.to || text != tt.err {
+				t.Errorf("to %q, want %q; error %q, want %q; (-want +got):\n%s", got.to, tt.to, text, tt.err, diff)
+			}
+		})
+	}
+}
+
+// TestOutcome covers when the command has nothing to do.
+func TestOutcome(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		report  report
+		changes bool
+		dryRun  bool
+		want    string
+	}{
+		"Problem":   {report: report{Problem: "no group", To: "lamp.v2"}, dryRun: true, want: blocked},
+		"DryRun":    {report: report{To: "lamp.v2"}, dryRun: true, want: planned},
+		"Unchanged": {want: unchanged},
+		"Channel":   {changes: true},
+		"Upgrade":   {report: report{To: "lamp.v2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := options{dryRun: tt.dryRun}
+			if got := o.outcome(&tt.report, tt.changes); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
