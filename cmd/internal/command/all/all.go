@@ -12,6 +12,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/history"
 	"github.com/chandlery/chandlery/cmd/internal/command/install"
 	"github.com/chandlery/chandlery/cmd/internal/command/plan"
+	"github.com/chandlery/chandlery/cmd/internal/command/remove"
 	"github.com/chandlery/chandlery/cmd/internal/command/search"
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/command/supportbundle"
@@ -32,6 +33,7 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 		search.New,
 		install.New,
 		upgrade.New,
+		remove.New,
 		catalog.New,
 		explain.New,
 		discover.New,

@@ -64,7 +64,12 @@ func New(name, agent string) *cobra.Command {
 		Example: "  " + name + " uninstall --dry-run\n" +
 			"  " + name + " uninstall --yes\n" +
 			"  " + name + " uninstall --everything",
-		Args:              cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("uninstall removes the supervisor, and takes no arguments; to remove the operator of a Subscription: %s remove %s", name, args[0])
+			}
+			return nil
+		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              o.run,
 	}

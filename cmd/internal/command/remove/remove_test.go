@@ -1,0 +1,87 @@
+package remove
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+// TestNewPlan covers what is removed and what stays.
+func TestNewPlan(t *testing.T) {
+	t.Parallel()
+	sub := func(annotations map[string]string) *operatorsv1alpha1.Subscription {
+		return &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lamp", Annotations: annotations}}
+	}
+	csv := operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lamp.v1"}}
+	cleanup := csv
+	cleanup.Spec.Cleanup.Enabled = true
+	const removedSub, removedCSV, kept = "Subscription shop/lamp", "ClusterServiceVersion shop/lamp.v1 with its Deployments and RBAC", "Namespace shop, with its OperatorGroup"
+	lamps, wicks := definition{Name: "lamps", Objects: 2}, definition{Name: "wicks", Objects: 1, Users: []string{"other/torch.v1"}}
+	for name, tt := range map[string]struct {
+		has  inventory
+		crds bool
+		want plan
+	}{
+		"NotInstalled": {has: inventory{subscription: sub(nil)}, want: plan{Remove: []string{removedSub}, Stays: []string{kept}}},
+		"Definitions": {
+			has: inventory{subscription: sub(nil), versions: []operatorsv1alpha1.ClusterServiceVersion{csv}, definitions: []definition{lamps, wicks}},
+			want: plan{Remove: []string{removedSub, removedCSV}, Stays: []string{
+				"CustomResourceDefinition lamps with 2 custom resources", "CustomResourceDefinition wicks with 1 custom resource, which other/torch.v1 uses", kept,
+			}},
+		},
+		"CRDs": {
+			has: inventory{subscription: sub(nil), versions: []operatorsv1alpha1.ClusterServiceVersion{csv}, definitions: []definition{lamps, wicks}}, crds: true,
+			want: plan{
+				Remove: []string{removedSub, removedCSV, "CustomResourceDefinition lamps with 2 custom resources"}, Lost: 2, Definitions: []definition{lamps},
+				Stays: []string{"CustomResourceDefinition wicks with 1 custom resource, which other/torch.v1 uses", kept},
+			},
+		},
+		"Cleanup": {
+			has: inventory{subscription: sub(nil), versions: []operatorsv1alpha1.ClusterServiceVersion{cleanup}},
+			want: plan{Remove: []string{removedSub, removedCSV}, Stays: []string{kept}, Notes: []string{
+				"spec.cleanup of ClusterServiceVersion lamp.v1 also deletes its custom resources",
+			}},
+		},
+		"Generated": {
+			has:  inventory{subscription: sub(nil), generated: []string{"wick", "oil"}},
+			want: plan{Remove: []string{removedSub}, Stays: []string{"Subscriptions that were created for dependencies: wick, oil", kept}},
+		},
+		"OnDelete": {
+			has: inventory{subscription: sub(map[string]string{api.AnnotationOnDelete: "uninstall"}), generated: []string{"wick"}},
+			want: plan{Remove: []string{removedSub}, Stays: []string{kept}, Notes: []string{
+				"annotation chandlery.dev/on-delete=uninstall of the Subscription also uninstalls dependencies that nothing else needs",
+			}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, newPlan(&tt.has, tt.crds)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUsers finds the other versions that need a definition. Copies do not count.
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	version := func(uid types.UID, owned, required string, labels map[string]string) operatorsv1alpha1.ClusterServiceVersion {
+		csv := operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: string(uid), UID: uid, Labels: labels}}
+		csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: owned}}
+		csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: required}}
+		return csv
+	}
+	copied := version("copied", "lamps", "", map[string]string{operatorsv1alpha1.CopiedLabelKey: "other"})
+	copied.Status.Reason = operatorsv1alpha1.CSVReasonCopied
+	all := []operatorsv1alpha1.ClusterServiceVersion{
+		version("own", "lamps", "", nil), version("owner", "lamps", "", nil), version("needs", "", "lamps", nil), version("not", "wicks", "oils", nil), copied,
+	}
+	if diff := cmp.Diff([]string{"shop/owner", "shop/needs"}, usersOf("lamps", all, all[:1])); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
