@@ -13,8 +13,8 @@ import (
 // definition is a CustomResourceDefinition of the operator.
 type definition struct {
 	Name string `json:"name"`
-	// Objects is the number of its custom resources, in all namespaces.
-	Objects int `json:"objects"`
+	// Objects is the number of its custom resources in all namespaces; nil if the user may not list them.
+	Objects *int `json:"objects,omitempty"`
 	// Users are the other ClusterServiceVersions that own or require it, as NAMESPACE/NAME.
 	Users []string `json:"users,omitempty"`
 }
@@ -68,12 +68,15 @@ func newPlan(o *inventory, crds bool) plan {
 
 // definition plans a CustomResourceDefinition.
 func (p *plan) definition(d definition, crds bool) {
-	text := fmt.Sprintf("CustomResourceDefinition %s with %s", d.Name, count(d.Objects))
+	text := "CustomResourceDefinition " + d.Name + " with its custom resources"
+	if d.Objects != nil {
+		text = fmt.Sprintf("CustomResourceDefinition %s with %s", d.Name, count(*d.Objects))
+	}
 	switch {
 	case len(d.Users) > 0:
 		p.Stays = append(p.Stays, text+", which "+strings.Join(d.Users, ", ")+" uses")
-	case crds:
-		p.Remove, p.Lost, p.Definitions = append(p.Remove, text), p.Lost+d.Objects, append(p.Definitions, d)
+	case crds && d.Objects != nil:
+		p.Remove, p.Lost, p.Definitions = append(p.Remove, text), p.Lost+*d.Objects, append(p.Definitions, d)
 	default:
 		p.Stays = append(p.Stays, text)
 	}

@@ -72,7 +72,7 @@ func (o *options) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	r := &remover{client: c, namespace: namespace, timeout: o.timeout, log: cmd.ErrOrStderr()}
-	found, err := r.read(cmd.Context(), name)
+	found, err := r.read(cmd.Context(), name, o.crds)
 	if err != nil {
 		return err
 	}

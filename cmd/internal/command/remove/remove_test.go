@@ -21,7 +21,7 @@ func TestNewPlan(t *testing.T) {
 	cleanup := csv
 	cleanup.Spec.Cleanup.Enabled = true
 	const removedSub, removedCSV, kept = "Subscription shop/lamp", "ClusterServiceVersion shop/lamp.v1 with its Deployments and RBAC", "Namespace shop, with its OperatorGroup"
-	lamps, wicks := definition{Name: "lamps", Objects: 2}, definition{Name: "wicks", Objects: 1, Users: []string{"other/torch.v1"}}
+	lamps, wicks := definition{Name: "lamps", Objects: new(2)}, definition{Name: "wicks", Objects: new(1), Users: []string{"other/torch.v1"}}
 	for name, tt := range map[string]struct {
 		has  inventory
 		crds bool
@@ -40,6 +40,10 @@ func TestNewPlan(t *testing.T) {
 				Remove: []string{removedSub, removedCSV, "CustomResourceDefinition lamps with 2 custom resources"}, Lost: 2, Definitions: []definition{lamps},
 				Stays: []string{"CustomResourceDefinition wicks with 1 custom resource, which other/torch.v1 uses", kept},
 			},
+		},
+		"Uncounted": {
+			has:  inventory{subscription: sub(nil), definitions: []definition{{Name: "lamps"}}},
+			want: plan{Remove: []string{removedSub}, Stays: []string{"CustomResourceDefinition lamps with its custom resources", kept}},
 		},
 		"Cleanup": {
 			has: inventory{subscription: sub(nil), versions: []operatorsv1alpha1.ClusterServiceVersion{cleanup}},

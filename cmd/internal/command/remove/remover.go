@@ -38,8 +38,9 @@ type remover struct {
 	log       io.Writer
 }
 
-// read returns what the cluster contains of the operator of a Subscription.
-func (r *remover) read(ctx context.Context, name string) (*inventory, error) {
+// read returns what the cluster contains of the operator of a Subscription. Without crds, the user may lack permission to
+// read beyond the namespace.
+func (r *remover) read(ctx context.Context, name string, crds bool) (*inventory, error) {
 	o := &inventory{subscription: &operatorsv1alpha1.Subscription{}}
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, o.subscription)
 	if apierrors.IsNotFound(err) {
@@ -49,8 +50,12 @@ func (r *remover) read(ctx context.Context, name string) (*inventory, error) {
 		return nil, fmt.Errorf("reading Subscription %s/%s: %w", r.namespace, name, err)
 	}
 	var all operatorsv1alpha1.ClusterServiceVersionList
-	if err := r.client.List(ctx, &all); err != nil {
-		return nil, fmt.Errorf("listing the ClusterServiceVersions of all namespaces: %w", err)
+	err = r.client.List(ctx, &all)
+	if apierrors.IsForbidden(err) && !crds {
+		err = r.client.List(ctx, &all, client.InNamespace(r.namespace))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing ClusterServiceVersions: %w", err)
 	}
 	status := &o.subscription.Status
 	for i := range all.Items {
@@ -58,7 +63,7 @@ func (r *remover) read(ctx context.Context, name string) (*inventory, error) {
 			o.versions = append(o.versions, *csv)
 		}
 	}
-	if o.definitions, err = r.definitions(ctx, o.versions, all.Items); err != nil {
+	if o.definitions, err = r.definitions(ctx, o.versions, all.Items, crds); err != nil {
 		return nil, err
 	}
 	o.generated, err = r.generated(ctx, name)
@@ -81,23 +86,33 @@ func (r *remover) generated(ctx context.Context, name string) ([]string, error) 
 }
 
 // definitions returns the existing CustomResourceDefinitions of versions, with the numbers of their objects.
-func (r *remover) definitions(ctx context.Context, own, all []operatorsv1alpha1.ClusterServiceVersion) ([]definition, error) {
+func (r *remover) definitions(ctx context.Context, own, all []operatorsv1alpha1.ClusterServiceVersion, crds bool) ([]definition, error) {
 	var found []definition
 	for _, name := range ownedBy(own) {
-		crd, err := r.crd(ctx, name)
-		if err != nil {
+		d := definition{Name: name, Users: usersOf(name, all, own)}
+		exists, objects, err := r.count(ctx, name)
+		switch {
+		case apierrors.IsForbidden(err) && !crds:
+		case err != nil:
 			return nil, err
-		}
-		if crd == nil {
+		case !exists:
 			continue
+		default:
+			d.Objects = &objects
 		}
-		objects, err := r.objects(ctx, crd)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, definition{Name: name, Objects: len(objects), Users: usersOf(name, all, own)})
+		found = append(found, d)
 	}
 	return found, nil
+}
+
+// count returns whether a CustomResourceDefinition exists, and the number of its objects.
+func (r *remover) count(ctx context.Context, name string) (exists bool, objects int, err error) {
+	crd, err := r.crd(ctx, name)
+	if err != nil || crd == nil {
+		return false, 0, err
+	}
+	all, err := r.objects(ctx, crd)
+	return true, len(all), err
 }
 
 // ownedBy returns the names of the CustomResourceDefinitions of versions, sorted.
