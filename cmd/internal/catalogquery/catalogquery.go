@@ -101,7 +101,7 @@ func Search(ctx context.Context, conn grpc.ClientConnInterface, words []string) 
 			return searchNames(ctx, api.NewRegistryClient(conn), words)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("searching packages: %w", err)
+			return nil, fmt.Errorf("searching packages: %s", status.Convert(err).Message())
 		}
 		for _, match := range page.GetMatches() {
 			p := match.GetPackage()
@@ -119,7 +119,7 @@ func Search(ctx context.Context, conn grpc.ClientConnInterface, words []string) 
 func searchNames(ctx context.Context, client api.RegistryClient, words []string) ([]Match, error) {
 	stream, err := client.ListPackages(ctx, &api.ListPackageRequest{})
 	if err != nil {
-		return nil, fmt.Errorf("listing packages: %w", err)
+		return nil, fmt.Errorf("listing packages: %s", status.Convert(err).Message())
 	}
 	matches := []Match{}
 	for {
@@ -128,7 +128,7 @@ func searchNames(ctx context.Context, client api.RegistryClient, words []string)
 			return matches, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("listing packages: %w", err)
+			return nil, fmt.Errorf("listing packages: %s", status.Convert(err).Message())
 		}
 		if containsAll(strings.ToLower(name.GetName()), words) {
 			matches = append(matches, Match{Package: name.GetName()})

@@ -106,7 +106,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		return console.Verdict(console.Negative)
 	case o.dryRun:
 		return o.finish(cmd.OutOrStdout(), p, outcomePlanned)
-	case len(p.Create) > 0 && !console.Confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), o.yes, "Install it?"):
+	case (len(p.Create) > 0 || o.wait && len(p.Plan.Steps) > 0) && !console.Confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), o.yes, "Install it?"):
 		return errors.New("nothing was installed")
 	}
 	return o.install(cmd, s, p)
@@ -126,10 +126,14 @@ func (o *options) install(cmd *cobra.Command, s *planner, p *plan) error {
 	f := installation.Follower{
 		Client: s.client, Namespace: o.request.namespace, Agent: o.connection.Agent, Log: cmd.ErrOrStderr(), Timeout: o.timeout, Program: o.program,
 	}
-	if err := f.Follow(cmd.Context(), p.Subscription, "", first(installation.Plans(p.Plan, p.Subscription))); err != nil {
-		return err
+	failure := f.Follow(cmd.Context(), p.Subscription, "", first(installation.Plans(p.Plan, p.Subscription)))
+	if failure == nil {
+		return o.finish(cmd.OutOrStdout(), p, outcomeInstalled)
 	}
-	return o.finish(cmd.OutOrStdout(), p, outcomeInstalled)
+	if o.output.ForMachines() {
+		return errors.Join(failure, o.finish(cmd.OutOrStdout(), p, outcomeCreated))
+	}
+	return failure
 }
 
 func first(plans []installation.Plan) []installation.Plan { return plans[:min(1, len(plans))] }

@@ -87,7 +87,7 @@ type report struct {
 	Plan *dryrun.Result `json:"plan"`
 	// Problem is why the upgrade is impossible.
 	Problem string `json:"problem,omitempty"`
-	// Outcome is what the command did: blocked, planned, unchanged, changed or upgraded.
+	// Outcome is what the command did: blocked, planned, unchanged, changed, upgraded or failed.
 	Outcome string `json:"outcome"`
 }
 
@@ -177,15 +177,16 @@ func (o *options) upgrade(cmd *cobra.Command, c client.Client, found *wait.Objec
 			return err
 		}
 	}
-	if r.Outcome = o.outcome(&r, changes); r.Outcome == "" {
-		if !console.Confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), o.yes, "Upgrade it?") {
-			return errors.New("nothing was changed")
-		}
-		if r.Outcome, err = o.apply(cmd, c, sub, way, changes); err != nil {
-			return err
-		}
+	if r.Outcome = o.outcome(&r, changes); r.Outcome != "" {
+		return o.finish(cmd.OutOrStdout(), &r)
 	}
-	return o.finish(cmd.OutOrStdout(), &r)
+	if !console.Confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), o.yes, "Upgrade it?") {
+		return errors.New("nothing was changed")
+	}
+	if r.Outcome, err = o.apply(cmd, c, sub, way, changes); err == nil || o.output.ForMachines() {
+		err = errors.Join(err, o.finish(cmd.OutOrStdout(), &r))
+	}
+	return err
 }
 
 // The outcomes of the command.
@@ -195,6 +196,7 @@ const (
 	unchanged = "unchanged"
 	changed   = "changed"
 	upgraded  = "upgraded"
+	failed    = "failed"
 )
 
 // outcome returns the outcome if there is nothing to do; empty otherwise.
@@ -218,7 +220,7 @@ func (o *options) apply(cmd *cobra.Command, c client.Client, sub *operatorsv1alp
 		next.Spec = o.wanted(sub).Spec
 		patch := client.MergeFromWithOptions(sub, client.MergeFromWithOptimisticLock{})
 		if err := c.Patch(cmd.Context(), next, patch, client.FieldOwner(o.connection.Agent)); err != nil {
-			return "", fmt.Errorf("setting spec.channel of Subscription %s/%s: %w", sub.Namespace, sub.Name, err)
+			return failed, fmt.Errorf("setting spec.channel of Subscription %s/%s: %w", sub.Namespace, sub.Name, err)
 		}
 	}
 	if to.to == "" {
@@ -227,7 +229,10 @@ func (o *options) apply(cmd *cobra.Command, c client.Client, sub *operatorsv1alp
 	f := installation.Follower{
 		Client: c, Namespace: sub.Namespace, Agent: o.connection.Agent, Log: cmd.ErrOrStderr(), Timeout: o.timeout, Program: o.program,
 	}
-	return upgraded, f.Follow(cmd.Context(), sub.Name, to.to, to.plans)
+	if err := f.Follow(cmd.Context(), sub.Name, to.to, to.plans); err != nil {
+		return failed, err
+	}
+	return upgraded, nil
 }
 
 // path is the way to a version.

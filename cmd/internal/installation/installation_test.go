@@ -1,0 +1,93 @@
+package installation_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/cmd/internal/installation"
+	"github.com/chandlery/chandlery/supervisor/dryrun"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
+)
+
+// TestPlans returns the InstallPlans of one Subscription, with the versions of others that share them.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	step := func(plan int, bundle, subscription string) dryrun.Step {
+		return dryrun.Step{
+			Schedule: dryrun.Schedule{Plan: plan}, Requesters: dryrun.Requesters{Subscriptions: []string{subscription}}, Change: dryrun.Change{Bundle: bundle},
+		}
+	}
+	res := &dryrun.Result{Steps: []dryrun.Step{step(1, "wick.v1", "wick"), step(1, "lamp.v1", "lamp"), step(2, "wick.v2", "wick"), step(3, "lamp.v2", "lamp")}}
+	if diff := cmp.Diff([]installation.Plan{{"lamp.v1", "wick.v1"}, {"lamp.v2"}}, installation.Plans(res, "lamp")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := installation.Plans(res, "torch"); got != nil {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestProblem covers why a Subscription would not be installed. Problems of others do not count.
+func TestProblem(t *testing.T) {
+	t.Parallel()
+	refusals := func(subscription string) []dryrun.Refusal {
+		return []dryrun.Refusal{{Subscription: subscription, Reason: "no package"}}
+	}
+	for name, tt := range map[string]struct {
+		result dryrun.Result
+		want   string
+	}{
+		"None":    {},
+		"Blocked": {result: dryrun.Result{Blocked: "no group", Refusals: refusals("lamp")}, want: "no group"},
+		"Refused": {result: dryrun.Result{Refusals: refusals("lamp")}, want: "no package"},
+		"Unknown": {result: dryrun.Result{Unknown: refusals("lamp")}, want: "no package"},
+		"Other":   {result: dryrun.Result{Refusals: refusals("wick")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := installation.Problem(&tt.result, "lamp"); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestFollow approves only an InstallPlan that was shown.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		expected []installation.Plan
+		patches  int
+		says     string
+	}{
+		"Shown": {expected: []installation.Plan{{"lamp.v1", "wick.v1"}}, patches: 1, says: "has the approved InstallPlan install-a"},
+		"Other": {expected: []installation.Plan{{"lamp.v1"}}, says: "has InstallPlan install-a, which installs wick.v1, lamp.v1 and not what was shown; check it with 'kubectl chandlery approve lamp -n shop --dry-run'"},
+		"None":  {says: "and not what was shown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sub := fixtures.Subscription("shop", "lamp", "lamp", "wares")
+			sub.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: "shop", Name: "install-a"}
+			plan := &operatorsv1alpha1.InstallPlan{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "install-a"},
+				Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"wick.v1", "lamp.v1"}},
+				Status:     operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhaseRequiresApproval},
+			}
+			c, writes := fixtures.RecordingClient(t, sub, plan)
+			var log bytes.Buffer
+			f := installation.Follower{Client: c, Namespace: "shop", Log: &log, Timeout: 500 * time.Millisecond, Program: "kubectl chandlery"}
+			if err := f.Follow(t.Context(), "lamp", "", tt.expected); err == nil {
+				t.Error("nothing is installed, and there is no error")
+			}
+			if len(writes.Patches) != tt.patches || !strings.Contains(log.String(), tt.says) {
+				t.Errorf("patches %v, want %d; log %q, want %q", writes.Patches, tt.patches, log.String(), tt.says)
+			}
+		})
+	}
+}
