@@ -1,4 +1,4 @@
-// Command kubectl-chandlery shows what the supervisor does in a cluster and approves InstallPlans.
+// Command kubectl-chandlery shows what the supervisor does in a cluster, and installs and removes operators.
 // It is a kubectl plugin, which kubectl runs as "kubectl chandlery". It also runs without kubectl.
 package main
 
@@ -42,7 +42,7 @@ func main() {
 // newCommand returns the root command with its sub-commands.
 func newCommand() *cobra.Command {
 	p := program.Program{
-		Name: agent, Called: called, Short: "Inspect the operators of a cluster, and approve InstallPlans",
+		Name: agent, Called: called, Short: "Inspect, install and remove the operators of a cluster",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
 	return p.Command(all.Commands(called, envPrefix, agent)...)

@@ -1,0 +1,223 @@
+package suite_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/testenv"
+)
+
+const (
+	home  = "chandlery-system"
+	lamps = "lanterns.ship.example.com"
+)
+
+// cluster is a control plane with a supervisor and the catalog olm/sample.
+type cluster struct {
+	client.Client
+
+	t    *testing.T
+	cp   *controlplane.ControlPlane
+	root string
+}
+
+// TestOperators adds a catalog, and installs, upgrades and removes operators from it.
+func TestOperators(t *testing.T) {
+	c := start(t)
+	t.Run("Catalog", c.testCatalog)
+	t.Run("Search", c.testSearch)
+	t.Run("Install", c.testInstall)
+	t.Run("Upgrade", c.testUpgrade)
+	t.Run("Remove", c.testRemove)
+	t.Run("Pipeline", c.testPipeline)
+	t.Run("ExitCodes", c.testExitCodes)
+	t.Run("CatalogRemove", c.testCatalogRemove)
+}
+
+// start runs a supervisor.
+func start(t *testing.T) *cluster {
+	t.Helper()
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{Client: controlplane.Client(t), t: t, cp: controlplane.Get(t), root: root}
+	if err := programs.InstallCRDs(t.Context(), program("supervisor"), c.cp.Kubeconfig()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{home, "olm"} {
+		if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	programs.Start(t, "supervisor", program("supervisor"), "run", "--kubeconfig", c.cp.Kubeconfig(),
+		"--leader-election-namespace="+home, "--metrics-address=0", "--health-address=0", "--catalog-refresh-interval=1s")
+	return c
+}
+
+// run runs a command, checks its exit code, and returns its standard output and standard error.
+func (c *cluster) run(t *testing.T, code int, args ...string) (out, log string) {
+	t.Helper()
+	return c.exec(t, code, exec.CommandContext(t.Context(), program("kubectl-chandlery"), args...))
+}
+
+func (c *cluster) exec(t *testing.T, code int, cmd *exec.Cmd) (out, log string) {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.cp.Kubeconfig(),
+		"PATH="+strings.Join([]string{bin, filepath.Dir(c.cp.Kubectl()), os.Getenv("PATH")}, string(filepath.ListSeparator)))
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	t.Logf("$ %s\n%s%s", strings.Join(cmd.Args, " "), stdout.String(), stderr.String())
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		t.Fatalf("%v: %v, want exit code %d", cmd.Args, err, code)
+	}
+	return stdout.String(), stderr.String()
+}
+
+func contains(t *testing.T, text string, wanted ...string) {
+	t.Helper()
+	text = strings.Join(strings.Fields(text), " ")
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in:\n%s", want, text)
+		}
+	}
+}
+
+// exists reports whether an object exists.
+func (c *cluster) exists(t *testing.T, o client.Object, namespace, name string) bool {
+	t.Helper()
+	err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func (c *cluster) testCatalog(t *testing.T) {
+	address := programs.Serve(c.t, program("registry"), filepath.Join(c.root, "examples", "catalog"))
+	args := []string{"catalog", "add", "sample", "--address", address}
+	out, _ := c.run(t, 0, append(args, "--dry-run")...)
+	contains(t, out, "CatalogSource olm/sample would be created (dry run)")
+	if c.exists(t, &operatorsv1alpha1.CatalogSource{}, "olm", "sample") {
+		t.Error("the dry run created the catalog")
+	}
+	out, _ = c.run(t, 0, append(args, "--wait", "--timeout", testenv.Patience.String())...)
+	contains(t, out, "CatalogSource olm/sample was created")
+	out, _ = c.run(t, 0, args...)
+	contains(t, out, "CatalogSource olm/sample exists, and is as requested")
+	_, log := c.run(t, 1, "catalog", "add", "sample", "--address", "localhost:1")
+	contains(t, log, `exists, and its spec.address is "`+address+`", not "localhost:1"`)
+	out, _ = c.run(t, 0, "catalog", "list", "-A")
+	contains(t, out, "sample", "READY")
+	out, _ = c.run(t, 0, "catalog", "list", "-o", "json")
+	contains(t, out, `"name": "sample"`, `"state": "READY"`)
+	c.run(t, 0, "wait", "catalog/sample", "-n", "olm")
+}
+
+func (c *cluster) testSearch(t *testing.T) {
+	out, _ := c.run(t, 0, "search", "lantern")
+	contains(t, out, "PACKAGE CATALOG CHANNEL VERSION DISPLAY NAME lantern olm/sample stable 1.2.0 Lantern")
+	out, _ = c.run(t, 0, "search", "-o", "json")
+	var document struct{ Packages []struct{ Package string } }
+	if err := json.Unmarshal([]byte(out), &document); err != nil || len(document.Packages) != 2 {
+		t.Errorf("%v: %s", err, out)
+	}
+	out, _ = c.run(t, 2, "search", "nonsense")
+	contains(t, out, "No package was found.")
+	_, log := c.run(t, 2, "search", "--catalog", "other")
+	contains(t, log, `can use no catalog "other" (--catalog)`)
+}
+
+func (c *cluster) testInstall(t *testing.T) {
+	args := []string{"install", "lantern", "-n", "quay", "--version", "1.0.0", "--approval", "Manual"}
+	out, _ := c.run(t, 0, append(args, "--dry-run")...)
+	contains(t, out, "Created: - Namespace quay - OperatorGroup quay/quay, for all namespaces - Subscription quay/lantern: package lantern, channel stable, catalog olm/sample, approval Manual",
+		"1 to install, 2 updates", "Nothing was changed (dry run).")
+	if c.exists(t, &corev1.Namespace{}, "", "quay") {
+		t.Error("the dry run created the namespace")
+	}
+	out, log := c.run(t, 0, append(args, "--wait", "--timeout", testenv.Patience.String())...)
+	contains(t, out, "Subscription quay/lantern is installed.")
+	contains(t, log, "Subscription quay/lantern has lantern.v1.0.0 installed")
+	if !c.exists(t, &operatorsv1.OperatorGroup{}, "quay", "quay") {
+		t.Error("there is no OperatorGroup")
+	}
+	out, _ = c.run(t, 0, append(args, "--wait")...)
+	contains(t, out, "Subscription quay/lantern exists.")
+	c.run(t, 0, "wait", "lantern", "-n", "quay", "--for", "approval", "--timeout", testenv.Patience.String())
+	_, log = c.run(t, 1, "install", "lantern", "-n", "quay", "--channel", "candidate")
+	contains(t, log, `subscription quay/lantern exists, and its spec.channel is "stable", not "candidate"; leave out --channel`)
+	out, _ = c.run(t, 0, "install", "compass", "-n", "bridge", "--dry-run", "-o", "json")
+	contains(t, out, `"outcome": "planned"`, `"kind": "Subscription"`)
+	_, log = c.run(t, 2, "install", "nonsense", "-n", "quay")
+	contains(t, log, `no catalog that namespace quay can use has package "nonsense"`)
+}
+
+func (c *cluster) testUpgrade(t *testing.T) {
+	_, log := c.run(t, 2, "upgrade", "lantern", "-n", "quay", "--version", "9.9.9")
+	contains(t, log, `has no upgrade to version "9.9.9"; set --version to one of: 1.1.0, 1.2.0`)
+	out, _ := c.run(t, 0, "upgrade", "lantern", "-n", "quay", "--version", "1.1.0", "--timeout", testenv.Patience.String())
+	contains(t, out, "Subscription quay/lantern has lantern.v1.1.0 installed.")
+	c.run(t, 0, "upgrade", "lantern", "-n", "quay", "--channel", "candidate", "--dry-run")
+	out, _ = c.run(t, 0, "upgrade", "lantern", "-n", "quay", "--channel", "candidate", "--timeout", testenv.Patience.String(), "-o", "json")
+	contains(t, out, `"outcome": "upgraded"`, `"to": "lantern.v1.2.0"`)
+	out, _ = c.run(t, 0, "upgrade", "lantern", "-n", "quay")
+	contains(t, out, "has the newest version that can be installed")
+}
+
+func (c *cluster) testRemove(t *testing.T) {
+	lantern := &unstructured.Unstructured{}
+	lantern.SetAPIVersion("ship.example.com/v1alpha1")
+	lantern.SetKind("Lantern")
+	lantern.SetNamespace("quay")
+	lantern.SetName("sample")
+	if err := c.Create(t.Context(), lantern); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := c.run(t, 0, "remove", "lantern", "-n", "quay", "--crds", "--dry-run")
+	contains(t, out, "CustomResourceDefinition "+lamps+" with 1 custom resource", "Data is lost: 1 custom resource")
+	_, log := c.run(t, 1, "remove", "lantern", "-n", "quay", "--crds")
+	contains(t, log, "repeat the command with --yes")
+	c.run(t, 0, "remove", "lantern", "-n", "quay", "--yes")
+	if !c.exists(t, lantern, "quay", "sample") {
+		t.Error("the custom resource is gone")
+	}
+	c.run(t, 0, "install", "lantern", "-n", "quay", "--wait", "--timeout", testenv.Patience.String())
+	c.run(t, 0, "remove", "lantern", "-n", "quay", "--crds", "--yes")
+	if c.exists(t, &apiextensionsv1.CustomResourceDefinition{}, "", lamps) {
+		t.Error("the CustomResourceDefinition is still there")
+	}
+	var versions operatorsv1alpha1.ClusterServiceVersionList
+	if err := c.List(context.WithoutCancel(t.Context()), &versions); err != nil || len(versions.Items) > 0 {
+		t.Errorf("%d versions, error %v", len(versions.Items), err)
+	}
+	_, log = c.run(t, 1, "uninstall", "lantern")
+	contains(t, log, "to remove the operator of a Subscription: kubectl chandlery remove lantern")
+}
+
+func (c *cluster) testCatalogRemove(t *testing.T) {
+	c.run(t, 0, "install", "lantern", "-n", "quay", "--yes")
+	out, _ := c.run(t, 0, "catalog", "remove", "sample", "--dry-run")
+	contains(t, out, "These Subscriptions use catalog olm/sample, and get no updates without it: quay/lantern", "would be removed (dry run)")
+	c.run(t, 0, "catalog", "remove", "sample")
+	c.run(t, 2, "catalog", "remove", "sample")
+}
