@@ -91,7 +91,7 @@ func as[T any](t *testing.T, all objects, key string) *T {
 	return typed
 }
 
-// output runs a program and returns what it prints.
+// output runs a program and returns what it prints. The log of the test contains the transcript.
 func output(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -101,5 +101,6 @@ func output(t *testing.T, name string, args ...string) []byte {
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, problems.String())
 	}
+	t.Logf("$ %s %s\n%s%s", name, strings.Join(args, " "), out, problems.String())
 	return out
 }

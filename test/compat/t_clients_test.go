@@ -76,6 +76,7 @@ func healthOf(t *testing.T, c *compattest.Cluster, o client.Object) health {
 	if left := c.Read(u); left != "" {
 		t.Fatal(left)
 	}
+	t.Logf("%s %s/%s, resource version %s", gvk.Kind, u.GetNamespace(), u.GetName(), u.GetResourceVersion())
 	out, code := compattest.Run(t, clientProgram(t, "health"), c.Manifest(u))
 	if code != 0 {
 		t.Fatalf("the program ends with %d", code)
@@ -497,10 +498,12 @@ func succeeded(t *testing.T, c *compattest.Cluster, name string) *operatorsv1alp
 func TestOperatorSDK(t *testing.T) {
 	t.Parallel()
 	compattest.Check(t, "T30", func(t *testing.T, c *compattest.Cluster) {
+		compattest.LogRequests(t, c)
 		runBundle(t, c, fakecatalog.Start(t, lamp(c, 1)).Address())
 		succeeded(t, c, "lamp.v1.0.0")
 	})
 	compattest.Check(t, "T31", func(t *testing.T, c *compattest.Cluster) {
+		compattest.LogRequests(t, c)
 		old := fakecatalog.Start(t, lamp(c, 1))
 		sub := runBundle(t, c, old.Address())
 		succeeded(t, c, "lamp.v1.0.0")
@@ -511,6 +514,7 @@ func TestOperatorSDK(t *testing.T) {
 		succeeded(t, c, "lamp.v1.1.0")
 	})
 	compattest.Check(t, "T32", func(t *testing.T, c *compattest.Cluster) {
+		compattest.LogRequests(t, c)
 		crd := bulbCRD(c)
 		sub := runBundle(t, c, fakecatalog.Start(t, lamp(c, 1, c.Manifest(crd))).Address())
 		csv := succeeded(t, c, "lamp.v1.0.0")

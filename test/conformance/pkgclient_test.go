@@ -77,7 +77,10 @@ type clientAnswer struct {
 	Message string `json:"message"`
 }
 
-// ask runs the program with a server.
+// maxTranscript limits the lines in the transcript of a large catalog.
+const maxTranscript = 200
+
+// ask runs the program with a server. The log of the test contains the transcript: one line for each call with its answer.
 func ask(t *testing.T, program string, p peer, apis int) []clientAnswer {
 	t.Helper()
 	address := strings.TrimPrefix(p.conn.CanonicalTarget(), "passthrough:///")
@@ -88,6 +91,8 @@ func ask(t *testing.T, program string, p peer, apis int) []clientAnswer {
 	if err != nil {
 		t.Fatalf("asking %s: %v\n%s", address, err, complaints.String())
 	}
+	lines := strings.SplitAfter(string(output), "\n")
+	t.Logf("$ %s\n%s%d lines", cmd, strings.Join(lines[:min(len(lines), maxTranscript)], ""), len(lines)-1)
 	var answers []clientAnswer
 	for decoder := json.NewDecoder(bytes.NewReader(output)); decoder.More(); {
 		var a clientAnswer
