@@ -336,13 +336,15 @@ func operator(t *testing.T, c *compattest.Cluster, args ...string) string {
 func TestKubectlOperator(t *testing.T) {
 	t.Parallel()
 	compattest.Check(t, "T20", func(t *testing.T, c *compattest.Cluster) {
-		c.Catalog("shelf", lamp(c, 1))
-		c.Subscribe("shelf", "lamp")
-		installed(c, "lamp.v1.0.0")
-		if out := operator(t, c, "list"); !hasLine(out, "lamp", "lamp.v1.0.0", "AtLatestKnown") {
+		// Both commands list the objects of all namespaces.
+		shelf, p := "shelf-of-"+c.Namespace, crank()(c)
+		p.Name = "crank-of-" + c.Namespace
+		c.Catalog(shelf, p)
+		c.Eventually(compattest.Patience, isInstalled(c, c.Subscribe(shelf, p.Name), "crank.v1"))
+		if out := operator(t, c, "list"); !hasLine(out, p.Name, "crank.v1", "AtLatestKnown") {
 			t.Errorf("the list lacks the Subscription:\n%s", out)
 		}
-		if out := operator(t, c, "catalog", "list"); !hasLine(out, "shelf", "grpc") {
+		if out := operator(t, c, "catalog", "list"); !hasLine(out, shelf, "grpc") {
 			t.Errorf("the list lacks the CatalogSource:\n%s", out)
 		}
 	})
