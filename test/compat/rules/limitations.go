@@ -23,7 +23,13 @@ func Clients() []Client {
 	return []Client{
 		{
 			Name: "Argo CD", Module: "github.com/argoproj/argo-cd/v3 v3.2.0", Version: "v3.2.0", Checks: "T1 to T9",
-			Limits: []Limit{{"a Subscription stays Progressing if an older version works and the newer one failed", "the state is UpgradePending until the newer version has succeeded (decision 6)"}},
+			Limits: []Limit{
+				{"a Subscription stays Progressing if an older version works and the newer one failed", "the state is UpgradePending until the newer version has succeeded (decision 6); with OLM it becomes Healthy"},
+				{
+					"a Subscription stays Progressing if an older version works and the image of the newer one cannot be pulled",
+					"the state is AtLatestKnown, but InstallPlanPending is True, because the InstallPlan exists before the image is pulled (decision 20); with OLM it is Healthy",
+				},
+			},
 		},
 		{Name: "Helm", Module: "helm.sh/helm/v4 v4.3.1", Version: "v4.3.1", Checks: "deploy/suite"},
 		{
