@@ -199,7 +199,7 @@ The suite ` + "`test/compat`" + ` checks these %d rules against a Kubernetes API
 - A text: what OLM does instead, and why the difference remains (%d of the cases that run).
 - %d cases with %s do not run with OLM. The column is from OLM's sources. Reasons: %s.
 
-"as A17" stands for the text of row A17 in the same column.
+A difference that something does not happen was observed for a minute. "as A17" stands for the text of row A17 in the same column.
 
 | Command | Cluster |
 |---|---|

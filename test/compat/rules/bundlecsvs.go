@@ -78,7 +78,7 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 }}
 
 const (
-	noOtherPlan = "no other plan follows"
+	noOtherPlan = "no other plan follows within a minute"
 	anotherPlan = "parts of the version may be missing (decision 4)"
 )
 
