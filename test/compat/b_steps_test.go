@@ -389,12 +389,14 @@ func TestSteps(t *testing.T) {
 			t.Errorf("the step has the status %s", s)
 		}
 	}
+	noGroup := []string{"B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10", "B11"}
+	noType := []string{"B12", "B13", "B14", "B15", "B16", "B17", "B18", "B19", "B20", "B21", "B22"}
 	for i, k := range typedKinds() {
-		compattest.Check(t, fmt.Sprintf("B%d", i+1), func(t *testing.T, c *compattest.Cluster) {
+		compattest.Check(t, noGroup[i], func(t *testing.T, c *compattest.Cluster) {
 			f := newPlanFixture(t, c)
 			made(f, k, f.manifestOf(k))
 		})
-		compattest.Check(t, fmt.Sprintf("B%d", i+12), func(t *testing.T, c *compattest.Cluster) {
+		compattest.Check(t, noType[i], func(t *testing.T, c *compattest.Cluster) {
 			f := newPlanFixture(t, c)
 			made(f, k, withoutType(k, f.manifestOf(k)))
 		})

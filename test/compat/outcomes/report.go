@@ -75,7 +75,7 @@ func reportSkipped(out io.Writer, seen results) {
 	}
 }
 
-// reportGroups prints the numbers of each group.
+// reportGroups prints the numbers of each group, and how many rules were not tried.
 func reportGroups(out io.Writer, seen results) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\trules\tpassed\tfailed\tnot tried\t  group")
@@ -92,6 +92,7 @@ func reportGroups(out io.Writer, seen results) {
 	}
 	reportRow(table, "all", all, total, "")
 	table.Flush() //nolint:errcheck // nothing can be done if the standard output is closed
+	fmt.Fprintf(out, "\n%d of %d rules were not tried.\n", total[rules.Skipped]+total[""], all)
 }
 
 func reportRow(out io.Writer, name string, all int, counts map[rules.Outcome]int, title string) {
