@@ -24,7 +24,7 @@ func StopSupervisor(t *testing.T) (restart func()) {
 // it runs OLM all the time, and restarts it.
 func AfterOLM(t *testing.T, prepare func()) {
 	t.Helper()
-	restart, tested := StopSupervisor(t), target.restart
+	restart, tested, stopped := StopSupervisor(t), target.restart, target.started
 	if err := startOLM(t.Context(), target.plane); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func AfterOLM(t *testing.T, prepare func()) {
 		if err := stopOLM(t.Context()); err != nil {
 			t.Errorf("stopping OLM: %v", err)
 		}
-		target.restart = tested
+		target.restart, target.started = tested, stopped
 		restart()
 	}()
 	prepare()
