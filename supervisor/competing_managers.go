@@ -9,9 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -52,23 +50,10 @@ type managerChecker struct {
 	changes chan struct{}
 }
 
-// newManagerChecker returns the checker of a process. Its writes bypass the fence: it takes over before the process
+// newManagerChecker returns a checker. Its writes bypass the fence: it takes over before the process
 // leads, when no other process may work.
-//
-// notReady is called with the reason while the process waits for another manager, and with nil afterwards.
-func newManagerChecker(cfg *rest.Config, o Options, log logr.Logger, notReady func(error)) (*managerChecker, error) {
-	scheme, err := NewScheme()
-	if err != nil {
-		return nil, err
-	}
-	cfg = rest.CopyConfig(cfg)
-	if err := informer.ReduceReplies(cfg); err != nil {
-		return nil, err //nolint:wrapcheck // says what it builds
-	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("preparing to look for other lifecycle managers: %w", err)
-	}
+func newManagerChecker(o Options, waits *waitReporter) *managerChecker {
+	c, log := waits.client, waits.log
 	deployments := informer.ReducedLists(c)
 	m := &managerChecker{
 		detector: competing.NewDetector(competing.Config{
@@ -79,8 +64,7 @@ func newManagerChecker(cfg *rest.Config, o Options, log logr.Logger, notReady fu
 			},
 		}),
 		record: migration.NewRecords(c, o.LeaderElectionNamespace), log: log,
-		waits:   &waitReporter{client: c, namespace: o.LeaderElectionNamespace, identity: o.Identity, log: log, notReady: notReady},
-		changes: make(chan struct{}, 1),
+		waits: waits, changes: make(chan struct{}, 1),
 	}
 	if o.TakeOver {
 		m.takeover = &migration.Takeover{Options: migration.Options{
@@ -91,7 +75,7 @@ func newManagerChecker(cfg *rest.Config, o Options, log logr.Logger, notReady fu
 			OnStep:                 func(step string) { log.Info("Taking over", "step", step) },
 		}}
 	}
-	return m, nil
+	return m
 }
 
 // use sets the cache from which Deployments are read when it is full. A cluster may have thousands.
@@ -206,7 +190,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &beside) || errors.Is(err, migration.ErrRefused)
 }
 
-// managerWatcher looks for competing managers while the process leads, and ends the process if there is one.
+// managerWatcher looks for competing managers while the process leads, and stops the controllers if there is one.
 type managerWatcher struct {
 	*managerChecker
 
@@ -231,25 +215,14 @@ func (w *managerWatcher) Start(ctx context.Context) error {
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case isRefusal(err):
-			w.stepDown(ctx, err)
+			w.cancelRun(err)
+			w.waits.stepDown(ctx, err)
 			return nil
 		default:
 			w.log.Error(err, "Cannot see whether another lifecycle manager works")
 		}
 	}
 	return nil
-}
-
-// stepDown ends the process. A new process waits until the competing manager has stopped.
-func (w *managerWatcher) stepDown(ctx context.Context, err error) {
-	w.log.Error(err, "Stepping down")
-	w.mgr.GetEventRecorder("supervisor").Eventf(leaseOf(w.namespace), nil, corev1.EventTypeWarning, "SteppingDown", "SteppingDown", "%s", api.EventNote(err.Error()))
-	// Events are sent asynchronously, and the process has time to wait for them.
-	select {
-	case <-time.After(time.Second):
-	case <-ctx.Done():
-	}
-	w.cancelRun(err)
 }
 
 // leaseOf returns the object of Events about the supervisor as a whole.

@@ -2,18 +2,24 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// waitReporter reports that the process waits until another lifecycle manager has stopped: in the log, in an Event on
+// stepDownTimeout is how long the Events of a leader that steps down may take.
+const stepDownTimeout = 2 * time.Second
+
+// waitReporter reports that the process waits until another lifecycle manager has stopped: in the log, in Events on
 // the Lease, and in the probe of readiness.
 type waitReporter struct {
 	// client is not fenced: the process does not lead.
@@ -25,6 +31,34 @@ type waitReporter struct {
 	since time.Time
 }
 
+// newWaitReporter returns the reporter of a process. notReady is called with the reason while the process waits, and
+// with nil afterwards.
+func newWaitReporter(cfg *rest.Config, o Options, log logr.Logger, notReady func(error)) (*waitReporter, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	cfg = rest.CopyConfig(cfg)
+	if err := informer.ReduceReplies(cfg); err != nil {
+		return nil, err //nolint:wrapcheck // says what it builds
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("preparing to look for other lifecycle managers: %w", err)
+	}
+	return &waitReporter{client: c, namespace: o.LeaderElectionNamespace, identity: o.Identity, log: log, notReady: notReady}, nil
+}
+
+// stepDown reports that a leader stops because of another lifecycle manager, and begins a wait. It works although ctx
+// has ended.
+func (r *waitReporter) stepDown(ctx context.Context, reason error) {
+	r.log.Error(reason, "Stepping down")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepDownTimeout)
+	defer cancel()
+	r.createEvent(ctx, api.ReasonSteppingDown, "StepDown", reason)
+	r.report(ctx, reason)
+}
+
 // report reports the reason of a wait. Only the first one of a wait is in the log and in an Event.
 func (r *waitReporter) report(ctx context.Context, reason error) {
 	r.notReady(reason)
@@ -33,8 +67,13 @@ func (r *waitReporter) report(ctx context.Context, reason error) {
 	}
 	r.since = time.Now()
 	r.log.Info("Waiting until this process may lead", "because", reason.Error())
-	if err := apply.Create(ctx, r.client, waitingEvent(r.namespace, r.identity, reason.Error(), r.since)); err != nil {
-		r.log.Error(err, "Cannot create an Event about the wait")
+	r.createEvent(ctx, api.ReasonWaitingToLead, "Wait", reason)
+}
+
+// createEvent creates an Event on the Lease.
+func (r *waitReporter) createEvent(ctx context.Context, reason, action string, why error) {
+	if err := apply.Create(ctx, r.client, leaseEvent(r.namespace, r.identity, reason, action, why.Error(), time.Now())); err != nil {
+		r.log.Error(err, "Cannot create an Event about another lifecycle manager", "reason", reason)
 	}
 }
 
@@ -48,13 +87,13 @@ func (r *waitReporter) end() {
 	r.notReady(nil)
 }
 
-// waitingEvent returns the Event about a process that waits.
-func waitingEvent(namespace, identity, note string, now time.Time) *corev1.Event {
+// leaseEvent returns an Event of a process on the Lease.
+func leaseEvent(namespace, identity, reason, action, note string, now time.Time) *corev1.Event {
 	lease := leaseOf(namespace)
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: api.LeaseName + "."},
 		EventTime:  metav1.NewMicroTime(now), ReportingController: "supervisor", ReportingInstance: identity,
-		Type: corev1.EventTypeWarning, Reason: api.ReasonWaitingToLead, Action: "Wait", Message: api.EventNote(note),
+		Type: corev1.EventTypeWarning, Reason: reason, Action: action, Message: api.EventNote(note),
 		InvolvedObject: corev1.ObjectReference{APIVersion: lease.APIVersion, Kind: lease.Kind, Namespace: namespace, Name: lease.Name},
 	}
 }

@@ -1,10 +1,13 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,6 +15,40 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 )
+
+// TestStepDown checks that a leader that steps down has Events about it and waits, although its context has ended.
+func TestStepDown(t *testing.T) {
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).Build()
+	ready := &readiness{}
+	r := &waitReporter{client: c, namespace: "home", identity: "pod-1", notReady: ready.setWaiting, log: logr.Discard()}
+	reason := errors.New("OLM works here")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	r.stepDown(ended, reason)
+	if err := ready.err(t.Context()); !errors.Is(err, reason) {
+		t.Errorf("the probe answers %v", err)
+	}
+	var events corev1.EventList
+	if err := c.List(t.Context(), &events, client.InNamespace("home")); err != nil {
+		t.Fatal(err)
+	}
+	var reasons []string
+	for _, e := range events.Items {
+		reasons = append(reasons, e.Reason)
+	}
+	slices.Sort(reasons)
+	if !slices.Equal(reasons, []string{api.ReasonSteppingDown, api.ReasonWaitingToLead}) {
+		t.Errorf("Events %v", reasons)
+	}
+	r.end()
+	if ready.waiting.Load() != nil {
+		t.Error("the probe does not know of the end")
+	}
+}
 
 // TestWaitReporter checks that a wait has one line in the log at its begin and one at its end, one Event, and an
 // answer of the probe in between.

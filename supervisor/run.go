@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -49,7 +50,8 @@ const missedRenewals = 5
 
 // Run runs the controllers until ctx ends. One of several processes leads and works. The others keep caches,
 // connections and snapshots current, and take over when the leader stops or fails. Losing the lead is an error.
-// The process must then end, so that no operation continues beside its successor.
+// The process must then end, so that no operation continues beside its successor. A leader that finds another
+// lifecycle manager stops its controllers, and starts them again as a process that waits.
 //
 // If the API server cannot be reached at the start, Run waits for it. Run returns no error if ctx ends before
 // the controllers have started.
@@ -62,22 +64,23 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	defer cancelRun(nil)
 	monitor := availability.NewMonitor(availability.Config{Server: cfg.Host, Log: ctrl.LoggerFrom(ctx), Clock: clock.RealClock{}})
 	ready := &readiness{monitor: monitor}
+	waits, err := newWaitReporter(cfg, o, ctrl.LoggerFrom(ctx), ready.setWaiting)
+	if err != nil {
+		return err
+	}
 	served, err := openPorts(ctx, o, ready)
 	if err != nil {
 		return err
 	}
 	stop := served.serve(ctx, cancelRun)
-	s := &startup{cfg: cfg, options: o, proxies: proxies, monitor: monitor, ready: ready, cancelRun: cancelRun}
-	mgr, err := s.prepare(ctx)
-	switch {
-	case err == nil:
-		ready.use(cachesSynced(mgr.GetCache()))
-		err = s.start(ctx, mgr)
-	case errors.Is(context.Cause(ctx), context.Canceled):
-		ctrl.LoggerFrom(ctx).Info("Stopped before the controllers had started", "while", err.Error())
-		err = nil
+	for {
+		err = (&startup{cfg: cfg, options: o, proxies: proxies, monitor: monitor, ready: ready, waits: waits}).run(ctx)
+		if !errors.Is(err, errSteppedDown) || ctx.Err() != nil {
+			return errors.Join(err, stop())
+		}
+		// The caches of the stopped controllers are garbage, and those of the next ones are as large.
+		debug.FreeOSMemory()
 	}
-	return errors.Join(err, stop())
 }
 
 // setup adds every controller to a manager.
@@ -161,7 +164,8 @@ func (s *startup) newManager(f *fence) (ctrl.Manager, error) {
 		NewClient:      informer.NewClient,
 		// Objects that exist at the start must not have a lower priority. With priorities, they would wait until
 		// nothing else happens in the cluster. awaitCaches also bounds the caches of the manager.
-		Controller:                          config.Controller{UsePriorityQueue: new(false), CacheSyncTimeout: controllerCacheTimeout},
+		// A process that has stepped down adds controllers of the same names again.
+		Controller:                          config.Controller{UsePriorityQueue: new(false), CacheSyncTimeout: controllerCacheTimeout, SkipNameValidation: new(true)},
 		Metrics:                             metricsserver.Options{BindAddress: "0"}, // see openPorts
 		HealthProbeBindAddress:              "0",
 		GracefulShutdownTimeout:             new(shutdownTimeout),

@@ -28,6 +28,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
+// errSteppedDown means that the controllers have stopped because another lifecycle manager works, and that nothing of
+// them is left.
+var errSteppedDown = errors.New("stepped down")
+
 // startup starts the supervisor. It repeats each of its requests while the API server cannot be reached.
 type startup struct {
 	cfg       *rest.Config
@@ -35,6 +39,7 @@ type startup struct {
 	proxies   dialproxy.Environment
 	monitor   *availability.Monitor
 	ready     *readiness
+	waits     *waitReporter
 	cancelRun context.CancelCauseFunc
 	// preparing ends when the manager starts, and filling when its caches are full.
 	preparing, filling context.Context //nolint:containedctx // transports and mappers outlive calls
@@ -47,6 +52,23 @@ func (s *startup) await(what string, f func() error) error {
 	return s.monitor.Retry(s.preparing, what, availability.MaxPause, f) //nolint:wrapcheck // f's own error
 }
 
+// run runs the controllers until ctx ends, or until they stop themselves.
+func (s *startup) run(ctx context.Context) error {
+	ctx, s.cancelRun = context.WithCancelCause(ctx)
+	defer s.cancelRun(nil)
+	mgr, err := s.prepare(ctx)
+	switch {
+	case err == nil:
+		s.ready.use(cachesSynced(mgr.GetCache()))
+		return s.start(ctx, mgr)
+	case errors.Is(context.Cause(ctx), context.Canceled):
+		ctrl.LoggerFrom(ctx).Info("Stopped before the controllers had started", "while", err.Error())
+		return nil
+	default:
+		return err
+	}
+}
+
 // prepare creates the manager with all controllers.
 func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
 	s.preparing, s.prepared = context.WithCancel(ctx)
@@ -56,10 +78,7 @@ func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
 	if err := s.awaitKinds(ctx); err != nil {
 		return nil, err
 	}
-	g, err := newManagerChecker(s.cfg, o, ctrl.LoggerFrom(ctx), s.ready.setWaiting)
-	if err != nil {
-		return nil, err
-	}
+	g := newManagerChecker(o, s.waits)
 	f.beforeLeading = g.checkBeforeLeading
 	mgr, err := s.newManager(f)
 	if err != nil {
@@ -83,7 +102,8 @@ func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// start runs a manager until ctx ends. If this process has ended it, the error is the cause.
+// start runs a manager until ctx ends. If this process has ended it, the error is the cause. The error is
+// errSteppedDown only if all controllers have ended in time.
 func (s *startup) start(ctx context.Context, mgr ctrl.Manager) error {
 	s.prepared()
 	go func() {
@@ -94,6 +114,9 @@ func (s *startup) start(ctx context.Context, mgr ctrl.Manager) error {
 	}()
 	err := mgr.Start(ctx)
 	cause := context.Cause(ctx)
+	if err == nil && isRefusal(cause) {
+		return fmt.Errorf("%w: %w", errSteppedDown, cause)
+	}
 	if errors.Is(cause, ErrLeaseLost) || errors.Is(cause, errCachesNotSynced) || errors.Is(cause, errServing) || isRefusal(cause) {
 		err = cause
 	}

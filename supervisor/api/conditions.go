@@ -179,6 +179,10 @@ const (
 	ReasonProxiesUnknown = "ProxiesUnknown"
 )
 
-// ReasonWaitingToLead is the reason of an Event on the Lease of the supervisors: a process waits until another lifecycle
-// manager has stopped.
-const ReasonWaitingToLead = "WaitingToLead"
+// Reasons of Events on the Lease of the supervisors.
+const (
+	// ReasonSteppingDown means that a process that led stops because another lifecycle manager works.
+	ReasonSteppingDown = "SteppingDown"
+	// ReasonWaitingToLead means that a process waits until another lifecycle manager has stopped.
+	ReasonWaitingToLead = "WaitingToLead"
+)

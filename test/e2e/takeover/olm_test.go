@@ -85,7 +85,7 @@ func TestRealOLM(t *testing.T) {
 
 	s.shows("handback", "the operator of Subscription bells/bell (annotation chandlery.dev/config)")
 	s.command("handback", "--yes")
-	s.ends(running, "is being handed back")
+	s.stepsDown(running, "is being handed back")
 	s.unpacks("anchor")
 	if err := s.peer.Restart(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
