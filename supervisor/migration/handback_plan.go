@@ -79,6 +79,6 @@ func describeOperations(operations []Operation) string {
 	for _, op := range operations {
 		count[op.Verb]++
 	}
-	return fmt.Sprintf("recreate %d objects, restore %d, delete %d that OLM does not create, and remove our labels from %d",
-		count[Create], count[ReplaceContent], count[Delete], count[RemoveMetadata])
+	return fmt.Sprintf("recreate %d objects, restore %d, delete %d that OLM does not create, and remove our labels from %d and our conditions from %d",
+		count[Create], count[ReplaceContent], count[Delete], count[RemoveMetadata], count[RemoveConditions])
 }

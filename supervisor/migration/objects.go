@@ -50,12 +50,18 @@ func recordedKinds() []schema.GroupVersionKind {
 	}
 }
 
-// addedKinds returns the kinds of objects that a handback may delete, in addition to the recorded kinds.
+// addedKinds returns the kinds of objects that a handback may delete or whose conditions it may remove, in addition to the
+// recorded kinds.
 func addedKinds() []schema.GroupVersionKind {
+	const operators = "operators.coreos.com"
 	return []schema.GroupVersionKind{
 		{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 		{Group: "apps", Version: "v1", Kind: "Deployment"},
-		{Group: "operators.coreos.com", Version: "v1alpha1", Kind: "InstallPlan"},
+		{Group: operators, Version: "v1alpha1", Kind: "InstallPlan"},
+		{Group: operators, Version: "v1alpha1", Kind: "CatalogSource"},
+		{Group: operators, Version: "v1alpha1", Kind: "Subscription"},
+		{Group: operators, Version: "v1", Kind: "OperatorGroup"},
+		{Group: operators, Version: "v1", Kind: "OLMConfig"},
 	}
 }
 
@@ -63,12 +69,10 @@ func addedKinds() []schema.GroupVersionKind {
 func markedKinds() []schema.GroupVersionKind {
 	const operators = "operators.coreos.com"
 	return []schema.GroupVersionKind{
-		{Group: operators, Version: "v1alpha1", Kind: "CatalogSource"},
-		{Group: operators, Version: "v1alpha1", Kind: "Subscription"},
 		{Group: operators, Version: "v1alpha1", Kind: "ClusterServiceVersion"},
-		{Group: operators, Version: "v1", Kind: "OperatorGroup"},
 		{Group: operators, Version: "v2", Kind: "OperatorCondition"},
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		{Version: "v1", Kind: "ConfigMap"},
 		{Version: "v1", Kind: "Secret"},
 		{Version: "v1", Kind: "Namespace"},
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,8 @@ const (
 	Delete Verb = "Remove"
 	// RemoveMetadata removes labels and annotations that OLM does not know.
 	RemoveMetadata Verb = "Strip"
+	// RemoveConditions removes conditions that OLM does not know.
+	RemoveConditions Verb = "Clear"
 )
 
 // Operation is the change of a handback to one object.
@@ -65,6 +68,8 @@ func (op Operation) write(ctx context.Context, c client.Client) error {
 		return apply.Replace(ctx, c, op.want, fieldOwner)
 	case RemoveMetadata:
 		return client.IgnoreNotFound(apply.Patch(ctx, c, op.want, apply.MergeFromLocked(op.live), fieldOwner))
+	case RemoveConditions:
+		return client.IgnoreNotFound(apply.PatchStatus(ctx, c, op.want, client.MergeFrom(op.live), fieldOwner))
 	case Delete:
 		return client.IgnoreNotFound(deleteObject(ctx, c, op.live))
 	default:
@@ -99,23 +104,26 @@ func newOperation(verb Verb, live, want *unstructured.Unstructured) Operation {
 // remains as it is.
 func restoration(recorded []*unstructured.Unstructured, live objectsByKey) []Operation {
 	created, replaced, restored := restoreRecorded(recorded, live)
-	var removed, stripped []Operation
+	var removed, stripped, cleared []Operation
 	for _, key := range slices.Sorted(maps.Keys(live)) {
 		o := live[key]
 		switch {
-		case o.GetDeletionTimestamp() != nil, restored[key]:
+		case o.GetDeletionTimestamp() != nil, restored[key], isOfRecord(o):
 		case isForCatalog(o), isUnplanned(o), replacesBinding(o, recorded, live):
 			removed = append(removed, newOperation(Delete, o, nil))
 		default:
 			if keys := addedKeys(o); len(keys) > 0 {
 				stripped = append(stripped, newOperation(RemoveMetadata, o, without(o, keys)))
 			}
+			if want := withoutConditions(o); want != nil {
+				cleared = append(cleared, newOperation(RemoveConditions, o, want))
+			}
 		}
 	}
 	// Pods come early: they take time to serve, and the replicas of this project serve until then.
 	early := []string{"Pod", "ServiceAccount"}
 	slices.SortStableFunc(created, func(a, b Operation) int { return slices.Index(early, b.Kind) - slices.Index(early, a.Kind) })
-	return slices.Concat(created, replaced, removed, stripped)
+	return slices.Concat(created, replaced, removed, stripped, cleared)
 }
 
 // restoreRecorded returns the operations for recorded objects. restored are the keys of those whose owner still
@@ -218,6 +226,9 @@ func replacement(recorded, now *unstructured.Unstructured) *unstructured.Unstruc
 	return o
 }
 
+// isOfRecord reports whether an object is a part of the record, which is deleted at the end.
+func isOfRecord(o *unstructured.Unstructured) bool { return o.GetLabels()[api.LabelRecord] != "" }
+
 // isForCatalog reports whether this project creates an object for a catalog and OLM does not.
 func isForCatalog(o *unstructured.Unstructured) bool {
 	if ownerOf(o, "CatalogSource") == nil {
@@ -226,7 +237,7 @@ func isForCatalog(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {
 	case "Deployment":
 		return o.GetLabels()[labelManagedBy] == managedBy
-	case "PodDisruptionBudget":
+	case "PodDisruptionBudget", "ConfigMap":
 		return isWrittenByUs(o)
 	default:
 		return false
@@ -299,6 +310,43 @@ func isSetByUs(o *unstructured.Unstructured, field, key string) bool {
 		_, found, _ := unstructured.NestedFieldNoCopy(fields, "f:metadata", "f:"+field, "f:"+key)
 		return found
 	})
+}
+
+// addedConditions returns the types of conditions of a kind that OLM neither writes nor removes.
+func addedConditions(kind string) []string {
+	switch kind {
+	case operatorsv1alpha1.CatalogSourceKind:
+		return []string{api.ConditionAvailable, api.ConditionProgressing, api.ConditionContentWarnings}
+	case operatorsv1alpha1.SubscriptionKind:
+		return []string{api.ConditionVersionUnhealthy, api.ConditionNewerVersionHeld, api.ConditionConfigInvalid, api.ConditionBlocked, api.ConditionUninstalling}
+	case operatorsv1.OperatorGroupKind:
+		return []string{api.ConditionTargetsResolved}
+	case "OLMConfig":
+		return []string{api.ConditionIneffectiveSettings}
+	default:
+		return nil
+	}
+}
+
+// withoutConditions returns an object without the conditions that OLM does not know; nil if it has none of them.
+func withoutConditions(o *unstructured.Unstructured) *unstructured.Unstructured {
+	added := addedConditions(o.GetKind())
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	kept := slices.DeleteFunc(slices.Clone(conditions), func(c any) bool {
+		condition, _ := c.(map[string]any)
+		kind, _ := condition["type"].(string)
+		return slices.Contains(added, kind)
+	})
+	if len(kept) == len(conditions) {
+		return nil
+	}
+	out := o.DeepCopy()
+	if len(kept) == 0 {
+		unstructured.RemoveNestedField(out.Object, "status", "conditions")
+		return out
+	}
+	_ = unstructured.SetNestedSlice(out.Object, kept, "status", "conditions")
+	return out
 }
 
 func without(o *unstructured.Unstructured, keys [][]string) *unstructured.Unstructured {

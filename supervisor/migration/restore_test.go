@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // object returns an object with a kind, NAMESPACE/NAME and further fields by path.
@@ -132,6 +134,44 @@ func checkRestoration(t *testing.T, recorded, objects []*unstructured.Unstructur
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("operations (-want +got):\n%s", diff)
+	}
+}
+
+// TestRestorationOfConfigMaps checks that a handback deletes copies of the content of catalogs, and keeps the content, what
+// OLM unpacked, and its own record.
+func TestRestorationOfConfigMaps(t *testing.T) {
+	const ours, fields = "chandlery-supervisor", `{"f:metadata":{"f:labels":{"f:chandlery.dev/takeover":{}}}}`
+	source := object("CatalogSource", "olm/shop", map[string]any{"metadata|uid": "s1"})
+	of := func(name string) *unstructured.Unstructured {
+		return ownedBy(object("ConfigMap", "olm/"+name, nil), "CatalogSource", "shop", "s1")
+	}
+	record := object("ConfigMap", "home/chandlery-takeover", map[string]any{"metadata|labels": map[string]any{api.LabelRecord: "record"}})
+	checkRestoration(t, nil, []*unstructured.Unstructured{
+		source, by(of("shop-0123456789ab"), ours, `{}`), of("unpacked"), object("ConfigMap", "olm/content", nil), by(record, ours, fields),
+	}, []string{"Remove ConfigMap olm/shop-0123456789ab"})
+}
+
+// TestRestorationOfConditions checks that a handback removes the conditions that OLM does not know, and no others.
+func TestRestorationOfConditions(t *testing.T) {
+	conditions := func(types ...string) map[string]any {
+		var list []any
+		for _, one := range types {
+			list = append(list, map[string]any{"type": one, "status": "True"})
+		}
+		return map[string]any{"status": map[string]any{"conditions": list}}
+	}
+	source := object("CatalogSource", "olm/shop", conditions("Available", "ResolvedImage", "Progressing"))
+	checkRestoration(t, nil, []*unstructured.Unstructured{
+		source, object("CatalogSource", "olm/other", conditions("ResolvedImage")),
+		object("Subscription", "lamps/lamp", conditions("CatalogSourcesUnhealthy", "Blocked")),
+		object("ClusterServiceVersion", "lamps/lamp.v1", conditions("Available")),
+	}, []string{"Clear CatalogSource olm/shop", "Clear Subscription lamps/lamp"})
+	if diff := cmp.Diff(conditions("ResolvedImage")["status"], withoutConditions(source).Object["status"]); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	bare := withoutConditions(object("OLMConfig", "/cluster", conditions("IneffectiveSettings")))
+	if _, found, _ := unstructured.NestedSlice(bare.Object, "status", "conditions"); found {
+		t.Errorf("an empty list of conditions is left: %v", bare)
 	}
 }
 

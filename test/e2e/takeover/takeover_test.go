@@ -388,6 +388,9 @@ func afterwards(line string) bool {
 	name, field, _ := strings.Cut(rest, " ")
 	name = strings.TrimSuffix(name, ":")
 	switch {
+	// OLM removes no conditions that it does not know.
+	case subject == "CatalogSource" && strings.HasPrefix(field, "status conditions"):
+		return false
 	// OLM writes the status again when it starts.
 	case strings.HasPrefix(field, "status "), strings.HasPrefix(field, "status:"):
 		return slices.Contains([]string{"CatalogSource", "ClusterServiceVersion", "Subscription", "Operator", "OperatorCondition", "NetworkPolicy"}, subject) || remade(subject, name)
