@@ -36,8 +36,8 @@ type ClusterState struct {
 	OpenShift bool
 	// CatalogNamespaces are the namespaces of the global catalogs.
 	CatalogNamespaces CatalogNamespaces
-	// PackageServer is the Deployment that serves packages.operators.coreos.com, as NAMESPACE/NAME; empty for none.
-	PackageServer string
+	// PackageServer is the Deployment that serves packages.operators.coreos.com.
+	PackageServer PackageServer
 	// Counts are the objects to adopt.
 	Counts Counts
 	// Objects is the number of objects to record.
@@ -183,19 +183,46 @@ func notServed(err error) bool {
 	return errors.As(err, &failed)
 }
 
-// findPackageServer returns the package server in a namespace of OLM, as NAMESPACE/NAME; empty for none.
-func findPackageServer(ctx context.Context, c client.Reader, workloads []competing.Workload) (string, error) {
+// PackageServer is OLM's server of packages.operators.coreos.com.
+type PackageServer struct {
+	// Deployment is its Deployment, as NAMESPACE/NAME; empty for none.
+	Deployment string
+	// Version is the ClusterServiceVersion that owns the Deployment; empty for none.
+	Version string
+}
+
+// describe returns what happens to the package server; empty if there is none.
+func (p PackageServer) describe() string {
+	const serves = " still serves packages.operators.coreos.com (kubectl get packagemanifests), which supervisors do not serve; it is not updated while OLM is stopped"
+	switch {
+	case p.Deployment == "":
+		return ""
+	case p.Version == "":
+		return "Deployment " + p.Deployment + serves + ", and its certificate is not renewed, because no ClusterServiceVersion owns it"
+	default:
+		return "Deployment " + p.Deployment + serves + "; supervisors renew its certificate, as for any operator (ClusterServiceVersion " + p.Version + ")"
+	}
+}
+
+// findPackageServer returns the package server in a namespace of OLM.
+func findPackageServer(ctx context.Context, c client.Reader, workloads []competing.Workload) (PackageServer, error) {
 	for i := range workloads {
 		key := client.ObjectKey{Namespace: workloads[i].Namespace, Name: competing.OLMPackageServer}
-		err := c.Get(ctx, key, &appsv1.Deployment{})
-		if err == nil {
-			return key.String(), nil
-		}
+		d := &appsv1.Deployment{}
+		err := c.Get(ctx, key, d)
 		if client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("reading Deployment %s: %w", key, err)
+			return PackageServer{}, fmt.Errorf("reading Deployment %s: %w", key, err)
 		}
+		if err != nil {
+			continue
+		}
+		found := PackageServer{Deployment: key.String()}
+		if owner := ownerOf(d, operatorsv1alpha1.ClusterServiceVersionKind); owner != nil {
+			found.Version = owner.Name
+		}
+		return found, nil
 	}
-	return "", nil
+	return PackageServer{}, nil
 }
 
 // count counts the objects to adopt.

@@ -194,8 +194,8 @@ func (p *Plan) describe(o *ClusterState) {
 		"OLM's Deployments and CustomResourceDefinitions stay, so that handing back is possible: supervisor handback",
 		"ConfigMaps and Jobs of bundles that OLM unpacked stay until their CatalogSource is deleted",
 	}
-	if o.PackageServer != "" {
-		p.Left = append(p.Left, "Deployment "+o.PackageServer+" still serves packages.operators.coreos.com (kubectl get packagemanifests), which supervisors do not serve; it is not updated while OLM is stopped")
+	if server := o.PackageServer.describe(); server != "" {
+		p.Left = append(p.Left, server)
 	}
 	p.Risks = append(p.Risks, o.Missing...)
 	if risk := o.CatalogNamespaces.risk(); risk != "" {

@@ -146,6 +146,29 @@ func TestWaitingPlans(t *testing.T) {
 	}
 }
 
+// TestPackageServer checks what a plan states about OLM's package server.
+func TestPackageServer(t *testing.T) {
+	for _, tt := range []struct {
+		server PackageServer
+		says   []string
+	}{
+		{PackageServer{}, nil},
+		{PackageServer{Deployment: "olm/packageserver"}, []string{"Deployment olm/packageserver still serves", "certificate is not renewed"}},
+		{PackageServer{Deployment: "olm/packageserver", Version: "packageserver"}, []string{"Deployment olm/packageserver still serves", "supervisors renew its certificate", "ClusterServiceVersion packageserver"}},
+	} {
+		o := &ClusterState{Managers: competing.Finding{Workloads: []competing.Workload{workload("olm-operator", 1, false)}}, PackageServer: tt.server}
+		left := strings.Join(NewPlan(o, false).Left, "\n")
+		if tt.says == nil && strings.Contains(left, "packages") {
+			t.Errorf("without a package server: %s", left)
+		}
+		for _, says := range tt.says {
+			if !strings.Contains(left, says) {
+				t.Errorf("%+v: %q lacks %q", tt.server, left, says)
+			}
+		}
+	}
+}
+
 // TestRecordAdd checks the recorded number of replicas of a Deployment.
 func TestRecordAdd(t *testing.T) {
 	const name = "olm-operator"
