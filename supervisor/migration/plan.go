@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
@@ -71,6 +73,17 @@ type Plan struct {
 	Left []string `json:"left,omitempty"`
 	// Risks are the facts that users should know in advance.
 	Risks []string `json:"risks,omitempty"`
+}
+
+// Started returns the Deployments that the plan scales up.
+func (p *Plan) Started() []client.ObjectKey {
+	var keys []client.ObjectKey
+	for i := range p.Steps {
+		if p.Steps[i].Action == ScaleUp {
+			keys = append(keys, client.ObjectKey{Namespace: p.Steps[i].Namespace, Name: p.Steps[i].Name})
+		}
+	}
+	return keys
 }
 
 // NewPlan returns the plan to take over an observed cluster. again permits stopping an OLM that was started

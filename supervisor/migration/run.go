@@ -90,9 +90,11 @@ func (o *Options) scale(ctx context.Context, d *appsv1.Deployment, replicas int3
 }
 
 // pause waits for pollInterval.
-func (o *Options) pause(ctx context.Context) error {
+func (o *Options) pause(ctx context.Context) error { return o.pauseFor(ctx, pollInterval) }
+
+func (o *Options) pauseFor(ctx context.Context, d time.Duration) error {
 	select {
-	case <-o.Clock.After(pollInterval):
+	case <-o.Clock.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -36,7 +36,7 @@ import (
 // TestTakeOver performs the steps of an administrator. A supervisor waits, a dry run shows the
 // changes, the command takes over, and handing back undoes it. Then a supervisor takes over while
 // it is killed repeatedly, and updates work. The cluster is handed back and taken over once more.
-// Finally, supervisors must not compete.
+// Supervisors must not compete. Finally, OLM is removed.
 func TestTakeOver(t *testing.T) {
 	s := newScene(t)
 	before := take(t)
@@ -74,7 +74,7 @@ func TestTakeOver(t *testing.T) {
 	if err := last.Stop(patience); err != nil {
 		t.Fatal(err)
 	}
-	s.command("handback", "--yes")
+	s.command("migrate", "--back", "--yes")
 	s.runs()
 	s.updated(before)
 	running = s.proposes()
@@ -92,10 +92,11 @@ func TestTakeOver(t *testing.T) {
 	if err := again.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	s.command("takeover", "--yes")
+	migrates(s)
 	s.leads(running)
 	s.publish("lamp", "1.0.0", "1.1.0", "1.2.0")
 	s.installed("lamps", "lamp.v1.2.0")
+	finishes(s)
 }
 
 // startsAgain scales a Deployment of OLM up, as an uninformed user might.

@@ -42,6 +42,7 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 		plan.New,
 		history.New,
 		supportbundle.New,
+		takeover.NewMigrate,
 		takeover.New,
 		takeover.NewHandBack,
 		uninstall.New,

@@ -112,6 +112,7 @@ func TestHostileTexts(t *testing.T) {
 		{args: []string{"discover", "--selector=" + hostile, "widgets.example.com", "--color=always"}, forms: forms},
 		{args: []string{"discover", hostile, "--color=always"}, forms: forms, shows: true},
 		{args: []string{"support-bundle", "-n", w.Namespace}},
+		{args: []string{"migrate", "--dry-run", "--color=always"}, forms: forms},
 		{args: []string{"takeover", "--dry-run", "--color=always"}, forms: forms},
 		{args: []string{"handback", "--dry-run", "--color=always"}, forms: forms},
 		{args: []string{"uninstall", "--dry-run", "--everything", "--color=always"}, forms: forms},

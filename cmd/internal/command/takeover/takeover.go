@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
@@ -73,13 +74,7 @@ func New(name, agent string) *cobra.Command {
 		Short:   "Take over from the OLM that runs in the cluster",
 		Long:    help,
 		Example: "  " + name + " takeover --dry-run\n  " + name + " takeover --yes",
-	}, direction{
-		question: "Take over?", refused: "nothing was taken over",
-		nothing: "There is nothing to take over: no OLM was found in this cluster.",
-		done:    "The takeover is complete; there is nothing left to do.",
-		action:  func(o migration.Options) action { return &migration.Takeover{Options: o, Again: true} },
-		next:    "Taken over. Make sure that supervisors run in namespace %s; supervisors that waited lead within seconds. To check the cluster, run: " + name + " status. To go back, run: " + name + " handback",
-	})
+	}, takeOver())
 }
 
 // NewHandBack returns the command "handback".
@@ -89,12 +84,7 @@ func NewHandBack(name, agent string) *cobra.Command {
 		Short:   "Hand the cluster back to the OLM that managed it before",
 		Long:    helpBack,
 		Example: "  " + name + " handback --dry-run\n  " + name + " handback --yes",
-	}, direction{
-		question: "Hand back?", refused: "nothing was handed back",
-		nothing: "There is nothing to hand back: no namespace has the record of a takeover, and no Deployment of OLM has the label of a takeover. To start an OLM that was stopped manually, run: kubectl -n olm scale deployment olm-operator catalog-operator --replicas=1",
-		action:  func(o migration.Options) action { return &migration.Handback{Options: o} },
-		next:    "Handed back. OLM's Deployments have their replicas again. Supervisors wait while OLM runs; uninstall them from namespace %s, or leave them at 0 replicas",
-	})
+	}, handBack())
 }
 
 // action is a takeover or a handback.
@@ -110,10 +100,36 @@ type direction struct {
 	action func(migration.Options) action
 }
 
+// takeOver returns what a takeover says and does.
+func takeOver() direction {
+	return direction{
+		question: "Take over?", refused: "nothing was taken over",
+		nothing: "There is nothing to take over: no OLM was found in this cluster.",
+		done:    "The takeover is complete; there is nothing left to do.",
+		action:  func(o migration.Options) action { return &migration.Takeover{Options: o, Again: true} },
+		next:    "Taken over. Make sure that supervisors run in namespace %s; supervisors that waited lead within seconds. To check the cluster, run: PROGRAM status. To go back, run: PROGRAM handback",
+	}
+}
+
+// handBack returns what a handback says and does.
+func handBack() direction {
+	return direction{
+		question: "Hand back?", refused: "nothing was handed back",
+		nothing: "There is nothing to hand back: no namespace has the record of a takeover, and no Deployment of OLM has the label of a takeover. To start an OLM that was stopped manually, run: kubectl -n olm scale deployment olm-operator catalog-operator --replicas=1",
+		action:  func(o migration.Options) action { return &migration.Handback{Options: o} },
+		next:    "Handed back. OLM's Deployments have their replicas again. Supervisors wait while OLM runs; uninstall them from namespace %s, or leave them at 0 replicas",
+	}
+}
+
 func newCommand(name, agent string, cmd *cobra.Command, d direction) *cobra.Command {
 	o := &options{connection: console.Connection{Agent: agent}, program: name}
 	cmd.Args, cmd.ValidArgsFunction = cobra.NoArgs, cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd, d) }
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *options) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors and of the takeover record")
@@ -121,7 +137,6 @@ func newCommand(name, agent string, cmd *cobra.Command, d direction) *cobra.Comm
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the steps; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
 	o.output.AddFlags(cmd)
-	return cmd
 }
 
 func (o *options) run(cmd *cobra.Command, d direction) error {
@@ -154,7 +169,7 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 	if err := m.Run(cmd.Context()); err != nil {
 		return fmt.Errorf("%w; progress is recorded; run the command again to continue", err)
 	}
-	fmt.Fprint(cmd.ErrOrStderr(), console.Wrap("", "", fmt.Sprintf(d.next, o.namespace)))
+	fmt.Fprint(cmd.ErrOrStderr(), console.Wrap("", "", strings.ReplaceAll(fmt.Sprintf(d.next, o.namespace), "PROGRAM", o.program)))
 	return nil
 }
 

@@ -1,0 +1,235 @@
+package takeover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/migration"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
+)
+
+const helpMigrate = `Migrate this cluster from OLM to the supervisors: check that nothing prevents it, take
+over, wait until a supervisor leads, and compare the cluster with its state before.
+
+The comparison has the Deployments of operators with their generations, the pods with
+their restarts, ClusterServiceVersions, Subscriptions, webhooks and APIs. A difference in
+a namespace whose InstallPlan was in progress is expected.
+
+With --back, hand the cluster back to OLM, wait until OLM is ready, and compare.
+
+With --finish, remove what only OLM uses: its Deployments, their Services and
+NetworkPolicies, unpacked bundles and the takeover record. The command keeps namespaces,
+CustomResourceDefinitions, catalogs and operators. You cannot hand back afterwards.
+
+You can interrupt the command at any time and repeat it. A repeated command compares with
+the state at its own start. The commands takeover and handback do the same without the
+comparison, and describe the permissions.
+
+Exit codes:
+  0  the step is complete, and nothing unexpected changed; with --dry-run: it is possible
+  1  the command failed, or you did not confirm
+  2  there is nothing to do, it is blocked, or something unexpected changed
+  3  a permission is missing
+  4  the API server cannot be reached`
+
+// migrateOptions are the flags of the command "migrate".
+type migrateOptions struct {
+	options
+
+	back, finish bool
+	timeout      time.Duration
+}
+
+// Report is the result of a migration.
+type Report struct {
+	// Leader is the supervisor that leads; empty after a handback.
+	Leader string `json:"leader,omitempty"`
+	// Compared is the number of compared objects, and Differences are those that changed.
+	Compared    int                    `json:"compared"`
+	Differences []migration.Difference `json:"differences,omitempty"`
+}
+
+// unexpected reports whether an unexpected difference exists.
+func (r *Report) unexpected() bool {
+	for i := range r.Differences {
+		if !r.Differences[i].Expected {
+			return true
+		}
+	}
+	return false
+}
+
+// NewMigrate returns the command "migrate".
+func NewMigrate(name, agent string) *cobra.Command {
+	o := &migrateOptions{options: options{connection: console.Connection{Agent: agent}, program: name}}
+	cmd := &cobra.Command{
+		Use:     "migrate",
+		Short:   "Migrate the cluster from OLM, and check that operators did not change",
+		Long:    helpMigrate,
+		Example: "  " + name + " migrate --dry-run\n  " + name + " migrate\n  " + name + " migrate --back\n  " + name + " migrate --finish",
+		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: o.run,
+	}
+	o.addFlags(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&o.back, "back", false, "hand the cluster back to OLM")
+	flags.BoolVar(&o.finish, "finish", false, "remove what only OLM uses")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "maximum wait for the new manager, and then for a state that does not change")
+	cmd.MarkFlagsMutuallyExclusive("back", "finish")
+	return cmd
+}
+
+// direction returns the texts and the action of the step that the flags choose.
+func (o *migrateOptions) direction() direction {
+	switch {
+	case o.back:
+		return handBack()
+	case o.finish:
+		return direction{
+			question: "Remove OLM?", refused: "nothing was removed",
+			nothing: "There is nothing to remove: there is no record of a takeover.",
+			action:  func(mo migration.Options) action { return &migration.Finish{Options: mo} },
+		}
+	default:
+		return takeOver()
+	}
+}
+
+func (o *migrateOptions) run(cmd *cobra.Command, _ []string) error {
+	if err := o.output.Validate(); err != nil {
+		return err //nolint:wrapcheck // names the flag
+	}
+	c, err := o.connection.Client()
+	if err != nil {
+		return err //nolint:wrapcheck // says where it looked
+	}
+	ctx, d := cmd.Context(), o.direction()
+	mo := migration.Options{
+		Config: competing.Config{Client: c, Namespace: o.namespace, ManagerNamespaces: o.managers, Clock: clock.RealClock{}},
+		OnStep: func(step string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s ...\n", capital(step)) },
+	}
+	m, v := d.action(mo), &migration.Verification{Options: mo, Timeout: o.timeout}
+	plan, err := o.plan(ctx, m, v)
+	if err != nil {
+		return err
+	}
+	if o.dryRun || !o.output.ForMachines() {
+		if err := o.show(cmd.OutOrStdout(), &plan, d); err != nil {
+			return err
+		}
+	}
+	switch {
+	case plan.Verdict == migration.Nothing || plan.Verdict == migration.Blocked:
+		return console.Verdict(console.Negative)
+	case o.dryRun:
+		return nil
+	case plan.Verdict == migration.Possible && !o.confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), d.question):
+		return errors.New(d.refused)
+	}
+	report, err := o.migrate(ctx, c, m, v, &plan)
+	if err != nil {
+		return fmt.Errorf("%w; progress is recorded; run the command again to continue", err)
+	}
+	if err := o.report(cmd.OutOrStdout(), &report); err != nil {
+		return err
+	}
+	if report.unexpected() {
+		return console.Verdict(console.Negative)
+	}
+	return nil
+}
+
+// plan returns the plan of the step. A takeover without supervisors is blocked.
+func (o *migrateOptions) plan(ctx context.Context, m action, v *migration.Verification) (migration.Plan, error) {
+	plan, err := m.Plan(ctx)
+	if err != nil || o.back || o.finish || plan.Verdict == migration.Nothing {
+		return plan, err //nolint:wrapcheck // says what it reads
+	}
+	missing, err := v.Supervisors(ctx)
+	if err != nil {
+		return plan, err //nolint:wrapcheck // says what it reads
+	}
+	if missing != "" {
+		plan.Verdict, plan.Steps, plan.Blockers = migration.Blocked, nil, append(plan.Blockers, missing)
+	}
+	return plan, nil
+}
+
+// migrate runs a step, and compares the cluster with its state before.
+func (o *migrateOptions) migrate(ctx context.Context, c client.Reader, m action, v *migration.Verification, plan *migration.Plan) (Report, error) {
+	var report Report
+	before, err := migration.ReadInventory(ctx, c)
+	if err != nil {
+		return report, err //nolint:wrapcheck // says what it reads
+	}
+	inProgress, err := migration.PlansInProgress(ctx, c)
+	if err != nil {
+		return report, err //nolint:wrapcheck // says what it reads
+	}
+	if err := m.Run(ctx); err != nil {
+		return report, err //nolint:wrapcheck // names the step
+	}
+	if o.back {
+		v.OnStep("wait until OLM is ready")
+		err = v.AwaitOLM(ctx, plan.Started())
+	} else {
+		v.OnStep("wait until a supervisor leads")
+		report.Leader, err = v.AwaitSupervisor(ctx)
+	}
+	if err != nil {
+		return report, err //nolint:wrapcheck // says what it waited for
+	}
+	v.OnStep("compare the cluster with its state before")
+	after, err := v.AwaitInventory(ctx)
+	if err != nil {
+		return report, err //nolint:wrapcheck // says what it reads
+	}
+	report.Compared, report.Differences = len(before), after.Differences(before, inProgress)
+	return report, nil
+}
+
+// report prints a report.
+func (o *migrateOptions) report(out io.Writer, r *Report) error {
+	if o.output.ForMachines() {
+		return o.output.Document(out, r) //nolint:wrapcheck // says what it was about
+	}
+	paint := o.output.Paint(out)
+	var b strings.Builder
+	if r.Leader != "" {
+		fmt.Fprintf(&b, "Supervisor %s leads.\n", r.Leader)
+	}
+	var expected, unexpected []string
+	for _, d := range r.Differences {
+		line := fmt.Sprintf("%s: %s, was %s", d.Object, orAbsent(d.After), orAbsent(d.Before))
+		if d.Expected {
+			expected = append(expected, line)
+		} else {
+			unexpected = append(unexpected, line)
+		}
+	}
+	if len(unexpected) == 0 {
+		b.WriteString(paint.Good(fmt.Sprintf("Compared %d objects of operators; nothing unexpected changed.", r.Compared)) + "\n")
+	}
+	section(&b, paint.Bad("Unexpected changes:"), unexpected)
+	section(&b, paint.Bold("Changes by InstallPlans that were in progress:"), expected)
+	if _, err := io.WriteString(out, b.String()); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+func orAbsent(state string) string {
+	if state == "" {
+		return "absent"
+	}
+	return state
+}

@@ -1,0 +1,177 @@
+package migration
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+// Inventory holds what a migration must not change, by kind, namespace and name: the operators with their pods, what calls
+// them, and what users see of them.
+type Inventory map[string]Item
+
+// Item is the state of one object.
+type Item struct {
+	// Namespace is the namespace of the object or of its operator.
+	Namespace string `json:"namespace,omitempty"`
+	// State is what must stay.
+	State string `json:"state"`
+}
+
+// Difference is an object that a migration has changed.
+type Difference struct {
+	Object string `json:"object"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+	// Expected is true if the object is in a namespace whose InstallPlan was in progress.
+	Expected bool `json:"expected,omitempty"`
+}
+
+// ReadInventory reads the inventory of a cluster.
+func ReadInventory(ctx context.Context, c client.Reader) (Inventory, error) {
+	const admission = "admissionregistration.k8s.io"
+	found := Inventory{}
+	var missing missingPermissions
+	for gvk, state := range map[schema.GroupVersionKind]func(*unstructured.Unstructured) string{
+		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind): inventoryOfVersion,
+		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind):          inventoryOfSubscription,
+		appsv1.SchemeGroupVersion.WithKind("Deployment"):                                           inventoryOfDeployment,
+		{Group: admission, Version: "v1", Kind: "ValidatingWebhookConfiguration"}:                  inventoryOfOwned,
+		{Group: admission, Version: "v1", Kind: "MutatingWebhookConfiguration"}:                    inventoryOfOwned,
+		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}:                       inventoryOfAPIService,
+	} {
+		list, err := listAll(ctx, c, gvk)
+		if missing.collect(err) != nil {
+			return nil, err
+		}
+		for _, o := range list {
+			if text := state(o); text != "" {
+				found[objectKey(o)] = Item{Namespace: namespaceOf(o), State: text}
+			}
+			if gvk.Kind == "Deployment" && isOfVersion(o) {
+				pods, err := inventoryOfPods(ctx, c, o)
+				if missing.collect(err) != nil {
+					return nil, err
+				}
+				maps.Copy(found, pods)
+			}
+		}
+	}
+	return found, missing.err()
+}
+
+// PlansInProgress returns the InstallPlans in progress, as NAMESPACE/NAME.
+func PlansInProgress(ctx context.Context, c client.Reader) ([]string, error) {
+	counts, err := count(ctx, c)
+	return counts.InProgress, err
+}
+
+// Differences returns the objects that differ from those of an earlier inventory, in their order. inProgress are the
+// InstallPlans, as NAMESPACE/NAME, that were in progress.
+func (i Inventory) Differences(before Inventory, inProgress []string) []Difference {
+	var all []Difference
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if before[key].State != i[key].State {
+			all = append(all, Difference{Object: key, Before: before[key].State, After: i[key].State, Expected: isExpected(before[key], inProgress)})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(i)) {
+		if _, found := before[key]; !found {
+			all = append(all, Difference{Object: key, After: i[key].State, Expected: isExpected(i[key], inProgress)})
+		}
+	}
+	return all
+}
+
+func isExpected(item Item, inProgress []string) bool {
+	return slices.ContainsFunc(inProgress, func(plan string) bool { return strings.HasPrefix(plan, item.Namespace+"/") })
+}
+
+// namespaceOf returns the namespace of an object or, for a cluster-scoped one, of the version that owns it.
+func namespaceOf(o *unstructured.Unstructured) string {
+	if o.GetNamespace() != "" {
+		return o.GetNamespace()
+	}
+	return o.GetLabels()[api.LabelOwnerNamespace]
+}
+
+// isOfVersion reports whether an object belongs to a ClusterServiceVersion.
+func isOfVersion(o *unstructured.Unstructured) bool {
+	return o.GetLabels()[api.LabelOwnerKind] == operatorsv1alpha1.ClusterServiceVersionKind
+}
+
+func inventoryOfVersion(o *unstructured.Unstructured) string {
+	if o.GetLabels()[operatorsv1alpha1.CopiedLabelKey] != "" {
+		return ""
+	}
+	return fmt.Sprintf("%s, UID %s", field("status", "phase")(o), o.GetUID())
+}
+
+func inventoryOfSubscription(o *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s of %s", field("status", "state")(o), field("status", "installedCSV")(o))
+}
+
+func inventoryOfDeployment(o *unstructured.Unstructured) string {
+	if !isOfVersion(o) {
+		return ""
+	}
+	return fmt.Sprintf("generation %d, UID %s", o.GetGeneration(), o.GetUID())
+}
+
+func inventoryOfOwned(o *unstructured.Unstructured) string {
+	if !isOfVersion(o) {
+		return ""
+	}
+	return "UID " + string(o.GetUID())
+}
+
+// inventoryOfAPIService returns whether an API of an operator is served.
+func inventoryOfAPIService(o *unstructured.Unstructured) string {
+	if !isOfVersion(o) {
+		return ""
+	}
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, one := range conditions {
+		if c, is := one.(map[string]any); is && c["type"] == "Available" {
+			return fmt.Sprintf("Available %s, UID %s", c["status"], o.GetUID())
+		}
+	}
+	return "UID " + string(o.GetUID())
+}
+
+// inventoryOfPods returns the pods of the Deployment of an operator.
+func inventoryOfPods(ctx context.Context, c client.Reader, d *unstructured.Unstructured) (Inventory, error) {
+	labels, _, _ := unstructured.NestedStringMap(d.Object, "spec", "selector", "matchLabels")
+	if len(labels) == 0 {
+		return nil, nil
+	}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.InNamespace(d.GetNamespace()), client.MatchingLabels(labels)); err != nil {
+		return nil, fmt.Errorf("listing the pods of Deployment %s: %w", client.ObjectKeyFromObject(d), err)
+	}
+	found := Inventory{}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if owner := metav1.GetControllerOf(pod); owner == nil || owner.Kind != "ReplicaSet" || pod.DeletionTimestamp != nil {
+			continue
+		}
+		var restarts int32
+		for j := range pod.Status.ContainerStatuses {
+			restarts += pod.Status.ContainerStatuses[j].RestartCount
+		}
+		found["Pod "+pod.Namespace+"/"+pod.Name] = Item{Namespace: pod.Namespace, State: fmt.Sprintf("%d restarts, UID %s", restarts, pod.UID)}
+	}
+	return found, nil
+}

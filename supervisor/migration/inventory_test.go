@@ -1,0 +1,130 @@
+package migration
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// TestReadInventory checks that the inventory has operators and their pods, and no copies and no other objects.
+func TestReadInventory(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, operatorsv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owned := map[string]string{"olm.owner": "lamp.v1", "olm.owner.namespace": "lamps", "olm.owner.kind": "ClusterServiceVersion"}
+	app := map[string]string{"app": "lamp"}
+	deployment := func(name string, labels map[string]string) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "lamps", Name: name, UID: "d1", Generation: 3, Labels: labels},
+			Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: app}},
+		}
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "lamps", Name: "lamp-x", UID: "p1", Labels: app,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "lamp", Controller: new(true)}},
+		},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{RestartCount: 2}, {RestartCount: 1}}},
+	}
+	csv := &operatorsv1alpha1.ClusterServiceVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lamps", Name: "lamp.v1", UID: "v1"},
+		Status:     operatorsv1alpha1.ClusterServiceVersionStatus{Phase: operatorsv1alpha1.CSVPhaseSucceeded},
+	}
+	copied := csv.DeepCopy()
+	copied.Namespace, copied.Labels = "elsewhere", map[string]string{operatorsv1alpha1.CopiedLabelKey: "lamps"}
+	sub := &operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lamps", Name: "lamp"},
+		Status:     operatorsv1alpha1.SubscriptionStatus{State: operatorsv1alpha1.SubscriptionStateAtLatest, InstalledCSV: "lamp.v1"},
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(deployment("lamp", owned), deployment("other", nil), pod, csv, copied, sub).Build()
+	found, err := ReadInventory(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Inventory{
+		"Deployment lamps/lamp":               {Namespace: "lamps", State: "generation 3, UID d1"},
+		"Pod lamps/lamp-x":                    {Namespace: "lamps", State: "3 restarts, UID p1"},
+		"ClusterServiceVersion lamps/lamp.v1": {Namespace: "lamps", State: "Succeeded, UID v1"},
+		"Subscription lamps/lamp":             {Namespace: "lamps", State: "AtLatestKnown of lamp.v1"},
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("inventory (-want +got):\n%s", diff)
+	}
+}
+
+// TestDifferences checks the comparison of two inventories.
+func TestDifferences(t *testing.T) {
+	before := Inventory{
+		"Deployment lamps/lamp": {Namespace: "lamps", State: "generation 1"},
+		"Deployment buoys/buoy": {Namespace: "buoys", State: "generation 1"},
+		"Pod lamps/lamp-x":      {Namespace: "lamps", State: "0 restarts"},
+	}
+	after := Inventory{
+		"Deployment lamps/lamp": {Namespace: "lamps", State: "generation 1"},
+		"Deployment buoys/buoy": {Namespace: "buoys", State: "generation 2"},
+		"Pod buoys/buoy-y":      {Namespace: "buoys", State: "0 restarts"},
+	}
+	want := []Difference{
+		{Object: "Deployment buoys/buoy", Before: "generation 1", After: "generation 2", Expected: true},
+		{Object: "Pod lamps/lamp-x", Before: "0 restarts"},
+		{Object: "Pod buoys/buoy-y", After: "0 restarts", Expected: true},
+	}
+	if diff := cmp.Diff(want, after.Differences(before, []string{"buoys/install-abc"})); diff != "" {
+		t.Errorf("differences (-want +got):\n%s", diff)
+	}
+	if same := before.Differences(before, nil); len(same) > 0 {
+		t.Errorf("equal inventories differ: %v", same)
+	}
+}
+
+// TestNewFinishPlan checks when OLM is removed, and what the plan states.
+func TestNewFinishPlan(t *testing.T) {
+	for _, tt := range []struct {
+		reason  string
+		phase   Phase
+		running bool
+		want    Verdict
+	}{
+		{"after a takeover", TakenOver, false, Possible},
+		{"OLM was started again", TakenOver, true, Blocked},
+		{"the takeover is incomplete", TakingOver, false, Blocked},
+		{"a handback was begun", HandingBack, false, Blocked},
+	} {
+		p := NewFinishPlan(&Record{Phase: tt.phase}, tt.running, PackageServer{Deployment: "olm/packageserver"}, nil)
+		if p.Verdict != tt.want || (len(p.Blockers) > 0) != (tt.want == Blocked) || (len(p.Steps) > 0) != (tt.want == Possible) || len(p.Left) != 2 {
+			t.Errorf("%s: %+v", tt.reason, p)
+		}
+	}
+}
+
+// TestIsUnpackedBundle checks which ConfigMaps a removal of OLM deletes.
+func TestIsUnpackedBundle(t *testing.T) {
+	managed := map[string]any{"metadata|labels": map[string]any{"olm.managed": "true"}}
+	name := "olm/" + strings.Repeat("0a", 31) + "0"
+	unpacked := ownedBy(object("ConfigMap", name, managed), "CatalogSource", "shop", "s1")
+	if !isUnpackedBundle(unpacked) {
+		t.Error("a bundle that OLM unpacked")
+	}
+	for reason, o := range map[string]*unstructured.Unstructured{
+		"a copy by a supervisor":   by(unpacked.DeepCopy(), "chandlery-supervisor", `{}`),
+		"the content of a catalog": ownedBy(object("ConfigMap", "olm/content", managed), "CatalogSource", "shop", "s1"),
+		"without an owner":         object("ConfigMap", name, managed),
+		"without OLM's label":      ownedBy(object("ConfigMap", name, nil), "CatalogSource", "shop", "s1"),
+		"a ConfigMap of a version": ownedBy(object("ConfigMap", name, managed), "ClusterServiceVersion", "lamp.v1", "v1"),
+	} {
+		if isUnpackedBundle(o) {
+			t.Error(reason)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package takeover_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/migration"
+)
+
+// migrates migrates a cluster whose supervisor waits. Without supervisors, the command changes nothing.
+func migrates(s *scene) {
+	s.t.Helper()
+	if out, code := s.output("migrate", "--yes"); code != 2 || !strings.Contains(out, "No supervisors are installed") {
+		s.t.Errorf("exit code %d without supervisors", code)
+	}
+	labels := map[string]string{"app.kubernetes.io/name": api.LeaseName}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: api.LeaseName, Labels: labels},
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "supervisor", Image: "supervisor"}}},
+		}},
+	}
+	if err := s.Create(s.t.Context(), d); err != nil {
+		s.t.Fatal(err)
+	}
+	s.command("migrate", "--dry-run")
+	out, code := s.output("migrate", "--yes", "-o", "json")
+	report := struct {
+		Leader      string
+		Compared    int
+		Differences []migration.Difference
+	}{}
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 || report.Leader == "" || report.Compared == 0 || len(report.Differences) > 0 {
+		s.t.Errorf("exit code %d, error %v, report %+v", code, err, report)
+	}
+}
+
+// finishes removes what only OLM uses, and checks that the rest stays.
+func finishes(s *scene) {
+	s.t.Helper()
+	before := take(s.t)
+	s.command("migrate", "--finish", "--dry-run", "-o", "wide")
+	s.command("migrate", "--finish", "--yes")
+	after := take(s.t)
+	for _, name := range []string{"olm-operator", "catalog-operator"} {
+		if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: "olm", Name: name}, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+			s.t.Errorf("Deployment %s: %v", name, err)
+		}
+	}
+	for key, o := range before {
+		kind, _, _ := strings.Cut(key, " ")
+		stays := []string{"ClusterServiceVersion", "Subscription", "CatalogSource", "OperatorGroup", "Namespace", "CustomResourceDefinition", "ClusterRole", "Deployment", "Pod"}
+		if after[key] == nil && slices.Contains(stays, kind) && !strings.HasPrefix(o.GetName(), "olm-operator") && !strings.HasPrefix(o.GetName(), "catalog-operator") {
+			s.t.Errorf("%s is gone", key)
+		}
+		if after[key] != nil && o.GetLabels()[api.LabelRecord] != "" {
+			s.t.Errorf("%s is left", key)
+		}
+	}
+	if _, code := s.output("migrate", "--finish", "--yes"); code != 2 {
+		s.t.Errorf("exit code %d with nothing to remove", code)
+	}
+	if _, code := s.output("handback", "--dry-run"); code != 2 {
+		s.t.Errorf("exit code %d of a handback without OLM", code)
+	}
+}
