@@ -122,30 +122,32 @@ func (o *migrateOptions) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	if err := o.confirmPlan(cmd, &plan, d); err != nil || o.dryRun {
+		return err
+	}
+	report, err := o.migrate(ctx, c, m, v, &plan)
+	if err != nil {
+		return fmt.Errorf("%w; progress is recorded; run the command again to continue", err)
+	}
+	return o.report(cmd.OutOrStdout(), &report)
+}
+
+// confirmPlan prints a plan and asks for confirmation. It returns an error if the plan must not be executed. Programs get
+// the plan of a dry run only: otherwise the report is their document.
+func (o *migrateOptions) confirmPlan(cmd *cobra.Command, plan *migration.Plan, d direction) error {
 	if o.dryRun || !o.output.ForMachines() {
-		if err := o.show(cmd.OutOrStdout(), &plan, d); err != nil {
+		if err := o.show(cmd.OutOrStdout(), plan, d); err != nil {
 			return err
 		}
 	}
 	switch {
 	case plan.Verdict == migration.Nothing || plan.Verdict == migration.Blocked:
 		return console.Verdict(console.Negative)
-	case o.dryRun:
-		return nil
-	case plan.Verdict == migration.Possible && !o.confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), d.question):
+	case !o.dryRun && plan.Verdict == migration.Possible && !o.confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), d.question):
 		return errors.New(d.refused)
+	default:
+		return nil
 	}
-	report, err := o.migrate(ctx, c, m, v, &plan)
-	if err != nil {
-		return fmt.Errorf("%w; progress is recorded; run the command again to continue", err)
-	}
-	if err := o.report(cmd.OutOrStdout(), &report); err != nil {
-		return err
-	}
-	if report.unexpected() {
-		return console.Verdict(console.Negative)
-	}
-	return nil
 }
 
 // plan returns the plan of the step. A takeover without supervisors is blocked.
@@ -197,12 +199,22 @@ func (o *migrateOptions) migrate(ctx context.Context, c client.Reader, m action,
 	return report, nil
 }
 
-// report prints a report.
+// report prints a report. It returns an error if something unexpected changed.
 func (o *migrateOptions) report(out io.Writer, r *Report) error {
+	var err error
 	if o.output.ForMachines() {
-		return o.output.Document(out, r) //nolint:wrapcheck // says what it was about
+		err = o.output.Document(out, r)
+	} else if _, err = io.WriteString(out, r.text(o.output.Paint(out))); err != nil {
+		err = fmt.Errorf("printing: %w", err)
 	}
-	paint := o.output.Paint(out)
+	if err == nil && r.unexpected() {
+		return console.Verdict(console.Negative)
+	}
+	return err //nolint:wrapcheck // says what it was about
+}
+
+// text returns a report for people.
+func (r *Report) text(paint console.Paint) string {
 	var b strings.Builder
 	if r.Leader != "" {
 		fmt.Fprintf(&b, "Supervisor %s leads.\n", r.Leader)
@@ -221,10 +233,7 @@ func (o *migrateOptions) report(out io.Writer, r *Report) error {
 	}
 	section(&b, paint.Bad("Unexpected changes:"), unexpected)
 	section(&b, paint.Bold("Changes by InstallPlans that were in progress:"), expected)
-	if _, err := io.WriteString(out, b.String()); err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-	return nil
+	return b.String()
 }
 
 func orAbsent(state string) string {
