@@ -139,8 +139,10 @@ func restoreRecorded(recorded []*unstructured.Unstructured, live objectsByKey) (
 		switch {
 		case now == nil:
 			created = append(created, newOperation(Create, nil, recreated(before)))
-		case before.GetKind() != "Pod" && isWrittenByUs(now) && !isEqual(before, now):
-			replaced = append(replaced, newOperation(ReplaceContent, now, replacement(before, now)))
+		case before.GetKind() != "Pod" && isWrittenByUs(now):
+			if want := withAuthorities(before, now); !isEqual(want, now) {
+				replaced = append(replaced, newOperation(ReplaceContent, now, replacement(want, now)))
+			}
 		}
 	}
 	return created, replaced, restored
@@ -229,6 +231,37 @@ func replacement(recorded, now *unstructured.Unstructured) *unstructured.Unstruc
 // isOfRecord reports whether an object is a part of the record, which is deleted at the end.
 func isOfRecord(o *unstructured.Unstructured) bool { return o.GetLabels()[api.LabelRecord] != "" }
 
+// withAuthorities returns a recorded object with the certificate authorities of the live object. A certificate may have been
+// renewed, and its Secret is not restored.
+func withAuthorities(recorded, now *unstructured.Unstructured) *unstructured.Unstructured {
+	o := recorded.DeepCopy()
+	if o.GetKind() == "APIService" {
+		if ca, found, _ := unstructured.NestedString(now.Object, "spec", "caBundle"); found {
+			_ = unstructured.SetNestedField(o.Object, ca, "spec", "caBundle")
+		}
+		return o
+	}
+	live := map[string]string{}
+	webhooks, _, _ := unstructured.NestedSlice(now.Object, "webhooks")
+	for _, one := range webhooks {
+		if w, is := one.(map[string]any); is {
+			ca, _, _ := unstructured.NestedString(w, "clientConfig", "caBundle")
+			live[fmt.Sprint(w["name"])] = ca
+		}
+	}
+	webhooks, found, _ := unstructured.NestedSlice(o.Object, "webhooks")
+	if !found {
+		return o
+	}
+	for _, one := range webhooks {
+		if w, is := one.(map[string]any); is && live[fmt.Sprint(w["name"])] != "" {
+			_ = unstructured.SetNestedField(w, live[fmt.Sprint(w["name"])], "clientConfig", "caBundle")
+		}
+	}
+	_ = unstructured.SetNestedSlice(o.Object, webhooks, "webhooks")
+	return o
+}
+
 // isForCatalog reports whether this project creates an object for a catalog and OLM does not.
 func isForCatalog(o *unstructured.Unstructured) bool {
 	if ownerOf(o, "CatalogSource") == nil {
@@ -288,13 +321,25 @@ func addedKeys(o *unstructured.Unstructured) [][]string {
 	var found [][]string
 	for field, values := range map[string]map[string]string{"labels": o.GetLabels(), "annotations": o.GetAnnotations()} {
 		for key := range values {
-			if strings.HasPrefix(key, api.Prefix) && key != api.LabelTakenOver && isSetByUs(o, field, key) {
+			if isUnknownToOLM(o.GetKind(), key) && isSetByUs(o, field, key) {
 				found = append(found, []string{"metadata", field, key})
 			}
 		}
 	}
 	slices.SortFunc(found, func(a, b []string) int { return strings.Compare(a[1]+a[2], b[1]+b[2]) })
 	return found
+}
+
+// isUnknownToOLM reports whether OLM does not set a label or annotation on objects of a kind.
+func isUnknownToOLM(kind, key string) bool {
+	switch {
+	case strings.HasPrefix(key, api.Prefix):
+		return key != api.LabelTakenOver
+	case kind == operatorsv1alpha1.ClusterServiceVersionKind:
+		return strings.HasPrefix(key, api.PrefixAPI)
+	default:
+		return kind == "OperatorCondition" && key == api.LabelManaged
+	}
 }
 
 // isSetByUs reports whether this project set a label or annotation.

@@ -175,6 +175,47 @@ func TestRestorationOfConditions(t *testing.T) {
 	}
 }
 
+// TestRestorationOfLabels checks that a handback removes labels that OLM does not set, if supervisors have set them.
+func TestRestorationOfLabels(t *testing.T) {
+	const ours = "chandlery-supervisor"
+	labelled := func(kind, name, label, manager string) *unstructured.Unstructured {
+		o := object(kind, "lamps/"+name, nil)
+		o.SetLabels(map[string]string{label: "true"})
+		return by(o, manager, `{"f:metadata":{"f:labels":{"f:`+label+`":{}}}}`)
+	}
+	checkRestoration(t, nil, []*unstructured.Unstructured{
+		labelled("ClusterServiceVersion", "a", "olm.api.1244d9d7720c3ced", ours), labelled("ClusterServiceVersion", "b", "olm.api.1244d9d7720c3ced", "olm"),
+		labelled("ClusterServiceVersion", "c", "olm.managed", ours),
+		labelled("OperatorCondition", "d", "olm.managed", ours), labelled("Role", "e", "olm.managed", ours), labelled("Role", "f", "chandlery.dev/lifted", ours),
+	}, []string{"Strip ClusterServiceVersion lamps/a", "Strip OperatorCondition lamps/d", "Strip Role lamps/f"})
+}
+
+// TestRestorationOfAuthorities checks that a handback keeps certificate authorities, whose certificates may have been renewed.
+func TestRestorationOfAuthorities(t *testing.T) {
+	const ours = "chandlery-supervisor"
+	service := func(ca, colour string) *unstructured.Unstructured {
+		return by(object("APIService", "/v1.hats", map[string]any{"spec|caBundle": ca, "spec|colour": colour}), ours, `{}`)
+	}
+	webhook := func(ca, colour string) *unstructured.Unstructured {
+		hook := map[string]any{"name": "hats", "colour": colour, "clientConfig": map[string]any{"caBundle": ca}}
+		return by(object("ValidatingWebhookConfiguration", "/hats", map[string]any{"webhooks": []any{hook}}), ours, `{}`)
+	}
+	recorded := []*unstructured.Unstructured{service("old", "red"), webhook("old", "red")}
+	checkRestoration(t, recorded, []*unstructured.Unstructured{service("new", "red"), webhook("new", "red")}, nil)
+	live := objectsByKey{}
+	live.add([]*unstructured.Unstructured{service("new", "blue"), webhook("new", "blue")})
+	operations := restoration(recorded, live)
+	if len(operations) != 2 {
+		t.Fatalf("operations %v", operations)
+	}
+	for _, op := range operations {
+		text := fmt.Sprint(op.want.Object)
+		if op.Verb != ReplaceContent || !strings.Contains(text, "new") || !strings.Contains(text, "red") {
+			t.Errorf("%s %s: %s", op.Verb, op.Kind, text)
+		}
+	}
+}
+
 // TestRestorationOfPlans checks which InstallPlans are deleted: those that OLM does not continue.
 func TestRestorationOfPlans(t *testing.T) {
 	const ours = "chandlery-supervisor"
