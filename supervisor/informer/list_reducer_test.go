@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -171,13 +172,15 @@ func peak(do func()) (most uint64) {
 	go func() {
 		defer close(stopped)
 		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		often := time.NewTicker(time.Millisecond)
+		defer often.Stop()
 		for {
 			metrics.Read(sample)
 			most = max(most, sample[0].Value.Uint64())
 			select {
 			case <-done:
 				return
-			default:
+			case <-often.C:
 			}
 		}
 	}()
