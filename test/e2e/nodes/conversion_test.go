@@ -41,6 +41,7 @@ const (
 // another Deployment. The operator ends its pods as docs/catalogs.md advises. No request may fail, and
 // no object may differ from what was written.
 func TestConversionThroughUpgrades(t *testing.T) {
+	t.Parallel()
 	s := scene(t)
 	create(t, s, failover.NewCatalog(millCatalogs, pushMill(t, s), 1))
 	must(t, s.Ready(t.Context(), millCatalogs))

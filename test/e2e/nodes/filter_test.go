@@ -36,6 +36,7 @@ func filtered(name, image, filter string) *operatorsv1alpha1.CatalogSource {
 // image's digest, offer what is selected, and permit installations. The status names a selection
 // that the catalog cannot satisfy.
 func TestFilteredCatalog(t *testing.T) {
+	t.Parallel()
 	s := scene(t)
 	image := pushCatalog(t, s, "filtered:v1", contentOnly)
 	part := filtered("part", image, "{packages: [{name: "+samplePackage+"}]}")

@@ -17,6 +17,7 @@ import (
 // TestMistakes makes mistakes that only a kubelet or a registry can detect. Each must have its own
 // reason and a message that states the problem. A correct catalog beside them must not be affected.
 func TestMistakes(t *testing.T) {
+	t.Parallel()
 	s := scene(t)
 	const well = "well"
 	create(t, s, failover.NewCatalog(well, pushCatalog(t, s, "well:v1", ownServer), 1))
@@ -85,6 +86,7 @@ func TestMistakes(t *testing.T) {
 // TestPullSecret serves an image for which a registry requires credentials. Without credentials and
 // with wrong ones, the status must state the problem. With the right ones, the catalog is served.
 func TestPullSecret(t *testing.T) {
+	t.Parallel()
 	s := scene(t)
 	pushCatalog(t, s, "guarded:v1", ownServer)
 	registry := s.Bed.Registry()

@@ -12,6 +12,7 @@ import (
 // unchanged image of our registry, and by our registry with the content of an image without a
 // program. All must become READY, and operators must be installable from each.
 func TestSideBySide(t *testing.T) {
+	t.Parallel()
 	s := scene(t)
 	opm := failover.NewCatalog("opm", pushCatalog(t, s, "opm:v1", opmServer), 0)
 	own := failover.NewCatalog("own", pushCatalog(t, s, "own:v1", ownServer), 0)
