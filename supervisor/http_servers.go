@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -28,17 +30,20 @@ var errServing = errors.New("serving metrics and probes")
 type servers []*manager.Server
 
 // openPorts opens the ports of metrics and probes.
-func openPorts(ctx context.Context, o Options, ready http.Handler) (servers, error) {
+func openPorts(ctx context.Context, cfg *rest.Config, o Options, ready http.Handler) (servers, error) {
 	probes := http.NewServeMux()
 	handle(probes, "/healthz", &healthz.Handler{Checks: map[string]healthz.Checker{"ping": healthz.Ping}})
 	handle(probes, "/readyz", ready)
-	measured := http.NewServeMux()
-	measured.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	measured, secured, err := metricsHandler(cfg, o.MetricsTLS)
+	if err != nil {
+		return nil, err
+	}
 	var opened servers
 	for _, port := range []struct {
 		name, address string
 		handler       http.Handler
-	}{{"probes", o.HealthAddress, probes}, {"metrics", o.MetricsAddress, measured}} {
+		secured       *tls.Config
+	}{{"probes", o.HealthAddress, probes, nil}, {"metrics", o.MetricsAddress, measured, secured}} {
 		if port.address == "" || port.address == "0" {
 			continue
 		}
@@ -46,9 +51,27 @@ func openPorts(ctx context.Context, o Options, ready http.Handler) (servers, err
 		if err != nil {
 			return nil, errors.Join(err, opened.close())
 		}
+		if port.secured != nil {
+			server.Listener = tls.NewListener(server.Listener, port.secured)
+		}
 		opened = append(opened, server)
 	}
 	return opened, nil
+}
+
+// metricsHandler returns the handler of metrics, and the TLS configuration of its port; nil for plain HTTP.
+func metricsHandler(cfg *rest.Config, t MetricsTLS) (http.Handler, *tls.Config, error) {
+	measured := http.NewServeMux()
+	measured.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	if !t.enabled() {
+		return measured, nil, nil
+	}
+	secured, err := t.config()
+	if err != nil {
+		return nil, nil, err
+	}
+	filtered, err := authorized(cfg, measured)
+	return filtered, secured, err
 }
 
 // handle adds a handler for a path and everything below it. The handler gets the path without this prefix.

@@ -53,6 +53,8 @@ type Options struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// MetricsAddress and HealthAddress are the addresses to listen on; "0" to not listen.
 	MetricsAddress, HealthAddress string
+	// MetricsTLS secures the metrics.
+	MetricsTLS MetricsTLS
 	// GlobalCatalogNamespace contains the catalogs that serve every namespace.
 	GlobalCatalogNamespace string
 	// ProtectedCopiedCSVNamespaces get copies of the ClusterServiceVersions for all namespaces, even if the OLMConfig
@@ -97,6 +99,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up; at least 1s less than --lease-duration")
 	fs.DurationVar(&o.RetryPeriod, "retry-period", 500*time.Millisecond, "pause between attempts to take or renew the Lease")
 	fs.StringVar(&o.MetricsAddress, "metrics-address", ":8080", `address that serves /metrics; "0" for none`)
+	o.MetricsTLS.addFlags(fs)
 	fs.StringVar(&o.HealthAddress, "health-address", ":8081", `address that serves /healthz and /readyz; "0" for none`)
 	fs.StringVar(&o.GlobalCatalogNamespace, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of all namespaces")
 	fs.StringSliceVar(&o.ProtectedCopiedCSVNamespaces, "protected-copied-csv-namespaces", nil, "namespaces that get copies of ClusterServiceVersions even if the OLMConfig sets disableCopiedCSVs")
@@ -161,7 +164,7 @@ func (o *Options) Validate() error {
 	require(o.FailoverRate > 0, "--failover-rate is %g; it has to be above 0", o.FailoverRate)
 	require(o.FailoverBurst > 0, "--failover-burst is %d; it has to be at least 1", o.FailoverBurst)
 	require(o.Concurrency > 0, "--concurrency is %d; it has to be at least 1", o.Concurrency)
-	return errors.Join(append(problems, o.Catalogs.Validate())...)
+	return errors.Join(append(problems, o.MetricsTLS.validate(), o.Catalogs.Validate())...)
 }
 
 // usable reports whether an address can be listened on.

@@ -37,14 +37,14 @@ func TestDefaultsAreValid(t *testing.T) {
 func TestFlagsSetTheOptions(t *testing.T) {
 	o := defaults(t, "--identity=a", "--lease-duration=3s", "--renew-deadline=2s", "--retry-period=1s", "--global-catalog-namespace=shops",
 		"--leader-election-namespace=home", "--catalog-refresh-interval=5s", "--install-plan-retry-timeout=0", "--failover-rate=2.5", "--failover-burst=7", "--concurrency=9",
-		"--metrics-address=0", "--health-address=127.0.0.1:1", "--kubeconfig=file",
+		"--metrics-address=0", "--metrics-tls-cert=c", "--metrics-tls-key=k", "--health-address=127.0.0.1:1", "--kubeconfig=file",
 		"--registry-image=r:1", "--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container", "--registry-memory-limit=2Gi",
 		"--bundle-cache-dir=there", "--bundle-cache-size=2Gi", "--bundle-unpack-timeout=3m",
 		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify", "--protected-copied-csv-namespaces=a,b", "--manager-namespaces=c,d")
 	want := Options{
 		Kubeconfig: "file", Identity: "a", LeaderElectionNamespace: "home",
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: time.Second,
-		MetricsAddress: "0", HealthAddress: "127.0.0.1:1", GlobalCatalogNamespace: "shops", ProtectedCopiedCSVNamespaces: []string{"a", "b"}, ManagerNamespaces: []string{"c", "d"},
+		MetricsAddress: "0", MetricsTLS: MetricsTLS{"c", "k"}, HealthAddress: "127.0.0.1:1", GlobalCatalogNamespace: "shops", ProtectedCopiedCSVNamespaces: []string{"a", "b"}, ManagerNamespaces: []string{"c", "d"},
 		CatalogRefreshInterval: 5 * time.Second, FailoverRate: 2.5, FailoverBurst: 7, Concurrency: 9,
 		BundleCacheDir: "there", BundleCacheSize: 2 << 30, BundleUnpackTimeout: 3 * time.Minute,
 		Catalogs: catalogsource.Config{

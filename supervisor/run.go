@@ -68,7 +68,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	served, err := openPorts(ctx, o, ready)
+	served, err := openPorts(ctx, cfg, o, ready)
 	if err != nil {
 		return err
 	}

@@ -188,6 +188,58 @@ func TestMonitoringAgrees(t *testing.T) {
 	}
 }
 
+// productWith renders the product with optional components. A kustomization with the product as a resource cannot be in
+// a folder of the product.
+func productWith(t *testing.T, components ...string) objects {
+	t.Helper()
+	dir := t.TempDir()
+	product, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if product, err = filepath.Rel(dir, product); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range components {
+		components[i] = filepath.Join(product, "components", name)
+	}
+	content, err := yaml.Marshal(map[string][]string{"resources": {product}, "components": components})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return kustomized(t, dir)
+}
+
+// TestMetricsTLSAgrees compares the objects for metrics over TLS of the chart and of the component.
+func TestMetricsTLSAgrees(t *testing.T) {
+	charted := rendered(t, "--set", "metrics.tls.secretName=chandlery-metrics-tls,metrics.serviceMonitor.enabled=true")
+	plain := productWith(t, "monitoring", "metrics-tls")
+	for _, key := range []string{
+		"Deployment chandlery-system/chandlery-supervisor", "ServiceMonitor chandlery-system/chandlery-supervisor",
+		"ClusterRole /chandlery-supervisor-metrics", "ClusterRoleBinding /chandlery-supervisor-metrics", "ClusterRole /chandlery-metrics-reader",
+	} {
+		if charted[key] == nil || plain[key] == nil {
+			t.Errorf("%s is there in the chart: %t, with the component: %t", key, charted[key] != nil, plain[key] != nil)
+			continue
+		}
+		withoutHelm(charted[key])
+		withoutHelm(plain[key])
+		if diff := cmp.Diff(text(t, plain[key]), text(t, charted[key])); diff != "" {
+			t.Errorf("%s (-component +chart):\n%s", key, diff)
+		}
+	}
+	want := []rbacv1.PolicyRule{
+		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+	}
+	if diff := cmp.Diff(want, as[rbacv1.ClusterRole](t, plain, "ClusterRole /chandlery-supervisor-metrics").Rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+}
+
 // TestWrongSettingsAreRefused checks that the schema refuses wrong settings and names them.
 func TestWrongSettingsAreRefused(t *testing.T) {
 	for setting, name := range map[string]string{

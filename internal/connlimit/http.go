@@ -1,6 +1,7 @@
 package connlimit
 
 import (
+	"crypto/tls"
 	"net"
 	"net/http"
 	"time"
@@ -26,8 +27,11 @@ func NewHTTPServer(l *Listener, handler http.Handler) *http.Server {
 }
 
 // ConnState records which connections have a request. It is the hook ConnState
-// of an [http.Server].
+// of an [http.Server]. With TLS, the hook gets the connection above.
 func (l *Listener) ConnState(conn net.Conn, state http.ConnState) {
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
 	c, ok := conn.(*Conn)
 	if !ok {
 		return

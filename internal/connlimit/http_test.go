@@ -2,6 +2,7 @@ package connlimit
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -115,5 +116,22 @@ func probe(t *testing.T, from, address string) {
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("a probe from %s gets %s", from, response.Status)
+	}
+}
+
+// TestConnStateWithTLS checks that a connection with TLS counts as busy during a request.
+func TestConnStateWithTLS(t *testing.T) {
+	l := New(nil, 1, Observer{})
+	c := l.admit(&fakeConn{from: "192.0.2.1"})
+	secured := tls.Server(c, &tls.Config{MinVersion: tls.VersionTLS12})
+	for state, want := range map[http.ConnState]bool{http.StateActive: true, http.StateIdle: false} {
+		if state == http.StateIdle {
+			c.Begin()
+		}
+		l.ConnState(secured, state)
+		if got := c.busy(); got != want {
+			t.Errorf("in state %s, busy is %t", state, got)
+		}
+		c.requests.Store(0)
 	}
 }

@@ -33,7 +33,8 @@ func metricsPage(ctx context.Context) (string, error) {
 const metricsText = `# Metrics
 
 Both programs serve metrics in the format of Prometheus under ` + "`/metrics`" + `, at the address of
-` + "`--metrics-address`" + `, without TLS and without authentication ([security](../security.md#network)).
+` + "`--metrics-address`" + `, by default without TLS and without authentication
+([security](../security.md#network)).
 [Alerts](../alerts.md) use the metrics. The name of a metric ends with its unit; a timestamp is in
 seconds since 1970. The lists have the type and the labels of each metric. A metric with labels appears when it has a
 value for them.

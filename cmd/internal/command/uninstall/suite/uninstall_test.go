@@ -186,8 +186,9 @@ func TestProductIsWhatTheManifestsHold(t *testing.T) {
 			}
 		}
 		for _, object := range listed {
-			// Supervisors and an optional component create these.
-			if !slices.Contains([]string{"Lease", "ServiceMonitor", "PrometheusRule", "ConfigMap"}, object.Kind) {
+			// Supervisors and optional components create these.
+			optional := slices.Contains([]string{"Lease", "ServiceMonitor", "PrometheusRule", "ConfigMap"}, object.Kind) || strings.Contains(object.Name, "-metrics")
+			if !optional {
 				got = append(got, object.String())
 			}
 		}
