@@ -20,7 +20,6 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
@@ -33,6 +32,11 @@ const (
 	maxPage = 200
 )
 
+// Dialer connects to catalogs, until end is called.
+type Dialer interface {
+	Dial(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (conn *grpc.ClientConn, end func(), err error)
+}
+
 // Answer is the answer of one catalog, or the reason why there is none.
 type Answer[T any] struct {
 	Catalog types.NamespacedName
@@ -42,7 +46,7 @@ type Answer[T any] struct {
 
 // Each asks each catalog, and returns the answers in the order of the catalogs.
 func Each[T any](
-	ctx context.Context, cluster *inputs.Cluster, sources []*operatorsv1alpha1.CatalogSource, ask func(context.Context, *grpc.ClientConn) (T, error),
+	ctx context.Context, cluster Dialer, sources []*operatorsv1alpha1.CatalogSource, ask func(context.Context, *grpc.ClientConn) (T, error),
 ) []Answer[T] {
 	answers := make([]Answer[T], len(sources))
 	var group errgroup.Group
@@ -59,7 +63,7 @@ func Each[T any](
 }
 
 func askOne[T any](
-	ctx context.Context, cluster *inputs.Cluster, source *operatorsv1alpha1.CatalogSource, ask func(context.Context, *grpc.ClientConn) (T, error),
+	ctx context.Context, cluster Dialer, source *operatorsv1alpha1.CatalogSource, ask func(context.Context, *grpc.ClientConn) (T, error),
 ) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -18,7 +18,6 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/supportbundle"
 	"github.com/chandlery/chandlery/cmd/internal/command/takeover"
 	"github.com/chandlery/chandlery/cmd/internal/command/uninstall"
-	"github.com/chandlery/chandlery/cmd/internal/command/upgrade"
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
@@ -32,7 +31,7 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 		status.New,
 		search.New,
 		install.New,
-		upgrade.New,
+		install.NewUpgrade,
 		remove.New,
 		catalog.New,
 		explain.New,

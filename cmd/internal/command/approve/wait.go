@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/cmd/internal/waiting"
+	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
 // waiter waits until InstallPlans are installed.
@@ -27,22 +27,22 @@ type waiter struct {
 // wait logs changes of the InstallPlans, and then of their ClusterServiceVersions, until all are
 // installed or one has failed. It returns nil after an interrupt.
 func (f waiter) wait(ctx context.Context, plans []selectedPlan) error {
-	w := waiting.Waiter{Log: f.log, Timeout: f.timeout, Aim: "installed", Remedy: f.program + " status -n " + f.namespace}
-	err := w.Wait(ctx, func(ctx context.Context) ([]waiting.State, error) { return f.read(ctx, plans) })
-	if errors.Is(err, waiting.ErrInterrupted) {
+	w := console.Waiter{Log: f.log, Timeout: f.timeout, Aim: "installed", Remedy: f.program + " status -n " + f.namespace}
+	err := w.Wait(ctx, func(ctx context.Context) ([]console.WaitState, error) { return f.read(ctx, plans) })
+	if errors.Is(err, console.ErrInterrupted) {
 		return nil
 	}
 	return err
 }
 
 // read reads the states of the InstallPlans and, after they are complete, of their ClusterServiceVersions.
-func (f waiter) read(ctx context.Context, plans []selectedPlan) ([]waiting.State, error) {
-	var all []waiting.State
+func (f waiter) read(ctx context.Context, plans []selectedPlan) ([]console.WaitState, error) {
+	var all []console.WaitState
 	for _, c := range plans {
 		var p operatorsv1alpha1.InstallPlan
 		err := f.client.Get(ctx, client.ObjectKeyFromObject(c.plan), &p)
 		if apierrors.IsNotFound(err) {
-			all = append(all, waiting.State{Object: "InstallPlan " + c.plan.Name, Is: "was deleted", Done: true, Failed: true})
+			all = append(all, console.WaitState{Object: "InstallPlan " + c.plan.Name, Is: "was deleted", Done: true, Failed: true})
 			continue
 		}
 		if err != nil {
@@ -63,8 +63,8 @@ func (f waiter) read(ctx context.Context, plans []selectedPlan) ([]waiting.State
 	return all, nil
 }
 
-func ofPlan(p *operatorsv1alpha1.InstallPlan) waiting.State {
-	s := waiting.State{Object: "InstallPlan " + p.Name, Is: "is in phase " + shown(p.Status.Phase)}
+func ofPlan(p *operatorsv1alpha1.InstallPlan) console.WaitState {
+	s := console.WaitState{Object: "InstallPlan " + p.Name, Is: "is in phase " + shown(p.Status.Phase)}
 	switch p.Status.Phase {
 	case operatorsv1alpha1.InstallPlanPhaseComplete:
 		s.Done = true
@@ -81,8 +81,8 @@ func ofPlan(p *operatorsv1alpha1.InstallPlan) waiting.State {
 }
 
 // version reads the state of a ClusterServiceVersion. A newer version has replaced one that does not exist.
-func (f waiter) version(ctx context.Context, namespace, name string) (waiting.State, error) {
-	s := waiting.State{Object: "ClusterServiceVersion " + name}
+func (f waiter) version(ctx context.Context, namespace, name string) (console.WaitState, error) {
+	s := console.WaitState{Object: "ClusterServiceVersion " + name}
 	var v operatorsv1alpha1.ClusterServiceVersion
 	err := f.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &v)
 	switch {

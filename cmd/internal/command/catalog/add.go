@@ -17,7 +17,6 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/waiting"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
@@ -100,11 +99,11 @@ func (a *adder) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if a.wait {
-		w := waiting.Waiter{Log: cmd.ErrOrStderr(), Timeout: a.timeout, Aim: "ready", Remedy: a.program + " explain catalogsource/" + name + " -n " + namespace}
+		w := console.Waiter{Log: cmd.ErrOrStderr(), Timeout: a.timeout, Aim: "ready", Remedy: a.program + " explain catalogsource/" + name + " -n " + namespace}
 		r := wait.Reader{Client: c, Namespace: namespace}
-		if err := w.Wait(cmd.Context(), func(ctx context.Context) ([]waiting.State, error) {
+		if err := w.Wait(cmd.Context(), func(ctx context.Context) ([]console.WaitState, error) {
 			live, err := r.Catalog(ctx, name)
-			return []waiting.State{wait.CatalogState(namespace+"/"+name, live)}, err
+			return []console.WaitState{wait.CatalogState(namespace+"/"+name, live)}, err
 		}); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-// Package install is the command that installs an operator, with the namespace and the OperatorGroup that it needs.
+// Package install has the commands that install and upgrade operators.
 package install
 
 import (
@@ -19,7 +19,6 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/catalogquery"
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/installation"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
@@ -123,10 +122,10 @@ func (o *options) install(cmd *cobra.Command, s *planner, p *plan) error {
 	if !o.wait {
 		return o.finish(cmd.OutOrStdout(), p, outcomeCreated)
 	}
-	f := installation.Follower{
+	f := follower{
 		Client: s.client, Namespace: o.request.namespace, Agent: o.connection.Agent, Log: cmd.ErrOrStderr(), Timeout: o.timeout, Program: o.program,
 	}
-	failure := f.Follow(cmd.Context(), p.Subscription, "", first(installation.Plans(p.Plan, p.Subscription)))
+	failure := f.follow(cmd.Context(), p.Subscription, "", first(plansOf(p.Plan, p.Subscription)))
 	if failure == nil {
 		return o.finish(cmd.OutOrStdout(), p, outcomeInstalled)
 	}
@@ -136,7 +135,7 @@ func (o *options) install(cmd *cobra.Command, s *planner, p *plan) error {
 	return failure
 }
 
-func first(plans []installation.Plan) []installation.Plan { return plans[:min(1, len(plans))] }
+func first(plans []versionSet) []versionSet { return plans[:min(1, len(plans))] }
 
 // validate checks the flags and completes the request.
 func (o *options) validate(pkg string) error {
@@ -237,14 +236,14 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
 		return nil, err
 	}
-	if p.Plan, err = installation.Predict(ctx, s.cluster, s.request.namespace, s.global, applied(p.Create), s.log); err != nil {
+	if p.Plan, err = predict(ctx, s.cluster, s.request.namespace, s.global, applied(p.Create), s.log); err != nil {
 		return nil, err
 	}
 	if !found.exists {
 		p.Plan.Blocked = "" // the namespace is created
 	}
 	p.Plan.Notes = append(p.Plan.Notes, notes...)
-	p.Problem = installation.Problem(p.Plan, p.Subscription)
+	p.Problem = problemOf(p.Plan, p.Subscription)
 	return p, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
@@ -245,21 +244,6 @@ type Subscription struct {
 	Message string `json:"message,omitempty"`
 }
 
-// problemConditions returns the conditions that describe why a Subscription does not progress, in order of importance.
-func problemConditions() []operatorsv1alpha1.SubscriptionConditionType {
-	return []operatorsv1alpha1.SubscriptionConditionType{
-		operatorsv1alpha1.SubscriptionInstallPlanFailed,
-		operatorsv1alpha1.SubscriptionBundleUnpackFailed,
-		operatorsv1alpha1.SubscriptionResolutionFailed,
-		"ClusterServiceVersionUnhealthy",
-		operatorsv1alpha1.SubscriptionInstallPlanMissing,
-		operatorsv1alpha1.SubscriptionInstallPlanPending,
-		operatorsv1alpha1.SubscriptionBundleUnpacking,
-		operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy,
-		operatorsv1alpha1.SubscriptionDeprecated,
-	}
-}
-
 func subscriptions(o *explain.ClusterState) []Subscription {
 	all := []Subscription{}
 	for i := range o.Subscriptions {
@@ -287,19 +271,8 @@ func subscription(o *explain.ClusterState, sub *operatorsv1alpha1.Subscription) 
 		s.Available = sub.Status.CurrentCSV
 		s.AvailableVersion = versionOf(o, sub, s.Available)
 	}
-	s.Reason, s.Message = Problem(sub)
+	s.Reason, s.Message = explain.MainCondition(sub)
 	return s
-}
-
-// Problem returns the reason and the message of the most important condition that describes why a Subscription does not
-// progress. Both are empty if there is none.
-func Problem(sub *operatorsv1alpha1.Subscription) (reason, message string) {
-	for _, kind := range problemConditions() {
-		if c := sub.Status.GetCondition(kind); c.Status == corev1.ConditionTrue {
-			return cmp.Or(c.Reason, string(kind)), c.Message
-		}
-	}
-	return "", ""
 }
 
 func findVersion(o *explain.ClusterState, namespace, name string) *operatorsv1alpha1.ClusterServiceVersion {

@@ -9,9 +9,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/cmd/internal/command/status"
+	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/plansummary"
-	"github.com/chandlery/chandlery/cmd/internal/waiting"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 // Goal is the state of a Subscription to wait for.
@@ -56,8 +56,8 @@ func (o *Objects) Pending() bool {
 
 // SubscriptionState returns the state of a Subscription. version is the number or the ClusterServiceVersion that has to
 // be installed; empty for any.
-func SubscriptionState(name string, o *Objects, goal Goal, version string) waiting.State {
-	s := waiting.State{Object: "Subscription " + name}
+func SubscriptionState(name string, o *Objects, goal Goal, version string) console.WaitState {
+	s := console.WaitState{Object: "Subscription " + name}
 	switch failure := o.failure(); {
 	case o.Subscription == nil:
 		s.Is, s.Done, s.Failed = "does not exist; check the name and --namespace", true, true
@@ -113,7 +113,7 @@ func (o *Objects) reached(goal Goal, version string) bool {
 // progress describes a Subscription that has not reached its goal.
 func (o *Objects) progress() string {
 	shown := &o.Subscription.Status
-	reason, message := status.Problem(o.Subscription)
+	reason, message := explain.MainCondition(o.Subscription)
 	switch {
 	case o.Pending():
 		return "waits for approval of " + planText(o.Plan)
@@ -137,8 +137,8 @@ func planText(p *operatorsv1alpha1.InstallPlan) string {
 const ready = "READY"
 
 // CatalogState returns the state of a CatalogSource, which is nil if it does not exist.
-func CatalogState(name string, source *operatorsv1alpha1.CatalogSource) waiting.State {
-	s := waiting.State{Object: "CatalogSource " + name}
+func CatalogState(name string, source *operatorsv1alpha1.CatalogSource) console.WaitState {
+	s := console.WaitState{Object: "CatalogSource " + name}
 	if source == nil {
 		s.Is, s.Done, s.Failed = "does not exist; check the name and --namespace", true, true
 		return s

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/waiting"
 )
 
 const help = `Wait until Subscriptions have a state, or catalogs are ready. The command ends early if a
@@ -87,9 +86,9 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	r := Reader{Client: c, Namespace: namespace}
-	w := waiting.Waiter{Log: cmd.ErrOrStderr(), Timeout: o.timeout, Aim: o.aim(objects), Remedy: o.program + " status -n " + namespace}
+	w := console.Waiter{Log: cmd.ErrOrStderr(), Timeout: o.timeout, Aim: o.aim(objects), Remedy: o.program + " status -n " + namespace}
 	var last []Result
-	failure := w.Wait(cmd.Context(), func(ctx context.Context) ([]waiting.State, error) {
+	failure := w.Wait(cmd.Context(), func(ctx context.Context) ([]console.WaitState, error) {
 		now, err := o.read(ctx, r, objects)
 		if err == nil {
 			last = now
@@ -155,7 +154,7 @@ func (o *options) aim(objects []object) string {
 
 // Result is the state of an object, with details.
 type Result struct {
-	waiting.State
+	console.WaitState
 
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -165,10 +164,10 @@ type Result struct {
 	InstallPlan string `json:"installPlan,omitempty"`
 }
 
-func states(results []Result) []waiting.State {
-	all := make([]waiting.State, 0, len(results))
+func states(results []Result) []console.WaitState {
+	all := make([]console.WaitState, 0, len(results))
 	for _, r := range results {
-		all = append(all, r.State)
+		all = append(all, r.WaitState)
 	}
 	return all
 }
@@ -183,13 +182,13 @@ func (o *options) read(ctx context.Context, r Reader, objects []object) ([]Resul
 			if err != nil {
 				return nil, err
 			}
-			result.State = CatalogState(r.Namespace+"/"+one.name, source)
+			result.WaitState = CatalogState(r.Namespace+"/"+one.name, source)
 		} else {
 			found, err := r.Subscription(ctx, one.name)
 			if err != nil {
 				return nil, err
 			}
-			result.State = SubscriptionState(r.Namespace+"/"+one.name, found, Goal(o.goal), o.version)
+			result.WaitState = SubscriptionState(r.Namespace+"/"+one.name, found, Goal(o.goal), o.version)
 			result.Installed, result.InstallPlan = found.names()
 		}
 		results = append(results, result)

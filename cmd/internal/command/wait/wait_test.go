@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/cmd/internal/waiting"
+	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
 func csvIn(name, number string, phase operatorsv1alpha1.ClusterServiceVersionPhase) *operatorsv1alpha1.ClusterServiceVersion {
@@ -74,7 +74,7 @@ func TestSubscriptionState(t *testing.T) {
 			if tt.goal == "" {
 				tt.goal = Installed
 			}
-			want := waiting.State{Object: "Subscription shop/lamp", Is: tt.is, Done: tt.done, Failed: tt.failed}
+			want := console.WaitState{Object: "Subscription shop/lamp", Is: tt.is, Done: tt.done, Failed: tt.failed}
 			if diff := cmp.Diff(want, SubscriptionState("shop/lamp", &tt.objects, tt.goal, tt.version)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -94,12 +94,12 @@ func TestCatalogState(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		source *operatorsv1alpha1.CatalogSource
-		want   waiting.State
+		want   console.WaitState
 	}{
-		"Absent":     {want: waiting.State{Is: "does not exist; check the name and --namespace", Done: true, Failed: true}},
-		"New":        {source: source(""), want: waiting.State{Is: "has connection state none yet, SpecInvalidError: image is unset"}},
-		"Connecting": {source: source("CONNECTING"), want: waiting.State{Is: "has connection state CONNECTING, SpecInvalidError: image is unset"}},
-		"Ready":      {source: source("READY"), want: waiting.State{Is: "has connection state READY", Done: true}},
+		"Absent":     {want: console.WaitState{Is: "does not exist; check the name and --namespace", Done: true, Failed: true}},
+		"New":        {source: source(""), want: console.WaitState{Is: "has connection state none yet, SpecInvalidError: image is unset"}},
+		"Connecting": {source: source("CONNECTING"), want: console.WaitState{Is: "has connection state CONNECTING, SpecInvalidError: image is unset"}},
+		"Ready":      {source: source("READY"), want: console.WaitState{Is: "has connection state READY", Done: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,5 +1,4 @@
-// Package waiting waits until objects are in a final state, and logs each change of a state.
-package waiting
+package console
 
 import (
 	"context"
@@ -12,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
-	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 )
 
@@ -22,8 +20,8 @@ const pollInterval = time.Second
 // ErrInterrupted means that the user ended the wait.
 var ErrInterrupted = errors.New("interrupted")
 
-// State is the state of an object.
-type State struct {
+// WaitState is the state of an object that a command waits for.
+type WaitState struct {
 	// Object names the object, and Is describes its state.
 	Object string `json:"object"`
 	Is     string `json:"state"`
@@ -43,28 +41,28 @@ type Waiter struct {
 	Remedy string
 }
 
-// Wait calls read once a second until all states are final or one is a failure. It ends with a [console.Verdict] after
+// Wait calls read once a second until all states are final or one is a failure. It ends with a [Verdict] after
 // a failure, which the log states, and with [ErrInterrupted] when the context ends.
-func (w Waiter) Wait(ctx context.Context, read func(context.Context) ([]State, error)) error {
+func (w Waiter) Wait(ctx context.Context, read func(context.Context) ([]WaitState, error)) error {
 	limited, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	ticker := clock.RealClock{}.NewTicker(pollInterval)
 	defer ticker.Stop()
 	logged := map[string]string{}
-	var last []State
+	var last []WaitState
 	done := func() {}
 	defer func() { done() }()
 	for {
 		now, err := read(limited)
 		if err == nil {
 			last = now
-			if lines := changes(now, logged); lines != "" {
+			if lines := changedStates(now, logged); lines != "" {
 				done()
 				_, _ = io.WriteString(w.Log, lines)
 				done = progress.Start(w.Log, false, "Waiting until "+w.Aim)
 			}
-			if complete, failed := result(now); complete || failed {
-				return verdict(failed)
+			if complete, failed := waitResult(now); complete || failed {
+				return waitVerdict(failed)
 			}
 		} else if isAnswer(err) {
 			return err
@@ -84,18 +82,18 @@ func (w Waiter) Wait(ctx context.Context, read func(context.Context) ([]State, e
 // unreachable, as during an update of the cluster, the objects may still progress.
 func isAnswer(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && console.CodeOf(err) != console.Unreachable
+	return errors.As(err, &status) && CodeOf(err) != Unreachable
 }
 
-func verdict(failed bool) error {
+func waitVerdict(failed bool) error {
 	if failed {
-		return console.Verdict(console.Negative)
+		return Verdict(Negative)
 	}
 	return nil
 }
 
 // timeoutError returns the error for the objects that are not in a final state at the timeout.
-func (w Waiter) timeoutError(last []State) error {
+func (w Waiter) timeoutError(last []WaitState) error {
 	var open []string
 	for _, s := range last {
 		if !s.Done {
@@ -105,12 +103,12 @@ func (w Waiter) timeoutError(last []State) error {
 	if last == nil {
 		open = []string{"the API server does not answer"}
 	}
-	return &console.Coded{Code: console.Negative, Err: fmt.Errorf("not %s within %s (--timeout): %s; '%s' shows the reason",
+	return &Coded{Code: Negative, Err: fmt.Errorf("not %s within %s (--timeout): %s; '%s' shows the reason",
 		w.Aim, w.Timeout, strings.Join(open, ", "), w.Remedy)}
 }
 
-// changes returns a line for each state that differs from the logged one, and updates the logged ones.
-func changes(now []State, logged map[string]string) string {
+// changedStates returns a line for each state that differs from the logged one, and updates the logged ones.
+func changedStates(now []WaitState, logged map[string]string) string {
 	var b strings.Builder
 	for _, s := range now {
 		if logged[s.Object] != s.Is {
@@ -121,8 +119,8 @@ func changes(now []State, logged map[string]string) string {
 	return b.String()
 }
 
-// result reports whether all states are final, and whether one is a failure.
-func result(now []State) (done, failed bool) {
+// waitResult reports whether all states are final, and whether one is a failure.
+func waitResult(now []WaitState) (done, failed bool) {
 	done = true
 	for _, s := range now {
 		done = done && s.Done

@@ -1,4 +1,4 @@
-package installation_test
+package install
 
 import (
 	"bytes"
@@ -11,13 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/cmd/internal/installation"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
-// TestPlans returns the InstallPlans of one Subscription, with the versions of others that share them.
-func TestPlans(t *testing.T) {
+// TestPlansOf returns the InstallPlans of one Subscription, with the versions of others that share them.
+func TestPlansOf(t *testing.T) {
 	t.Parallel()
 	step := func(plan int, bundle, subscription string) dryrun.Step {
 		return dryrun.Step{
@@ -25,16 +24,16 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	res := &dryrun.Result{Steps: []dryrun.Step{step(1, "wick.v1", "wick"), step(1, "lamp.v1", "lamp"), step(2, "wick.v2", "wick"), step(3, "lamp.v2", "lamp")}}
-	if diff := cmp.Diff([]installation.Plan{{"lamp.v1", "wick.v1"}, {"lamp.v2"}}, installation.Plans(res, "lamp")); diff != "" {
+	if diff := cmp.Diff([]versionSet{{"lamp.v1", "wick.v1"}, {"lamp.v2"}}, plansOf(res, "lamp")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := installation.Plans(res, "torch"); got != nil {
+	if got := plansOf(res, "torch"); got != nil {
 		t.Errorf("%v", got)
 	}
 }
 
-// TestProblem covers why a Subscription would not be installed. Problems of others do not count.
-func TestProblem(t *testing.T) {
+// TestProblemOf covers why a Subscription would not be installed. Problems of others do not count.
+func TestProblemOf(t *testing.T) {
 	t.Parallel()
 	refusals := func(subscription string) []dryrun.Refusal {
 		return []dryrun.Refusal{{Subscription: subscription, Reason: "no package"}}
@@ -51,7 +50,7 @@ func TestProblem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := installation.Problem(&tt.result, "lamp"); got != tt.want {
+			if got := problemOf(&tt.result, "lamp"); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -62,12 +61,12 @@ func TestProblem(t *testing.T) {
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		expected []installation.Plan
+		expected []versionSet
 		patches  int
 		says     string
 	}{
-		"Shown": {expected: []installation.Plan{{"lamp.v1", "wick.v1"}}, patches: 1, says: "has the approved InstallPlan install-a"},
-		"Other": {expected: []installation.Plan{{"lamp.v1"}}, says: "has InstallPlan install-a, which installs wick.v1, lamp.v1 and not what was shown; check it with 'kubectl chandlery approve lamp -n shop --dry-run'"},
+		"Shown": {expected: []versionSet{{"lamp.v1", "wick.v1"}}, patches: 1, says: "has the approved InstallPlan install-a"},
+		"Other": {expected: []versionSet{{"lamp.v1"}}, says: "has InstallPlan install-a, which installs wick.v1, lamp.v1 and not what was shown; check it with 'kubectl chandlery approve lamp -n shop --dry-run'"},
 		"None":  {says: "and not what was shown"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,8 +80,8 @@ func TestFollow(t *testing.T) {
 			}
 			c, writes := fixtures.RecordingClient(t, sub, plan)
 			var log bytes.Buffer
-			f := installation.Follower{Client: c, Namespace: "shop", Log: &log, Timeout: 500 * time.Millisecond, Program: "kubectl chandlery"}
-			if err := f.Follow(t.Context(), "lamp", "", tt.expected); err == nil {
+			f := follower{Client: c, Namespace: "shop", Log: &log, Timeout: 500 * time.Millisecond, Program: "kubectl chandlery"}
+			if err := f.follow(t.Context(), "lamp", "", tt.expected); err == nil {
 				t.Error("nothing is installed, and there is no error")
 			}
 			if len(writes.Patches) != tt.patches || !strings.Contains(log.String(), tt.says) {

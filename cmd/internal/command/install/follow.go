@@ -1,5 +1,4 @@
-// Package installation predicts, approves and awaits what a Subscription installs.
-package installation
+package install
 
 import (
 	"bytes"
@@ -17,15 +16,15 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/command/approve"
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
+	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
-	"github.com/chandlery/chandlery/cmd/internal/waiting"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
 )
 
-// Predict returns what would happen in a namespace if the objects were applied to it. global is the namespace of global
+// predict returns what would happen in a namespace if the objects were applied to it. global is the namespace of global
 // catalogs, and log shows progress.
-func Predict(ctx context.Context, cluster *inputs.Cluster, namespace, global string, objects []client.Object, log io.Writer) (*dryrun.Result, error) {
+func predict(ctx context.Context, cluster *inputs.Cluster, namespace, global string, objects []client.Object, log io.Writer) (*dryrun.Result, error) {
 	o := inputs.Options{
 		Namespace: namespace, Global: global, Now: metav1.NewTime(clock.RealClock{}.Now()),
 		Connect:  func() (*inputs.Cluster, error) { return cluster, nil },
@@ -45,8 +44,8 @@ func Predict(ctx context.Context, cluster *inputs.Cluster, namespace, global str
 	return dryrun.Run(ctx, requests[0])
 }
 
-// Problem returns why a Subscription would not be installed; empty if it would.
-func Problem(res *dryrun.Result, subscription string) string {
+// problemOf returns why a Subscription would not be installed; empty if it would.
+func problemOf(res *dryrun.Result, subscription string) string {
 	if res.Blocked != "" {
 		return res.Blocked
 	}
@@ -58,23 +57,23 @@ func Problem(res *dryrun.Result, subscription string) string {
 	return ""
 }
 
-// Plan is the sorted ClusterServiceVersions of an InstallPlan.
-type Plan []string
+// versionSet is the sorted ClusterServiceVersions of an InstallPlan.
+type versionSet []string
 
-// Plans returns the InstallPlans of a Subscription in their order.
-func Plans(res *dryrun.Result, subscription string) []Plan {
-	var plans []Plan
+// plansOf returns the InstallPlans of a Subscription in their order.
+func plansOf(res *dryrun.Result, subscription string) []versionSet {
+	var plans []versionSet
 	for i := range res.Steps {
 		if step := &res.Steps[i]; slices.Contains(step.Subscriptions, subscription) {
-			plans = append(plans, PlanOf(res, step.Plan))
+			plans = append(plans, planVersions(res, step.Plan))
 		}
 	}
 	return plans
 }
 
-// PlanOf returns the InstallPlan with a number.
-func PlanOf(res *dryrun.Result, number int) Plan {
-	var names Plan
+// planVersions returns the versions of the InstallPlan with a number.
+func planVersions(res *dryrun.Result, number int) versionSet {
+	var names versionSet
 	for i := range res.Steps {
 		if res.Steps[i].Plan == number {
 			names = append(names, res.Steps[i].Bundle)
@@ -84,8 +83,8 @@ func PlanOf(res *dryrun.Result, number int) Plan {
 	return names
 }
 
-// Follower awaits the installation that a Subscription requests.
-type Follower struct {
+// follower awaits the installation that a Subscription requests.
+type follower struct {
 	Client    client.Client
 	Namespace string
 	// Agent is the field manager of approvals.
@@ -95,12 +94,12 @@ type Follower struct {
 	Program string
 }
 
-// Follow waits until a Subscription has a version, which may be empty for any. It approves an InstallPlan that waits for
+// follow waits until a Subscription has a version, which may be empty for any. It approves an InstallPlan that waits for
 // approval if it is one of the expected ones.
-func (f Follower) Follow(ctx context.Context, subscription, version string, expected []Plan) error {
+func (f follower) follow(ctx context.Context, subscription, version string, expected []versionSet) error {
 	r := wait.Reader{Client: f.Client, Namespace: f.Namespace}
-	w := waiting.Waiter{Log: f.Log, Timeout: f.Timeout, Aim: "installed", Remedy: f.Program + " status -n " + f.Namespace}
-	return w.Wait(ctx, func(ctx context.Context) ([]waiting.State, error) {
+	w := console.Waiter{Log: f.Log, Timeout: f.Timeout, Aim: "installed", Remedy: f.Program + " status -n " + f.Namespace}
+	return w.Wait(ctx, func(ctx context.Context) ([]console.WaitState, error) {
 		o, err := r.Subscription(ctx, subscription)
 		if err != nil {
 			return nil, err
@@ -108,7 +107,7 @@ func (f Follower) Follow(ctx context.Context, subscription, version string, expe
 		s := wait.SubscriptionState(f.Namespace+"/"+subscription, o, wait.Installed, version)
 		switch {
 		case s.Done || !o.Pending():
-		case Expects(expected, o.Plan.Spec.ClusterServiceVersionNames):
+		case expects(expected, o.Plan.Spec.ClusterServiceVersionNames):
 			s.Is = "has the approved InstallPlan " + o.Plan.Name
 			_, err = approve.Approve(ctx, f.Client, f.Agent, o.Plan)
 		default:
@@ -116,12 +115,12 @@ func (f Follower) Follow(ctx context.Context, subscription, version string, expe
 				o.Plan.Name, strings.Join(o.Plan.Spec.ClusterServiceVersionNames, ", "), f.Program, subscription, f.Namespace)
 			s.Done, s.Failed = true, true
 		}
-		return []waiting.State{s}, err
+		return []console.WaitState{s}, err
 	})
 }
 
-// Expects reports whether an InstallPlan with the given ClusterServiceVersions is one of the expected ones.
-func Expects(expected []Plan, versions []string) bool {
+// expects reports whether an InstallPlan with the given ClusterServiceVersions is one of the expected ones.
+func expects(expected []versionSet, versions []string) bool {
 	names := slices.Sorted(slices.Values(versions))
-	return slices.ContainsFunc(expected, func(p Plan) bool { return slices.Equal(p, names) })
+	return slices.ContainsFunc(expected, func(p versionSet) bool { return slices.Equal(p, names) })
 }

@@ -1,5 +1,4 @@
-// Package upgrade is the command that upgrades an operator to a newer version or to another channel.
-package upgrade
+package install
 
 import (
 	"cmp"
@@ -17,14 +16,13 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/installation"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
 )
 
-const help = `Upgrade an operator, and wait for it. The command shows the steps first, and approves
+const upgradeHelp = `Upgrade an operator, and wait for it. The command shows the steps first, and approves
 their InstallPlans.
 
 Exit codes:
@@ -34,8 +32,8 @@ Exit codes:
   3  a permission is missing
   4  the API server cannot be reached`
 
-// options are the flags of the command.
-type options struct {
+// upgradeOptions are the flags of the command "upgrade".
+type upgradeOptions struct {
 	connection console.Connection
 	output     console.Output
 	global     string
@@ -47,10 +45,10 @@ type options struct {
 	program    string
 }
 
-// New returns the command "upgrade" of a program. name is how users call the program, and agent is its user agent for
+// NewUpgrade returns the command "upgrade" of a program. name is how users call the program, and agent is its user agent for
 // API servers.
-func New(name, agent string) *cobra.Command {
-	o := &options{connection: console.Connection{Agent: agent}, program: name}
+func NewUpgrade(name, agent string) *cobra.Command {
+	o := &upgradeOptions{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:               "upgrade SUBSCRIPTION",
 		Short:             "Upgrade an operator, and wait for it",
@@ -76,8 +74,8 @@ func New(name, agent string) *cobra.Command {
 	return cmd
 }
 
-// report is the output of the command.
-type report struct {
+// upgradeReport is the output of the command "upgrade".
+type upgradeReport struct {
 	Namespace    string `json:"namespace"`
 	Subscription string `json:"subscription"`
 	// From is the installed ClusterServiceVersion, and To is the last one of the upgrade.
@@ -91,7 +89,7 @@ type report struct {
 	Outcome string `json:"outcome"`
 }
 
-func (o *options) run(cmd *cobra.Command, args []string) error {
+func (o *upgradeOptions) run(cmd *cobra.Command, args []string) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
@@ -121,7 +119,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 }
 
 // validate returns an error for flags that do not fit the Subscription.
-func (o *options) validate(sub *operatorsv1alpha1.Subscription) error {
+func (o *upgradeOptions) validate(sub *operatorsv1alpha1.Subscription) error {
 	if o.version != "" && sub.GetInstallPlanApproval() != operatorsv1alpha1.ApprovalManual {
 		return fmt.Errorf("--version needs the approval Manual, and spec.installPlanApproval of Subscription %s/%s is Automatic; set it to Manual, or hold the version with the annotation %s",
 			sub.Namespace, sub.Name, api.AnnotationPin)
@@ -130,7 +128,7 @@ func (o *options) validate(sub *operatorsv1alpha1.Subscription) error {
 }
 
 // wanted returns the Subscription with the new channel, without status.
-func (o *options) wanted(sub *operatorsv1alpha1.Subscription) *operatorsv1alpha1.Subscription {
+func (o *upgradeOptions) wanted(sub *operatorsv1alpha1.Subscription) *operatorsv1alpha1.Subscription {
 	wanted := &operatorsv1alpha1.Subscription{
 		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.SubscriptionKind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: sub.Namespace, Name: sub.Name},
@@ -142,7 +140,7 @@ func (o *options) wanted(sub *operatorsv1alpha1.Subscription) *operatorsv1alpha1
 	return wanted
 }
 
-func (o *options) predict(cmd *cobra.Command, sub *operatorsv1alpha1.Subscription) (*dryrun.Result, error) {
+func (o *upgradeOptions) predict(cmd *cobra.Command, sub *operatorsv1alpha1.Subscription) (*dryrun.Result, error) {
 	cfg, err := o.connection.RESTConfig()
 	if err != nil {
 		return nil, err
@@ -155,13 +153,13 @@ func (o *options) predict(cmd *cobra.Command, sub *operatorsv1alpha1.Subscriptio
 	if err != nil {
 		return nil, err
 	}
-	return installation.Predict(cmd.Context(), cluster, sub.Namespace, o.global, []client.Object{o.wanted(sub)}, cmd.ErrOrStderr())
+	return predict(cmd.Context(), cluster, sub.Namespace, o.global, []client.Object{o.wanted(sub)}, cmd.ErrOrStderr())
 }
 
 // upgrade shows the steps and, after the confirmation, makes them.
-func (o *options) upgrade(cmd *cobra.Command, c client.Client, found *wait.Objects, res *dryrun.Result) error {
+func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wait.Objects, res *dryrun.Result) error {
 	sub := found.Subscription
-	r := report{Namespace: sub.Namespace, Subscription: sub.Name, From: sub.Status.InstalledCSV, Plan: res, Problem: installation.Problem(res, sub.Name)}
+	r := upgradeReport{Namespace: sub.Namespace, Subscription: sub.Name, From: sub.Status.InstalledCSV, Plan: res, Problem: problemOf(res, sub.Name)}
 	changes := o.wanted(sub).Spec.Channel != sub.Spec.Channel
 	if changes {
 		// The InstallPlan that waits for approval belongs to the old channel.
@@ -200,7 +198,7 @@ const (
 )
 
 // outcome returns the outcome if there is nothing to do; empty otherwise.
-func (o *options) outcome(r *report, changes bool) string {
+func (o *upgradeOptions) outcome(r *upgradeReport, changes bool) string {
 	switch {
 	case r.Problem != "":
 		return blocked
@@ -214,7 +212,7 @@ func (o *options) outcome(r *report, changes bool) string {
 }
 
 // apply changes the channel, approves InstallPlans and waits for the last version.
-func (o *options) apply(cmd *cobra.Command, c client.Client, sub *operatorsv1alpha1.Subscription, to path, changes bool) (string, error) {
+func (o *upgradeOptions) apply(cmd *cobra.Command, c client.Client, sub *operatorsv1alpha1.Subscription, to path, changes bool) (string, error) {
 	if changes {
 		next := sub.DeepCopy()
 		next.Spec = o.wanted(sub).Spec
@@ -226,10 +224,10 @@ func (o *options) apply(cmd *cobra.Command, c client.Client, sub *operatorsv1alp
 	if to.to == "" {
 		return changed, nil
 	}
-	f := installation.Follower{
+	f := follower{
 		Client: c, Namespace: sub.Namespace, Agent: o.connection.Agent, Log: cmd.ErrOrStderr(), Timeout: o.timeout, Program: o.program,
 	}
-	if err := f.Follow(cmd.Context(), sub.Name, to.to, to.plans); err != nil {
+	if err := f.follow(cmd.Context(), sub.Name, to.to, to.plans); err != nil {
 		return failed, err
 	}
 	return upgraded, nil
@@ -238,7 +236,7 @@ func (o *options) apply(cmd *cobra.Command, c client.Client, sub *operatorsv1alp
 // path is the way to a version.
 type path struct {
 	// plans are the InstallPlans up to the last version.
-	plans []installation.Plan
+	plans []versionSet
 	// to is the last ClusterServiceVersion; empty if there is nothing to install.
 	to string
 }
@@ -264,7 +262,7 @@ func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, erro
 		if !slices.Contains(step.Subscriptions, found.Subscription.Name) {
 			continue
 		}
-		p.plans = append(p.plans, installation.PlanOf(res, step.Plan))
+		p.plans = append(p.plans, planVersions(res, step.Plan))
 		if matches(step.Bundle, step.Version) {
 			return p, nil
 		}
@@ -277,7 +275,7 @@ func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, erro
 }
 
 // finish prints the outcome, and returns the verdict.
-func (o *options) finish(out io.Writer, r *report) error {
+func (o *upgradeOptions) finish(out io.Writer, r *upgradeReport) error {
 	name := r.Namespace + "/" + r.Subscription
 	text := map[string]string{
 		planned:   "Nothing was changed (dry run).",

@@ -1,4 +1,4 @@
-package upgrade
+package install
 
 import (
 	"testing"
@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
-	"github.com/chandlery/chandlery/cmd/internal/installation"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 )
 
@@ -33,13 +32,13 @@ func TestPathTo(t *testing.T) {
 		result  dryrun.Result
 		plan    *operatorsv1alpha1.InstallPlan
 		version string
-		plans   []installation.Plan
+		plans   []versionSet
 		to      string
 		err     string
 	}{
-		"Newest":   {result: dryrun.Result{Steps: steps}, plans: []installation.Plan{{"lamp.v2", "wick.v4"}, {"lamp.v3"}}, to: "lamp.v3"},
-		"Number":   {result: dryrun.Result{Steps: steps}, version: "v2.0.0", plans: []installation.Plan{{"lamp.v2", "wick.v4"}}, to: "lamp.v2"},
-		"Name":     {result: dryrun.Result{Steps: steps}, version: "lamp.v2", plans: []installation.Plan{{"lamp.v2", "wick.v4"}}, to: "lamp.v2"},
+		"Newest":   {result: dryrun.Result{Steps: steps}, plans: []versionSet{{"lamp.v2", "wick.v4"}, {"lamp.v3"}}, to: "lamp.v3"},
+		"Number":   {result: dryrun.Result{Steps: steps}, version: "v2.0.0", plans: []versionSet{{"lamp.v2", "wick.v4"}}, to: "lamp.v2"},
+		"Name":     {result: dryrun.Result{Steps: steps}, version: "lamp.v2", plans: []versionSet{{"lamp.v2", "wick.v4"}}, to: "lamp.v2"},
 		"None":     {},
 		"Present":  {version: "lamp.v1"},
 		"Unknown":  {result: dryrun.Result{Steps: steps}, version: "9", err: `subscription shop/lamp has no upgrade to version "9"; set --version to one of: 2.0.0, 3.0.0`},
@@ -47,7 +46,7 @@ func TestPathTo(t *testing.T) {
 		"Underway": {result: dryrun.Result{UnderWay: []dryrun.InstalledVersion{{Subscription: "lamp", Bundle: "lamp.v2", Version: "2.0.0"}}}, to: "lamp.v2"},
 		"Pending": {
 			result: dryrun.Result{UnderWay: []dryrun.InstalledVersion{{Subscription: "lamp", Bundle: "lamp.v2", Version: "2.0.0"}}, Steps: steps[3:]},
-			plan:   pending, plans: []installation.Plan{{"lamp.v2", "wick.v4"}, {"lamp.v3"}}, to: "lamp.v3",
+			plan:   pending, plans: []versionSet{{"lamp.v2", "wick.v4"}, {"lamp.v3"}}, to: "lamp.v3",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,20 +69,20 @@ func TestPathTo(t *testing.T) {
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		report  report
+		report  upgradeReport
 		changes bool
 		dryRun  bool
 		want    string
 	}{
-		"Problem":   {report: report{Problem: "no group", To: "lamp.v2"}, dryRun: true, want: blocked},
-		"DryRun":    {report: report{To: "lamp.v2"}, dryRun: true, want: planned},
+		"Problem":   {report: upgradeReport{Problem: "no group", To: "lamp.v2"}, dryRun: true, want: blocked},
+		"DryRun":    {report: upgradeReport{To: "lamp.v2"}, dryRun: true, want: planned},
 		"Unchanged": {want: unchanged},
 		"Channel":   {changes: true},
-		"Upgrade":   {report: report{To: "lamp.v2"}},
+		"Upgrade":   {report: upgradeReport{To: "lamp.v2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := options{dryRun: tt.dryRun}
+			o := upgradeOptions{dryRun: tt.dryRun}
 			if got := o.outcome(&tt.report, tt.changes); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
