@@ -54,18 +54,14 @@ func (w Waiter) Wait(ctx context.Context, read func(context.Context) ([]WaitStat
 	defer func() { done() }()
 	for {
 		now, err := read(limited)
+		if err != nil && isAnswer(err) {
+			return err
+		}
 		if err == nil {
-			last = now
-			if lines := changedStates(now, logged); lines != "" {
-				done()
-				_, _ = io.WriteString(w.Log, lines)
-				done = progress.Start(w.Log, false, "Waiting until "+w.Aim)
-			}
+			last, done = now, w.log(now, logged, done)
 			if complete, failed := waitResult(now); complete || failed {
 				return waitVerdict(failed)
 			}
-		} else if isAnswer(err) {
-			return err
 		}
 		select {
 		case <-limited.Done():
@@ -76,6 +72,17 @@ func (w Waiter) Wait(ctx context.Context, read func(context.Context) ([]WaitStat
 		case <-ticker.C():
 		}
 	}
+}
+
+// log writes the changes, and starts the progress again after them. It returns the function that ends the progress.
+func (w Waiter) log(now []WaitState, logged map[string]string, done func()) func() {
+	lines := changedStates(now, logged)
+	if lines == "" {
+		return done
+	}
+	done()
+	_, _ = io.WriteString(w.Log, lines)
+	return progress.Start(w.Log, false, "Waiting until "+w.Aim)
 }
 
 // isAnswer reports whether an error is a final answer of the API server. While the API server is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -190,7 +191,7 @@ func difference(live, wanted *operatorsv1alpha1.CatalogSource) error {
 		{"image", live.Spec.Image, wanted.Spec.Image},
 		{"address", live.Spec.Address, wanted.Spec.Address},
 		{"secrets", strings.Join(slices.Sorted(slices.Values(live.Spec.Secrets)), ","), strings.Join(slices.Sorted(slices.Values(wanted.Spec.Secrets)), ",")},
-		{"priority", fmt.Sprint(live.Spec.Priority), fmt.Sprint(wanted.Spec.Priority)},
+		{"priority", strconv.Itoa(live.Spec.Priority), strconv.Itoa(wanted.Spec.Priority)},
 		{"updateStrategy.registryPoll.interval", interval(live), interval(wanted)},
 	} {
 		if field.has != field.wants {

@@ -2,7 +2,6 @@ package install
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,7 +85,7 @@ func from(catalog string) string {
 
 // notFound returns an error for something that does not exist.
 func notFound(format string, args ...any) error {
-	return &console.Coded{Code: console.Negative, Err: errors.New(fmt.Sprintf(format, args...))}
+	return &console.Coded{Code: console.Negative, Err: fmt.Errorf(format, args...)}
 }
 
 func channelNames(pkg *content.Package) []string {

@@ -96,7 +96,7 @@ type follower struct {
 
 // follow waits until a Subscription has a version, which may be empty for any. It approves an InstallPlan that waits for
 // approval if it is one of the expected ones.
-func (f follower) follow(ctx context.Context, subscription, version string, expected []versionSet) error {
+func (f *follower) follow(ctx context.Context, subscription, version string, expected []versionSet) error {
 	r := wait.Reader{Client: f.Client, Namespace: f.Namespace}
 	w := console.Waiter{Log: f.Log, Timeout: f.Timeout, Aim: "installed", Remedy: f.Program + " status -n " + f.Namespace}
 	return w.Wait(ctx, func(ctx context.Context) ([]console.WaitState, error) {
