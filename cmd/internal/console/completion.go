@@ -31,6 +31,11 @@ func InstallPlans() schema.GroupVersionResource {
 	return operatorsv1alpha1.SchemeGroupVersion.WithResource("installplans")
 }
 
+// CatalogSources returns the resource of CatalogSources.
+func CatalogSources() schema.GroupVersionResource {
+	return operatorsv1alpha1.SchemeGroupVersion.WithResource("catalogsources")
+}
+
 // Complete sets the completion of a flag that was just added.
 func Complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
@@ -60,8 +65,13 @@ func (c *Connection) CompleteNamespaces(cmd *cobra.Command, _ []string, typed st
 
 // CompleteNames completes the names of objects in the selected namespace, without the given ones.
 func (c *Connection) CompleteNames(resources ...schema.GroupVersionResource) cobra.CompletionFunc {
+	return c.CompleteNamesIn(func(*cobra.Command) (string, error) { return c.Namespace() }, resources...)
+}
+
+// CompleteNamesIn completes the names of objects in a namespace that flags may select, without the given ones.
+func (c *Connection) CompleteNamesIn(in func(*cobra.Command) (string, error), resources ...schema.GroupVersionResource) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, given []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		namespace, err := c.Namespace()
+		namespace, err := in(cmd)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

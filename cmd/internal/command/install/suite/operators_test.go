@@ -131,6 +131,12 @@ func (c *cluster) testCatalog(t *testing.T) {
 	out, _ = c.run(t, 0, "catalog", "list", "-o", "json")
 	contains(t, out, `"name": "sample"`, `"state": "READY"`)
 	c.run(t, 0, "wait", "catalog/sample", "-n", "olm")
+	for _, args := range [][]string{{"catalog", "remove", ""}, {"search", "--catalog", "s"}, {"install", "--catalog", ""}} {
+		out, _ = c.run(t, 0, append([]string{"__complete"}, args...)...)
+		if !strings.HasPrefix(out, "sample\n") {
+			t.Errorf("%v completes to %q", args, out)
+		}
+	}
 }
 
 func (c *cluster) testSearch(t *testing.T) {
