@@ -93,7 +93,7 @@ func (c *Cluster) Dial(ctx context.Context, source *operatorsv1alpha1.CatalogSou
 		return nil, nil, fmt.Errorf("catalog %s/%s: %s", source.Namespace, source.Name, problem)
 	}
 	if catalogs.Hosted(source) {
-		if address, _, stop, err = c.forwardReplica(ctx, source); err != nil {
+		if address, _, stop, err = c.forwardReplica(ctx, source, ""); err != nil {
 			return nil, nil, fmt.Errorf("catalog %s/%s: %w", source.Namespace, source.Name, err)
 		}
 	}

@@ -32,7 +32,7 @@ var errNoReplica = errors.New("no replica of it is ready")
 // hosted reads a catalog that the cluster runs. It connects through the API server, which reaches the replicas
 // wherever the command runs.
 func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (*catalogs.Snapshot, string, error) {
-	address, from, stop, err := c.forwardReplica(ctx, source)
+	address, from, stop, err := c.forwardReplica(ctx, source, fmt.Sprintf(", or set --catalog %s/%s=SOURCE", source.Namespace, source.Name))
 	if err != nil {
 		return nil, from, err
 	}
@@ -44,8 +44,11 @@ func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogS
 	return read, from, nil
 }
 
-// forwardReplica opens a local port that is forwarded to a ready replica of a catalog, until stop is called.
-func (c *Cluster) forwardReplica(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (address, from string, stop func(), err error) {
+// forwardReplica opens a local port that is forwarded to a ready replica of a catalog, until stop is called. If a
+// permission is missing, the error ends with instead, which may be empty.
+func (c *Cluster) forwardReplica(
+	ctx context.Context, source *operatorsv1alpha1.CatalogSource, instead string,
+) (address, from string, stop func(), err error) {
 	pod, err := c.replica(ctx, source)
 	if err != nil {
 		return "", "", nil, err
@@ -54,8 +57,7 @@ func (c *Cluster) forwardReplica(ctx context.Context, source *operatorsv1alpha1.
 	address, stop, err = c.forward(ctx, pod)
 	if err != nil {
 		if apierrors.IsForbidden(err) || strings.Contains(err.Error(), "orbidden") {
-			err = fmt.Errorf("%w; grant permission to create pods/portforward in namespace %s, or set --catalog %s/%s=SOURCE",
-				err, pod.Namespace, source.Namespace, source.Name)
+			err = fmt.Errorf("%w; grant permission to create pods/portforward in namespace %s%s", err, pod.Namespace, instead)
 		}
 		return "", from, nil, fmt.Errorf("%s: %w", from, err)
 	}

@@ -56,10 +56,14 @@ func choose(r *request, offers []offer) (choice, error) {
 func chooseCatalog(r *request, offers []offer) (offer, error) {
 	var found []offer
 	var names, unreadable []string
+	code := console.Negative
 	for _, one := range offers {
 		switch {
 		case one.Err != nil:
 			unreadable = append(unreadable, one.Err.Error())
+			if console.CodeOf(one.Err) == console.Forbidden {
+				code = console.Forbidden
+			}
 		case one.Value != nil:
 			found, names = append(found, one), append(names, one.Catalog.String())
 		}
@@ -70,7 +74,7 @@ func chooseCatalog(r *request, offers []offer) (offer, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(unreadable) > 0:
-		return offer{}, notFound("package %s was not found, and not every catalog can be read: %s", r.pkg, strings.Join(unreadable, "; "))
+		return offer{}, &console.Coded{Code: code, Err: fmt.Errorf("package %s was not found, and not every catalog can be read: %s", r.pkg, strings.Join(unreadable, "; "))}
 	default:
 		return offer{}, notFound("no catalog that namespace %s can use has package %q%s; check the name and --catalog", r.namespace, r.pkg, from(r.catalog))
 	}
