@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -27,6 +26,7 @@ import (
 
 	"github.com/chandlery/chandlery/test/compat/compattest"
 	"github.com/chandlery/chandlery/test/pause"
+	"github.com/chandlery/chandlery/test/ports"
 )
 
 // apiServer serves the API of a version in place of its simulated pods, with the certificate in its Secret.
@@ -41,7 +41,7 @@ type apiServer struct {
 func newAPIServer(t *testing.T) *apiServer {
 	t.Helper()
 	compattest.NeedsSimulatedPods(t)
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", net.JoinHostPort(machineAddress(t), "0"))
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", net.JoinHostPort(ports.MachineAddress(t), "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,26 +67,6 @@ func newAPIServer(t *testing.T) *apiServer {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return s
-}
-
-// machineAddress returns an address of this machine that an EndpointSlice may have.
-func machineAddress(t *testing.T) string {
-	t.Helper()
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range addresses {
-		if network, is := a.(*net.IPNet); is && network.IP.IsGlobalUnicast() && network.IP.To4() != nil {
-			return network.IP.String()
-		}
-	}
-	const missing = "the machine has no IPv4 address but that of its loopback interface: connect it to a network"
-	if os.Getenv("CI") != "" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
-	return ""
 }
 
 // port sets the port of a version's APIs.
