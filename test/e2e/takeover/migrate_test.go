@@ -43,6 +43,9 @@ func migrates(s *scene) {
 	}
 }
 
+// hashLength is the length of the names of ConfigMaps with unpacked bundles.
+const hashLength = 63
+
 // finishes removes what only OLM uses, and checks that the rest stays.
 func finishes(s *scene) {
 	s.t.Helper()
@@ -55,8 +58,15 @@ func finishes(s *scene) {
 			s.t.Errorf("Deployment %s: %v", name, err)
 		}
 	}
+	bundles := 0
 	for key, o := range before {
 		kind, _, _ := strings.Cut(key, " ")
+		if kind == "ConfigMap" && len(o.GetName()) == hashLength {
+			bundles++
+			if after[key] != nil {
+				s.t.Errorf("%s, an unpacked bundle, is left", key)
+			}
+		}
 		stays := []string{"ClusterServiceVersion", "Subscription", "CatalogSource", "OperatorGroup", "Namespace", "CustomResourceDefinition", "ClusterRole", "Deployment", "Pod"}
 		if after[key] == nil && slices.Contains(stays, kind) && !strings.HasPrefix(o.GetName(), "olm-operator") && !strings.HasPrefix(o.GetName(), "catalog-operator") {
 			s.t.Errorf("%s is gone", key)
@@ -64,6 +74,9 @@ func finishes(s *scene) {
 		if after[key] != nil && o.GetLabels()[api.LabelRecord] != "" {
 			s.t.Errorf("%s is left", key)
 		}
+	}
+	if bundles == 0 {
+		s.t.Error("there was no unpacked bundle")
 	}
 	if _, code := s.output("migrate", "--finish", "--yes"); code != 2 {
 		s.t.Errorf("exit code %d with nothing to remove", code)

@@ -35,15 +35,18 @@ import (
 )
 
 // TestRealOLM takes over from a running OLM and hands back to it. OLM has an operator that works, one that failed, one
-// whose bundle cannot be pulled, and one whose InstallPlan is in progress. The supervisor installs one operator and updates
-// another. OLM continues without a rollout.
+// whose bundle cannot be pulled, one whose InstallPlan is in progress, two that one InstallPlan updates, and its own
+// package server. The supervisor installs one operator and updates another. OLM continues without a rollout, and nothing of the supervisor is left.
 func TestRealOLM(t *testing.T) {
 	s := newOLMScene(t)
+	installsPackageServer(s)
+	hostsCatalog(s)
 	s.subscribe("lamp", nil, "lamps")
 	s.subscribe("flare", nil, "flares", "elsewhere")
 	s.subscribe("anchor", nil, "anchors")
 	s.subscribe("bell", nil, "bells")
-	s.unpacks("bell")
+	s.unpacks("bell", "1.0.0")
+	beginsUpdates(s)
 	s.reaches("lamp", "lamp.v1.0.0", operatorsv1alpha1.CSVPhaseSucceeded)
 	s.reaches("flare", "flare.v1.0.0", operatorsv1alpha1.CSVPhaseFailed)
 	s.reaches("bell", "bell.v1.0.0", operatorsv1alpha1.CSVPhasePending)
@@ -54,10 +57,14 @@ func TestRealOLM(t *testing.T) {
 		return status.GetCondition(operatorsv1alpha1.SubscriptionBundleUnpacking).Status == corev1.ConditionTrue
 	})
 	before := s.rollouts()
+	delete(before, "gongs/gong-operator")
+	delete(before, "gongs/chime-operator")
 
 	running := s.takesOver()
 	s.reaches("bell", "bell.v1.0.0", operatorsv1alpha1.CSVPhaseSucceeded)
 	s.shown("bell", "the installation that OLM began", isAtLatest("bell.v1.0.0"))
+	finishesUpdates(s)
+	servesCatalog(s, "supervisors", func(p *corev1.Pod) bool { return isOfSupervisor(p.Labels) })
 	s.shown("anchor", "the bundle that cannot be pulled", func(status *operatorsv1alpha1.SubscriptionStatus) bool {
 		return status.CurrentCSV == "" && status.InstallPlanRef != nil &&
 			status.GetCondition(operatorsv1alpha1.SubscriptionBundleUnpackFailed).Status == corev1.ConditionTrue
@@ -67,8 +74,9 @@ func TestRealOLM(t *testing.T) {
 			status.State == operatorsv1alpha1.SubscriptionStateAtLatest
 	})
 	s.sameRollouts("the takeover", before)
+	renewsPackageServer(s)
 
-	s.serve("1.0.0", "1.1.0")
+	s.serve("gong", "chime", "lamp")
 	s.subscribe("buoy", &operatorsv1alpha1.SubscriptionConfig{
 		Env:          []corev1.EnvVar{{Name: "COLOUR", Value: "red"}},
 		Annotations:  map[string]string{"shop.example/team": "blue"},
@@ -86,7 +94,7 @@ func TestRealOLM(t *testing.T) {
 	s.shows("handback", "the operator of Subscription bells/bell (annotation chandlery.dev/config)")
 	s.command("handback", "--yes")
 	s.stepsDown(running, "is being handed back")
-	s.unpacks("anchor")
+	s.unpacks("anchor", "1.0.0")
 	if err := s.peer.Restart(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +102,8 @@ func TestRealOLM(t *testing.T) {
 	s.shown("anchor", "OLM to install", isAtLatest("anchor.v1.0.0"))
 	s.plansEnd()
 	s.sameRollouts("handing back", before)
+	servesCatalog(s, "OLM", func(p *corev1.Pod) bool { return !isOfSupervisor(p.Labels) })
+	leavesNothing(s)
 	if is := s.rollouts()["bells/bell-operator"]; is.GetGeneration() == configured {
 		t.Error("OLM did not roll out an operator with settings that it does not know")
 	}
@@ -151,7 +161,7 @@ func newOLMScene(t *testing.T) *olmScene {
 	t.Cleanup(host.Close)
 	s := &olmScene{scene: &scene{Client: c, t: t, plane: plane}, images: strings.TrimPrefix(host.URL, "http://")}
 	s.server = fakecatalog.Start(t)
-	s.serve("1.0.0")
+	s.serve()
 	if err := olmobjects.New(c).InstallOLM(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +193,27 @@ func (s *olmScene) create(objects ...client.Object) {
 	}
 }
 
-// manifests returns the objects of a bundle. The one of bell has an object whose kind is not served yet.
+// needsRules reports whether a version has an object whose kind is not served at the beginning.
+func needsRules(pkg, number string) bool { return pkg == "bell" || pkg == "gong" && number != "1.0.0" }
+
+// hasImage reports whether the bundle of a version is an image.
+func hasImage(pkg, number string) bool {
+	return pkg == "anchor" || pkg == "bell" || (pkg == "gong" || pkg == "chime") && number != "1.0.0"
+}
+
+// namespaceOf returns the namespace of an operator.
+func namespaceOf(pkg string) string {
+	switch pkg {
+	case "chime":
+		return "gongs"
+	case packageServer:
+		return olmpeer.Namespace
+	default:
+		return pkg + "s"
+	}
+}
+
+// manifests returns the objects of a bundle.
 func (s *olmScene) manifests(pkg, number string) map[string]string {
 	s.t.Helper()
 	v := csv(pkg, number, pkg == "lamp" || pkg == "buoy")
@@ -191,9 +221,9 @@ func (s *olmScene) manifests(pkg, number string) map[string]string {
 	if number != "1.0.0" {
 		v.Spec.Replaces = pkg + ".v1.0.0"
 	}
-	if pkg == "bell" {
+	if needsRules(pkg, number) {
 		objects["rule.yaml"] = map[string]any{
-			"apiVersion": rules().Spec.Group + "/v1", "kind": rules().Spec.Names.Kind, "metadata": map[string]string{"name": "bell"}, "spec": map[string]any{},
+			"apiVersion": rules().Spec.Group + "/v1", "kind": rules().Spec.Names.Kind, "metadata": map[string]string{"name": pkg}, "spec": map[string]any{},
 		}
 	}
 	texts := map[string]string{}
@@ -215,15 +245,15 @@ func rules() *apiextensionsv1.CustomResourceDefinition {
 	return d
 }
 
-// serve serves all packages, with some versions of lamp. The bundles of anchor and bell are images, and there is only that of bell.
-func (s *olmScene) serve(lamps ...string) {
+// serve serves all packages in version 1.0.0, and some in version 1.1.0 too. All bundle images but that of anchor exist.
+func (s *olmScene) serve(updated ...string) {
 	s.t.Helper()
 	var packages []fakecatalog.Package
-	for _, pkg := range []string{"lamp", "flare", "buoy", "anchor", "bell"} {
+	for _, pkg := range []string{"lamp", "flare", "buoy", "anchor", "bell", "gong", "chime"} {
 		var entries []fakecatalog.Entry
 		numbers := []string{"1.0.0"}
-		if pkg == "lamp" {
-			numbers = lamps
+		if slices.Contains(updated, pkg) {
+			numbers = append(numbers, "1.1.0")
 		}
 		for i, number := range numbers {
 			entry := fakecatalog.Entry{Name: pkg + ".v" + number, Version: number}
@@ -231,32 +261,34 @@ func (s *olmScene) serve(lamps ...string) {
 				entry.Replaces = pkg + ".v" + numbers[i-1]
 			}
 			texts := s.manifests(pkg, number)
-			if pkg == "anchor" || pkg == "bell" {
-				entry.Image = s.image(pkg)
+			if hasImage(pkg, number) {
+				entry.Image = s.image(pkg, number)
 			} else {
 				entry.Objects = []string{texts["csv.yaml"], texts["crd.yaml"]}
+			}
+			if hasImage(pkg, number) && pkg != "anchor" {
+				s.push(pkg, number)
 			}
 			entries = append(entries, entry)
 		}
 		packages = append(packages, fakecatalog.Simple(pkg, entries...))
 	}
-	s.push("bell")
 	s.server.Serve(packages...)
 }
 
-// image returns the reference of the bundle image of a package.
-func (s *olmScene) image(pkg string) string { return s.images + "/" + pkg + ":v1.0.0" }
+// image returns the reference of the bundle image of a version.
+func (s *olmScene) image(pkg, number string) string { return s.images + "/" + pkg + ":v" + number }
 
-// push pushes the bundle image of a package.
-func (s *olmScene) push(pkg string) {
+// push pushes the bundle image of a version.
+func (s *olmScene) push(pkg, number string) {
 	s.t.Helper()
 	files := fstest.MapFS{"metadata/annotations.yaml": {Data: []byte("annotations:\n  operators.operatorframework.io.bundle.package.v1: " + pkg + "\n")}}
-	for name, text := range s.manifests(pkg, "1.0.0") {
+	for name, text := range s.manifests(pkg, number) {
 		files["manifests/"+name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	image, err := images.Bundle(files)
 	if err == nil {
-		_, err = images.Push(s.t.Context(), s.image(pkg), image)
+		_, err = images.Push(s.t.Context(), s.image(pkg, number), image)
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -269,21 +301,25 @@ func (s *olmScene) subscribe(pkg string, config *operatorsv1alpha1.SubscriptionC
 	for _, namespace := range targets {
 		s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	}
-	s.create(
-		&operatorsv1.OperatorGroup{
-			ObjectMeta: metav1.ObjectMeta{Namespace: targets[0], Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: targets},
-		},
-		&operatorsv1alpha1.Subscription{
-			ObjectMeta: metav1.ObjectMeta{Namespace: targets[0], Name: pkg},
-			Spec: &operatorsv1alpha1.SubscriptionSpec{
-				Package: pkg, Channel: "stable", CatalogSource: "shop", CatalogSourceNamespace: olmpeer.Namespace, Config: config,
-			},
-		},
-	)
+	s.create(&operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: targets[0], Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: targets},
+	})
+	s.follow(pkg, config)
 }
 
-// unpacks does the work of the pod that unpacks the bundle image of a package for OLM.
-func (s *olmScene) unpacks(pkg string) {
+// follow creates a Subscription to a package.
+func (s *olmScene) follow(pkg string, config *operatorsv1alpha1.SubscriptionConfig) {
+	s.t.Helper()
+	s.create(&operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(pkg), Name: pkg},
+		Spec: &operatorsv1alpha1.SubscriptionSpec{
+			Package: pkg, Channel: "stable", CatalogSource: "shop", CatalogSourceNamespace: olmpeer.Namespace, Config: config,
+		},
+	})
+}
+
+// unpacks does the work of the pod that unpacks the bundle image of a version for OLM.
+func (s *olmScene) unpacks(pkg, number string) {
 	s.t.Helper()
 	testenv.Until(s.t, patience, "a Job for the bundle of "+pkg, func(ctx context.Context) string {
 		jobs := &batchv1.JobList{}
@@ -291,13 +327,13 @@ func (s *olmScene) unpacks(pkg string) {
 			return err.Error()
 		}
 		i := slices.IndexFunc(jobs.Items, func(job batchv1.Job) bool {
-			return slices.ContainsFunc(job.Spec.Template.Spec.InitContainers, func(c corev1.Container) bool { return c.Image == s.image(pkg) })
+			return slices.ContainsFunc(job.Spec.Template.Spec.InitContainers, func(c corev1.Container) bool { return c.Image == s.image(pkg, number) })
 		})
 		if i < 0 {
 			return "no Job"
 		}
 		content := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: olmpeer.Namespace, Name: jobs.Items[i].Labels["operatorframework.io/bundle-unpack-ref"]}}
-		data, err := json.Marshal(map[string]any{"data": s.manifests(pkg, "1.0.0")})
+		data, err := json.Marshal(map[string]any{"data": s.manifests(pkg, number)})
 		if err == nil {
 			err = s.Patch(ctx, content, client.RawPatch("application/merge-patch+json", data))
 		}
@@ -314,7 +350,7 @@ func (s *olmScene) reaches(pkg, version string, phase operatorsv1alpha1.ClusterS
 	begun := time.Now()
 	testenv.Until(s.t, patience, version+" to be "+string(phase), func(ctx context.Context) string {
 		v := &operatorsv1alpha1.ClusterServiceVersion{}
-		if err := s.Get(ctx, client.ObjectKey{Namespace: pkg + "s", Name: version}, v); err != nil {
+		if err := s.Get(ctx, client.ObjectKey{Namespace: namespaceOf(pkg), Name: version}, v); err != nil {
 			return err.Error()
 		}
 		if v.Status.Phase != phase {
@@ -330,7 +366,7 @@ func (s *olmScene) shown(pkg, what string, shows func(*operatorsv1alpha1.Subscri
 	s.t.Helper()
 	testenv.Until(s.t, patience, "Subscription "+pkg+" to show "+what, func(ctx context.Context) string {
 		sub := &operatorsv1alpha1.Subscription{}
-		if err := s.Get(ctx, client.ObjectKey{Namespace: pkg + "s", Name: pkg}, sub); err != nil {
+		if err := s.Get(ctx, client.ObjectKey{Namespace: namespaceOf(pkg), Name: pkg}, sub); err != nil {
 			return err.Error()
 		}
 		if !shows(&sub.Status) {
@@ -355,7 +391,7 @@ func (s *olmScene) takesOver() *process.Process {
 	return running
 }
 
-// rollouts returns the Deployments of operators. Their generations increase with each change of the spec.
+// rollouts returns the Deployments of operators, without those of OLM itself and of catalogs. Their generations increase with each change of the spec.
 func (s *olmScene) rollouts() snapshot {
 	s.t.Helper()
 	list := &unstructured.UnstructuredList{}
@@ -365,7 +401,8 @@ func (s *olmScene) rollouts() snapshot {
 	}
 	found := snapshot{}
 	for i := range list.Items {
-		if d := &list.Items[i]; d.GetNamespace() != olmpeer.Namespace {
+		d := &list.Items[i]
+		if isOfOperator := d.GetNamespace() != olmpeer.Namespace || d.GetName() == packageServer; isOfOperator && !isOfSupervisor(d.GetLabels()) {
 			found[d.GetNamespace()+"/"+d.GetName()] = d
 		}
 	}

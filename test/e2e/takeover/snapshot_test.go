@@ -24,10 +24,16 @@ type snapshot map[string]*unstructured.Unstructured
 // passing are kinds whose objects are created and deleted continuously.
 var passing = []string{"events", "componentstatuses", "leases", "endpoints", "endpointslices", "nodes"}
 
-// take reads every object that can be listed.
+// take reads every object of the package's cluster that can be listed.
 func take(t *testing.T) snapshot {
 	t.Helper()
-	cfg := controlplane.Get(t).Config()
+	return takeFrom(t, controlplane.Get(t))
+}
+
+// takeFrom reads every object of a cluster that can be listed.
+func takeFrom(t *testing.T, plane *controlplane.ControlPlane) snapshot {
+	t.Helper()
+	cfg := plane.Config()
 	cfg.QPS = -1
 	d, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
