@@ -64,7 +64,7 @@ func (o *options) show(out io.Writer, p *plan) error {
 	}
 	var b strings.Builder
 	if len(p.Create) > 0 {
-		b.WriteString(o.output.Paint(out).Bold("Created:") + "\n")
+		b.WriteString(o.output.Paint(out).Bold("To create:") + "\n")
 	}
 	for _, object := range p.Create {
 		b.WriteString(console.Wrap("  - ", "    ", describe(object)))

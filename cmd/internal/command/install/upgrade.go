@@ -170,10 +170,8 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 		return err
 	}
 	r.To = way.to
-	if !o.output.ForMachines() {
-		if err := res.Table(cmd.OutOrStdout()); err != nil {
-			return err
-		}
+	if err := o.show(cmd.OutOrStdout(), &r); err != nil {
+		return err
 	}
 	if r.Outcome = o.outcome(&r, changes); r.Outcome != "" {
 		return o.finish(cmd.OutOrStdout(), &r)
@@ -185,6 +183,17 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 		err = errors.Join(err, o.finish(cmd.OutOrStdout(), &r))
 	}
 	return err
+}
+
+// show prints the steps and the last version for people.
+func (o *upgradeOptions) show(out io.Writer, r *upgradeReport) error {
+	if o.output.ForMachines() {
+		return nil
+	}
+	if err := r.Plan.Table(out); err != nil || r.To == "" {
+		return err
+	}
+	return write(out, fmt.Sprintf("\nUpgrade of Subscription %s/%s from %s to %s\n", r.Namespace, r.Subscription, cmp.Or(r.From, "nothing"), r.To))
 }
 
 // The outcomes of the command.

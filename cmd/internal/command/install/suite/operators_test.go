@@ -156,7 +156,7 @@ func (c *cluster) testSearch(t *testing.T) {
 func (c *cluster) testInstall(t *testing.T) {
 	args := []string{"install", "lantern", "-n", "quay", "--version", "1.0.0", "--approval", "Manual"}
 	out, _ := c.run(t, 0, append(args, "--dry-run")...)
-	contains(t, out, "Created: - Namespace quay - OperatorGroup quay/quay, for all namespaces - Subscription quay/lantern: package lantern, channel stable, catalog olm/sample, approval Manual",
+	contains(t, out, "To create: - Namespace quay - OperatorGroup quay/quay, for all namespaces - Subscription quay/lantern: package lantern, channel stable, catalog olm/sample, approval Manual",
 		"1 to install, 2 updates", "Nothing was changed (dry run).")
 	if c.exists(t, &corev1.Namespace{}, "", "quay") {
 		t.Error("the dry run created the namespace")
@@ -182,7 +182,7 @@ func (c *cluster) testUpgrade(t *testing.T) {
 	_, log := c.run(t, 2, "upgrade", "lantern", "-n", "quay", "--version", "9.9.9")
 	contains(t, log, `has no upgrade to version "9.9.9"; set --version to one of: 1.1.0, 1.2.0`)
 	out, _ := c.run(t, 0, "upgrade", "lantern", "-n", "quay", "--version", "1.1.0", "--timeout", testenv.Patience.String())
-	contains(t, out, "Subscription quay/lantern has lantern.v1.1.0 installed.")
+	contains(t, out, "Upgrade of Subscription quay/lantern from lantern.v1.0.0 to lantern.v1.1.0", "Subscription quay/lantern has lantern.v1.1.0 installed.")
 	c.run(t, 0, "upgrade", "lantern", "-n", "quay", "--channel", "candidate", "--dry-run")
 	out, _ = c.run(t, 0, "upgrade", "lantern", "-n", "quay", "--channel", "candidate", "--timeout", testenv.Patience.String(), "-o", "json")
 	contains(t, out, `"outcome": "upgraded"`, `"to": "lantern.v1.2.0"`)
