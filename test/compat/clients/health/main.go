@@ -1,5 +1,6 @@
 // Command health reads one object as JSON from standard input. It prints the health that Argo CD and
-// kstatus (of Flux and others) compute for it, as one JSON object.
+// kstatus (of Flux and others) compute for it, as one JSON object. An argument names a file with a script to use instead of
+// Argo CD's own.
 package main
 
 import (
@@ -27,13 +28,13 @@ type Health struct {
 }
 
 func main() {
-	if err := run(os.Stdin, os.Stdout); err != nil {
+	if err := run(os.Stdin, os.Stdout, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "health:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in io.Reader, out io.Writer) error {
+func run(in io.Reader, out io.Writer, scripts []string) error {
 	u := &unstructured.Unstructured{}
 	text, err := io.ReadAll(in)
 	if err != nil {
@@ -47,7 +48,7 @@ func run(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("computing kstatus: %w", err)
 	}
 	h := Health{Kstatus: string(result.Status), KstatusMessage: result.Message}
-	if h.ArgoCD, h.ArgoCDMessage, err = argocd(u); err != nil {
+	if h.ArgoCD, h.ArgoCDMessage, err = argocd(u, scripts); err != nil {
 		return err
 	}
 	if err := json.NewEncoder(out).Encode(h); err != nil {
@@ -56,10 +57,14 @@ func run(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// argocd runs Argo CD's script for the kind of an object.
-func argocd(u *unstructured.Unstructured) (health, message string, err error) {
+// argocd runs the first of the given scripts for an object, or Argo CD's own script for its kind.
+func argocd(u *unstructured.Unstructured, scripts []string) (health, message string, err error) {
 	gvk := u.GroupVersionKind()
-	script, err := customizations.Embedded.ReadFile(gvk.Group + "/" + gvk.Kind + "/health.lua")
+	read, name := customizations.Embedded.ReadFile, gvk.Group+"/"+gvk.Kind+"/health.lua"
+	if len(scripts) > 0 {
+		read, name = os.ReadFile, scripts[0]
+	}
+	script, err := read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", "", nil
 	}
