@@ -65,11 +65,11 @@ func (c *Connection) CompleteNamespaces(cmd *cobra.Command, _ []string, typed st
 
 // CompleteNames completes the names of objects in the selected namespace, without the given ones.
 func (c *Connection) CompleteNames(resources ...schema.GroupVersionResource) cobra.CompletionFunc {
-	return c.CompleteNamesIn(func(*cobra.Command) (string, error) { return c.Namespace() }, resources...)
+	return CompleteNamesIn(c, func(*cobra.Command) (string, error) { return c.Namespace() }, resources...)
 }
 
 // CompleteNamesIn completes the names of objects in a namespace that flags may select, without the given ones.
-func (c *Connection) CompleteNamesIn(in func(*cobra.Command) (string, error), resources ...schema.GroupVersionResource) cobra.CompletionFunc {
+func CompleteNamesIn(c *Connection, in func(*cobra.Command) (string, error), resources ...schema.GroupVersionResource) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, given []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		namespace, err := in(cmd)
 		if err != nil {

@@ -39,7 +39,7 @@ func newRemove(name, agent string) *cobra.Command {
 		Long:              removeHelp,
 		Example:           "  " + name + " catalog remove community --dry-run",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: r.connection.CompleteNamesIn(r.namespace, console.CatalogSources()),
+		ValidArgsFunction: console.CompleteNamesIn(&r.connection, r.namespace, console.CatalogSources()),
 		RunE:              func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
 	}
 	r.addFlags(cmd)

@@ -77,7 +77,8 @@ func New(name, agent string) *cobra.Command {
 	flags.BoolVar(&o.wait, "wait", false, "wait until a version is installed")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit for --wait")
 	console.Complete(cmd, "approval", cobra.FixedCompletions([]string{"Automatic", "Manual"}, cobra.ShellCompDirectiveNoFileComp))
-	console.Complete(cmd, "catalog", o.connection.CompleteNamesIn(func(*cobra.Command) (string, error) { return o.global, nil }, console.CatalogSources()))
+	global := func(*cobra.Command) (string, error) { return o.global, nil }
+	console.Complete(cmd, "catalog", console.CompleteNamesIn(&o.connection, global, console.CatalogSources()))
 	for _, free := range []string{"channel", "version"} {
 		console.Complete(cmd, free, cobra.NoFileCompletions)
 	}

@@ -52,7 +52,7 @@ func NewUpgrade(name, agent string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "upgrade SUBSCRIPTION",
 		Short:             "Upgrade an operator, and wait for it",
-		Long:              help,
+		Long:              upgradeHelp,
 		Example:           "  " + name + " upgrade argocd -n argocd --channel beta",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.connection.CompleteNames(console.Subscriptions()),

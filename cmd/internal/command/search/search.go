@@ -52,7 +52,8 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	cmd.Flags().StringVar(&o.catalog, "catalog", "", "catalog, as [NAMESPACE/]NAME; empty: all")
-	console.Complete(cmd, "catalog", o.connection.CompleteNamesIn(func(*cobra.Command) (string, error) { return o.global, nil }, console.CatalogSources()))
+	global := func(*cobra.Command) (string, error) { return o.global, nil }
+	console.Complete(cmd, "catalog", console.CompleteNamesIn(&o.connection, global, console.CatalogSources()))
 	o.output.AddFlags(cmd)
 	return cmd
 }

@@ -38,8 +38,8 @@ type cluster struct {
 	root string
 }
 
-// TestOperators adds a catalog, and installs, upgrades and removes operators from it.
-func TestOperators(t *testing.T) {
+// TestInstallUpgradeRemove adds a catalog, and installs, upgrades and removes operators from it.
+func TestInstallUpgradeRemove(t *testing.T) {
 	c := start(t)
 	t.Run("Catalog", c.testCatalog)
 	t.Run("Search", c.testSearch)
