@@ -37,6 +37,16 @@ func TestAlone(t *testing.T) { //nolint:paralleltest // no other case may run be
 		i.says(compattest.Patience, unpackFailed, "BundleUnpackFailed", begins(notFound))
 	})
 	compattest.CheckAlone(t, "B50-Metric", testWarningMetric)
+	compattest.CheckAlone(t, "H1-Metric", func(t *testing.T, c *compattest.Cluster) {
+		const metric = `chandlery_installplan_dropped_fields_total{kind="ConfigMap"}`
+		before := compattest.Metric(t, metric)
+		b := newBundleFixture(t, c)
+		p := b.install(field(field(b.object("ConfigMap"), "1", "bogus"), "2", "metadata", "bogus"))
+		b.AtRest(2*time.Second, p)
+		if added := compattest.Metric(t, metric) - before; added != 2 {
+			t.Errorf("%s rose by %v, want 2", metric, added)
+		}
+	})
 	compattest.CheckAlone(t, "K11", testDisabledCopies)
 }
 

@@ -178,6 +178,7 @@ func TestConfigMapOwners(t *testing.T) {
 		c.Make(other)
 		owned(c, held, compattest.Patience, owner(source), owner(other))
 		deleteWith(t, c, source)
+		owned(c, held, compattest.Patience, owner(other))
 		deleteWith(t, c, other)
 		c.Gone(30*time.Second, held)
 	})

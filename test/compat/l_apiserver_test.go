@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"io"
 	"log"
 	"net"
@@ -18,6 +17,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,12 +58,8 @@ func newAPIServer(t *testing.T) *apiServer {
 	_ = server.Listener.Close()
 	server.Listener = listener
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.TLS = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if c := s.certificate.Load(); c != nil {
-			return c, nil
-		}
-		return nil, errors.New("the Secret does not exist yet")
-	}}
+	// Until the Secret exists, the server uses a certificate of its own.
+	server.TLS = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certificate.Load(), nil }}
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return s
@@ -103,6 +99,54 @@ func (s *apiServer) update(ctx context.Context, c *compattest.Cluster) {
 			// Another attempt follows.
 			_ = c.Status().Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"status":{"podIP":"`+ip+`","podIPs":[{"ip":"`+ip+`"}]}}`)))
 		}
+	}
+}
+
+// behind makes the server the endpoint of a Service without a selector.
+func (s *apiServer) behind(c *compattest.Cluster, service client.Object) {
+	c.Make(&discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: service.GetNamespace(), Name: service.GetName(), Labels: map[string]string{discoveryv1.LabelServiceName: service.GetName()},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{s.address.IP.String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new(""), Port: new(int32(s.address.Port)), Protocol: new(corev1.ProtocolTCP)}},
+	})
+}
+
+// answers waits until the API server answers requests for an API.
+func answers(t *testing.T, c *compattest.Cluster, limit time.Duration, group string) {
+	t.Helper()
+	c.Eventually(limit, func() string {
+		if err := compattest.Request(t.Context(), "/apis/"+group+"/v1"); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// longestGap sends requests for an API until the returned function is called, which returns the longest time without an
+// answer.
+func longestGap(t *testing.T, group string) (stop func() time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan time.Duration, 1)
+	go func() {
+		var longest time.Duration
+		for answered := time.Now(); pause.For(ctx, 100*time.Millisecond); {
+			err := compattest.Request(ctx, "/apis/"+group+"/v1")
+			if ctx.Err() == nil {
+				longest = max(longest, time.Since(answered))
+			}
+			if err == nil {
+				answered = time.Now()
+			}
+		}
+		result <- longest
+	}()
+	return func() time.Duration {
+		cancel()
+		return <-result
 	}
 }
 

@@ -1,13 +1,16 @@
 package compat_test
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -208,6 +211,9 @@ func testOldestNames(t *testing.T, c *compattest.Cluster) {
 	old := oldestObjects(c.Namespace, "l1.hats.example", ownerLabelsOf(c.Namespace, "hat.v1"))
 	service := formerAPIService(c.Namespace, "l1.hats.example", old[0])
 	c.Make(append(old, service)...)
+	server.behind(c, old[0])
+	answers(t, c, compattest.Patience, "l1.hats.example")
+	longest := longestGap(t, "l1.hats.example")
 	services := &unstructured.UnstructuredList{}
 	services.SetGroupVersionKind(service.GroupVersionKind())
 	switched := revisionOf(t, c, services, service.GetName(), func(e watch.Event) bool {
@@ -239,6 +245,10 @@ func testOldestNames(t *testing.T, c *compattest.Cluster) {
 		}
 	}
 	pause.For(t.Context(), time.Second)
+	// The simulated pods get the address and the certificate of the server late.
+	if gap := longest(); gap > time.Second {
+		t.Errorf("no request was answered for %s", gap)
+	}
 	if s, d := switched(), deleted(); s == 0 || d < s {
 		t.Errorf("the APIService named another Service at version %d, and the Service was deleted at %d", s, d)
 	}
@@ -318,16 +328,33 @@ func TestFormerNames(t *testing.T) {
 func TestDeletedVersions(t *testing.T) {
 	t.Parallel()
 	compattest.Check(t, "L14", func(t *testing.T, c *compattest.Cluster) {
-		csv := c.CSV("hat.v1", ownsAPIs("l14.hats.example"))
-		c.Make(csv)
-		serving(c, csv)
+		server := newAPIServer(t)
+		create := func() *operatorsv1alpha1.ClusterServiceVersion {
+			csv := c.CSV("hat.v1", ownsAPIs("l14.hats.example"), server.port)
+			c.Make(csv)
+			return csv
+		}
+		server.join(t, c)
+		csv := create()
+		reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
 		if err := c.Delete(t.Context(), csv); err != nil {
 			t.Fatal(err)
 		}
-		c.Gone(compattest.Patience, csv.DeepCopy())
-		again := c.CSV("hat.v1", ownsAPIs("l14.hats.example"))
-		c.Make(again)
+		c.Gone(5*time.Second, csv.DeepCopy())
+		again := create()
 		serving(c, again)
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1"}}
+		c.Eventually(compattest.Patience, func() string {
+			if left := c.Read(deployment); left != "" {
+				return left
+			}
+			owned := slices.ContainsFunc(deployment.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == again.UID })
+			if !owned || deployment.Status.AvailableReplicas == 0 {
+				return fmt.Sprintf("owners %v, %d replicas", deployment.OwnerReferences, deployment.Status.AvailableReplicas)
+			}
+			return ""
+		})
+		answers(t, c, compattest.Limit(5*time.Second, compattest.Patience), "l14.hats.example")
 	})
 	compattest.Check(t, "L18", func(t *testing.T, c *compattest.Cluster) {
 		other := c.NewNamespace()

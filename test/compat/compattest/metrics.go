@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Metric returns the value of a metric without labels of the supervisor. It skips the case if the tests did not start
-// the supervisor.
+// Metric returns the value of a metric of the supervisor. The name ends in all its labels, and the value is 0 if the
+// supervisor has not set these. It skips the case if the tests did not start the supervisor.
 func Metric(t *testing.T, name string) float64 {
 	t.Helper()
 	if target.metrics == nil {
@@ -40,6 +40,8 @@ func Metric(t *testing.T, name string) float64 {
 		}
 		return value
 	}
-	t.Fatalf("the supervisor has no metric %s: %v", name, lines.Err())
+	if lines.Err() != nil || !strings.HasSuffix(name, "}") {
+		t.Fatalf("the supervisor has no metric %s: %v", name, lines.Err())
+	}
 	return 0
 }

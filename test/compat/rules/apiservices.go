@@ -2,8 +2,8 @@ package rules
 
 var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: []Rule{
 	{
-		ID: "L1", Given: "a version owns an API, and the six objects with names of the oldest releases have its owner labels",
-		Then: "the APIService stays, and names the new Service before the old one is deleted; the version succeeds, within 10 s the six objects are deleted, and those with the present names exist",
+		ID: "L1", Given: "a version owns an API, and the six objects with names of the oldest releases, which serve it, have its owner labels",
+		Then: "the APIService stays, and names the new Service before the old one is deleted; requests are answered all the time; the version succeeds, within 10 s the six objects are deleted, and those with the present names exist",
 	},
 	{ID: "L2", Given: "the six objects have no labels", Then: "they are not written, and the version succeeds"},
 	{ID: "L3", Given: "the six objects have the labels of another version that exists", Then: "as L2"},
@@ -22,7 +22,7 @@ var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: [
 	{ID: "L11", Given: "an existing APIService gets such labels", Then: "it is deleted within 30 s"},
 	{ID: "L12", Given: "an APIService lacks one of the three labels, or they name another kind", Then: "it stays"},
 	{ID: "L13", Given: "the labels of an APIService name a version that exists", Then: "it stays"},
-	{ID: "L14", Given: "a version with an API is deleted and created again", Then: "its APIService exists again"},
+	{ID: "L14", Given: "a version with an API is deleted and created again within 5 s", Then: "its APIService exists again, and requests are answered at most 5 s after the Deployment is available"},
 	{
 		ID: "L15", Given: "the labels of an APIService name a copied version",
 		Then: "the APIService is deleted within 30 s",

@@ -6,6 +6,11 @@ import (
 )
 
 var unknownFields = Group{Letter: "H", Title: "Unknown fields", Rules: append(unknownFieldsByKind(), []Rule{
+	{
+		ID: "H1-Metric", Given: "an object has two unknown fields",
+		Then:       "the metric chandlery_installplan_dropped_fields_total of its kind rises by 2",
+		Difference: "OLM has no such metric", Reason: alwaysReported, Untried: olmMetrics,
+	},
 	{ID: "H8", Given: "a CustomResourceDefinition with a known extension key in its schema", Then: "it is stored, without a warning"},
 	{
 		ID: "H9", Given: "an object of a CustomResourceDefinition has a field that the schema lacks",
@@ -88,7 +93,7 @@ func resting(r Rule, rest time.Duration) Rule {
 }
 
 func unknownFieldsByKind() []Rule {
-	const then = "the bundle is installed without the field, and one Event has exactly OLM's note with the path"
+	const then = "within 3 s the bundle is installed without the field, and one Event has exactly OLM's note with the path"
 	var rules []Rule
 	for _, kind := range []string{
 		"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "BundleSecret", "Service", "CustomResourceDefinition",
