@@ -99,11 +99,11 @@ func (b *bundleFixture) subscribe(e fakecatalog.Entry, change ...func(*operators
 	return b.Subscribe("shelf", "mill", change...)
 }
 
-// installed waits until a version of a Subscription has succeeded, and returns its plan.
+// installed waits a minute until a version of a Subscription has succeeded, and returns its plan.
 func (f *subscriptionFixture) installed(sub *operatorsv1alpha1.Subscription, name string) *operatorsv1alpha1.InstallPlan {
 	f.t.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: name}}
-	f.Eventually(compattest.Patience, func() string {
+	f.Eventually(compattest.Limit(time.Minute, compattest.Patience), func() string {
 		if left := f.Read(csv); left != "" {
 			f.Read(sub)
 			return left + ": " + f.Manifest(sub.Status.Conditions)

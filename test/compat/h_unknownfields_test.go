@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -125,10 +126,18 @@ func (b *bundleFixture) serve(name string) stepKind {
 	return k
 }
 
-// install installs a bundle with some objects, and returns its plan.
+// installTime bounds the time between the creation of a plan and its completion: 1 s for a bundle without unknown fields,
+// which needs less than half of it, and 2 s.
+func installTime() time.Duration { return compattest.Limit(3*time.Second, compattest.Patience) }
+
+// install installs a bundle with some objects in time, and returns its plan.
 func (b *bundleFixture) install(objects ...any) *operatorsv1alpha1.InstallPlan {
 	b.t.Helper()
-	return b.installed(b.subscribe(b.entry("mill.v1", "1.0.0", append([]any{b.bundleCSV("mill.v1")}, objects...)...)), "mill.v1")
+	p := b.installed(b.subscribe(b.entry("mill.v1", "1.0.0", append([]any{b.bundleCSV("mill.v1")}, objects...)...)), "mill.v1")
+	if after := statusWritten(p).Sub(p.CreationTimestamp.Time); after > installTime() {
+		b.t.Errorf("InstallPlan %s was complete after %s, want at most %s", p.Name, after, installTime())
+	}
+	return p
 }
 
 // warnings returns the messages of the Events about warnings of a plan.

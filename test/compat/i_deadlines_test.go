@@ -120,6 +120,10 @@ func TestDeadlines(t *testing.T) {
 		f.Make(f.CSV("ghost"))
 		f.retrying(p, "wraith")
 		f.failsInTime(p, "wraith")
+		// The limit is one retry timeout for each step, and one more.
+		if installing := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).LastTransitionTime.Sub(first.Time); installing > 3*window {
+			t.Errorf("the plan was Installing for %s, want at most %s", installing, 3*window)
+		}
 		if moved := p.Status.StartTime.Sub(first.Time); moved < window/2-time.Second {
 			t.Errorf("status.startTime moved by %s, so the second step did not have the whole retry timeout", moved)
 		}

@@ -209,7 +209,13 @@ func (i *imageCase) were(want ...string) {
 // becomes waits until currentCSV names an update.
 func (i *imageCase) becomes(n int) {
 	i.t.Helper()
-	i.Eventually(compattest.Patience, func() string {
+	i.becomesWithin(compattest.Patience, n)
+}
+
+// becomesWithin waits at most until a limit until currentCSV names an update.
+func (i *imageCase) becomesWithin(limit time.Duration, n int) {
+	i.t.Helper()
+	i.Eventually(limit, func() string {
 		if left := i.Read(i.sub); left != "" || i.sub.Status.CurrentCSV == fmt.Sprintf("lamp.v%d", n) {
 			return left
 		}
@@ -352,10 +358,13 @@ func TestUnpackFailures(t *testing.T) {
 		i := newImageCase(t, c, "/blobs/")
 		i.push(2)
 		i.offers(2)
+		began := time.Now()
 		i.says(compattest.Patience, unpacking, "UnpackingInProgress", containing())
 		i.stays()
+		pause.For(t.Context(), time.Until(began.Add(20*time.Second)))
+		i.were("lamp.v1")
 		i.registry.release()
-		i.becomes(2)
+		i.becomesWithin(20*time.Second, 2)
 		i.were("lamp.v1", "lamp.v2")
 	})
 }

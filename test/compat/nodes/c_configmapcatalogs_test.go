@@ -47,7 +47,7 @@ func served(c *compattest.Cluster, name, channel string) {
 	c.Subscribe("goods", name, func(s *operatorsv1alpha1.Subscription) {
 		s.Name, s.Spec.Channel = "lamp", channel
 	})
-	installed(c, "lamp.v1.1.0")
+	installedWithin(c, time.Minute, "lamp.v1.1.0")
 }
 
 // TestConfigMapCatalogs checks what is served from ConfigMaps.

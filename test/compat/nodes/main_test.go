@@ -195,9 +195,12 @@ func update(t *testing.T, c *compattest.Cluster, o client.Object, change func())
 }
 
 // installed waits until a version has succeeded.
-func installed(c *compattest.Cluster, name string) {
+func installed(c *compattest.Cluster, name string) { installedWithin(c, compattest.Patience, name) }
+
+// installedWithin waits at most until a limit until a version has succeeded.
+func installedWithin(c *compattest.Cluster, limit time.Duration, name string) {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
-	c.Eventually(compattest.Patience, func() string {
+	c.Eventually(limit, func() string {
 		if left := c.Read(csv); left != "" {
 			return left
 		}

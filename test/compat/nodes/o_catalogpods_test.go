@@ -192,10 +192,13 @@ func TestConfigMapOwnersOnNodes(t *testing.T) {
 			}
 			return ""
 		})
-		next := internal(c, "goods", "goods")
+		next, began := internal(c, "goods", "goods"), time.Now()
 		c.Make(next)
 		ready(c, next, time.Minute)
 		served(c, "lamp", "main")
+		if after := time.Since(began); after > compattest.Limit(time.Minute, 2*compattest.Patience) {
+			t.Errorf("the new content was served after %s", after)
+		}
 		c.Read(next)
 		if next.Status.Reason != "" {
 			t.Errorf("%s: %s", next.Status.Reason, next.Status.Message)

@@ -3,7 +3,7 @@ package rules
 var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, and names of InstallPlans", Rules: []Rule{
 	{
 		ID: "G1", Given: "an inline bundle whose ClusterServiceVersion has apiVersion v1alpha1",
-		Then:       "it is installed, and the step has the group operators.coreos.com",
+		Then:       "within 60 s it is installed, and the step has the group operators.coreos.com",
 		Difference: "the group of the step is empty", Reason: "the step names the object that is created (decision 39)",
 	},
 	{ID: "G2", Given: "G1 in a bundle image", Then: "it is installed", Untried: unpackPods},

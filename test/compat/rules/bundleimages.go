@@ -36,7 +36,7 @@ var bundleImages = Group{Letter: "N", Title: "Bundle images that cannot be pulle
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 	{
-		ID: "N5", Given: "the registry answers late", Then: "BundleUnpacking is True until the image is complete; then currentCSV names the update",
+		ID: "N5", Given: "the registry sends the image 20 s late", Then: "BundleUnpacking is True until the image is complete; within 20 s of that, currentCSV names the update",
 		Difference: unpackJobs, Reason: unpackProcess,
 	},
 	{
