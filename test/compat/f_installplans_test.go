@@ -144,7 +144,7 @@ func TestServerSentences(t *testing.T) {
 			map[string]any{"interval": "often"},
 			`error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: time: invalid duration "often"`,
 		},
-		"F-CatalogSource-IntervalEmpty": {
+		"F-CatalogSource-IntervalAbsent": {
 			map[string]any{}, `error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: time: invalid duration ""`,
 		},
 	} {

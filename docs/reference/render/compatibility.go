@@ -193,13 +193,14 @@ func restOf(r rules.Rule) string {
 const compatibilityText = `# Compatibility with OLM
 
 The suite ` + "`test/compat`" + ` checks these %d rules against a Kubernetes API server, as a client of Operator Lifecycle Manager
-(OLM) would. ` + "`make compat-olm`" + ` compares them with OLM %s in the column OLM:
+(OLM) would. The column OLM has the differences that ` + "`make compat-olm`" + ` found with OLM %s:
 
 - Empty: OLM does the same (%d of the cases that run).
 - A text: what OLM does instead, and why the difference remains (%d of the cases that run).
 - %d cases with %s do not run with OLM. The column is from OLM's sources. Reasons: %s.
 
-A difference that something does not happen was observed for a minute. "as A17" stands for the text of row A17 in the same column.
+A difference that something does not happen was observed for a minute. "as A17" stands for the text of row A17 in the same
+column. Group E is reserved for PackageManifests; K6 and T4 were never used.
 
 | Command | Cluster |
 |---|---|

@@ -47,7 +47,7 @@ var catalogSentences = []Rule{
 		Then: "status.message is exactly OLM's, with the reason InvalidIntervalError",
 	},
 	{
-		ID: "F-CatalogSource-IntervalEmpty", Given: "the polling interval is absent",
+		ID: "F-CatalogSource-IntervalAbsent", Given: "the polling interval is absent",
 		Then: "status.message is exactly OLM's, with the reason InvalidIntervalError",
 	},
 	{

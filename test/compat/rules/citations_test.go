@@ -17,8 +17,8 @@ const decisions = "../../../docs/decisions"
 // smallerDifferences is the number of the decision with a table of rules.
 const smallerDifferences = "39"
 
-// cited matches the numbers of decisions in a reason, such as "decisions 24 and 39".
-var cited = regexp.MustCompile(`[Dd]ecisions? (\d+)(?: and (\d+))?`)
+// cited matches the numbers of decisions at the end of a reason, such as "(decisions 24 and 39)".
+var cited = regexp.MustCompile(`\(decisions? (\d+)(?: and (\d+))?\)\.?$`)
 
 // TestCitations checks that each kept difference names an existing decision, and that decision 39 lists the rules that
 // name it.
@@ -32,7 +32,7 @@ func TestCitations(t *testing.T) {
 			}
 			numbers := cited.FindStringSubmatch(r.Reason)
 			if numbers == nil {
-				t.Errorf("the reason of %s names no decision: %s", r.ID, r.Reason)
+				t.Errorf("the reason of %s does not end in a decision: %s", r.ID, r.Reason)
 				continue
 			}
 			for _, number := range slices.DeleteFunc(numbers[1:], func(s string) bool { return s == "" }) {

@@ -8,7 +8,7 @@ var clients = Group{Letter: "T", Title: "Unmodified clients", Rules: []Rule{
 	{ID: "T6", Given: "Argo CD v3.2.0 reads a Subscription whose InstallPlan failed", Then: "Degraded"},
 	{
 		ID: "T7", Given: "Argo CD v3.2.0 reads a Subscription without an installed version, whose bundle image cannot be pulled", Then: "Degraded",
-		Difference: "the Job fails minutes later", Reason: "decision 20: the error of the registry is known at once", Untried: unpackPods,
+		Difference: "the Job fails minutes later", Reason: "the error of the registry is known at once (decision 20)", Untried: unpackPods,
 	},
 	{
 		ID: "T7-Inline", Given: "as T7, and the bundle in the catalog has two ClusterServiceVersions", Then: "Degraded",
@@ -16,15 +16,15 @@ var clients = Group{Letter: "T", Title: "Unmodified clients", Rules: []Rule{
 	},
 	{
 		ID: "T8", Given: "Argo CD v3.2.0 reads a Subscription without an installed version, whose version failed", Then: "Degraded",
-		Difference: "Progressing, and Healthy when the state is AtLatestKnown", Reason: "decision 6: an installed version has succeeded",
+		Difference: "Progressing, and Healthy when the state is AtLatestKnown", Reason: "an installed version has succeeded (decision 6)",
 	},
 	{
 		ID: "T9-Bundle", Given: "as T7, and an older version is installed and works", Then: "Progressing, and the state stays AtLatestKnown",
-		Difference: "Healthy, because there is no InstallPlan", Reason: "decision 20: the InstallPlan shows the bundle before it is pulled", Untried: unpackPods,
+		Difference: "Healthy, because there is no InstallPlan", Reason: "the InstallPlan shows the bundle before it is pulled (decision 20)", Untried: unpackPods,
 	},
 	{
 		ID: "T9-Version", Given: "as T8, and an older version is installed and works", Then: "Progressing",
-		Difference: "Progressing, and Healthy when the state is AtLatestKnown", Reason: "decision 6: an installed version has succeeded",
+		Difference: "Progressing, and Healthy when the state is AtLatestKnown", Reason: "an installed version has succeeded (decision 6)",
 		Untried: "its result varies with OLM",
 	},
 	{ID: "T10", Given: "`kubectl wait` v1.36.3 waits for an installation by state, phase and conditions", Then: "each command ends with 0"},

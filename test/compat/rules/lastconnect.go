@@ -92,7 +92,7 @@ var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSo
 		Difference: "it stays until the minute has passed", Reason: ownTime,
 	},
 	{
-		ID: "A23-Standby", Given: "the leader was killed, and lastConnect of a READY catalog is a minute in the future; another supervisor becomes the leader",
+		ID: "A23-Standby", Given: "the leader is killed, lastConnect of a READY catalog then is a minute in the future, and another supervisor becomes the leader",
 		Then:       "within 40 s it is READY, and lastConnect is not in the future; it stays so",
 		Difference: "OLM has no second replica that is connected", Reason: "a standby works at once (decision 39)",
 		Untried: "OLM has no second replica",

@@ -3,8 +3,11 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -40,6 +43,16 @@ type Rule struct {
 	Rest time.Duration
 }
 
+// number returns the number in the ID. Rules without one follow all others.
+func (r Rule) number() int {
+	digits, _, _ := strings.Cut(r.ID[1:], "-")
+	number, err := strconv.Atoi(strings.TrimRight(digits, "abcdefghijklmnopqrstuvwxyz"))
+	if err != nil {
+		return math.MaxInt
+	}
+	return number
+}
+
 // Explanation returns the difference and the reason as sentences, or an empty text.
 func (r Rule) Explanation() string {
 	if r.Difference == "" {
@@ -61,9 +74,12 @@ func untried(why string, list []Rule) []Rule {
 	return list
 }
 
-// All returns the groups, sorted by letter.
+// All returns the groups sorted by letter, with their rules sorted by number.
 func All() []Group {
 	groups := slices.Clone(groups)
+	for i := range groups {
+		groups[i].Rules = slices.SortedStableFunc(slices.Values(groups[i].Rules), func(a, b Rule) int { return cmp.Compare(a.number(), b.number()) })
+	}
 	slices.SortFunc(groups, func(a, b Group) int {
 		if a.Letter < b.Letter {
 			return -1

@@ -5,147 +5,147 @@ import "time"
 var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	{
 		ID: "F-CSV-RequirementsUnknown", Given: "a ClusterServiceVersion is created",
-		Then: "its conditions have an entry Pending with the reason RequirementsUnknown and exactly OLM's message",
+		Then: "the version's conditions have an entry Pending with the reason RequirementsUnknown and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-AllRequirementsMet", Given: "a ClusterServiceVersion without requirements",
-		Then: "its conditions have an entry InstallReady with the reason AllRequirementsMet and exactly OLM's message",
+		Then: "the version's conditions have an entry InstallReady with the reason AllRequirementsMet and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-Installing", Given: "a ClusterServiceVersion without requirements",
-		Then: "its conditions have an entry Installing with the reason InstallSucceeded and exactly OLM's message",
+		Then: "the version's conditions have an entry Installing with the reason InstallSucceeded and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-Succeeded", Given: "a ClusterServiceVersion whose Deployment becomes available",
-		Then: "its conditions have an entry Succeeded with the reason InstallSucceeded and exactly OLM's message",
+		Then: "the version's conditions have an entry Succeeded with the reason InstallSucceeded and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-RequirementsNotMet", Given: "a version requires a CustomResourceDefinition that does not exist",
-		Then: "its conditions have an entry Pending with the reason RequirementsNotMet and exactly OLM's message",
+		Then: "the version's conditions have an entry Pending with the reason RequirementsNotMet and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-InstallWaiting", Given: "no node fits the pods of a version",
-		Then: "its conditions have an entry Installing with the reason InstallWaiting and exactly OLM's message, which ends in the message of the condition Available of the Deployment",
+		Then: "the version's conditions have an entry Installing with the reason InstallWaiting and exactly OLM's message, which ends in the message of the condition Available of the Deployment",
 	},
 	{
 		ID: "F-CSV-DeadlineExceeded", Given: "the Deployment of a version exceeds its progress deadline",
-		Then: "its conditions have an entry Failed with the reason InstallCheckFailed and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason InstallCheckFailed and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-NoOperatorGroup", Given: "the namespace of a version has no OperatorGroup",
-		Then: "its conditions have an entry Failed with the reason NoOperatorGroup and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason NoOperatorGroup and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-TooManyOperatorGroups", Given: "the namespace of a version has two OperatorGroups",
-		Then: "its conditions have an entry Failed with the reason TooManyOperatorGroups and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason TooManyOperatorGroups and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-OwnNamespaceUnsupported", Given: "the OperatorGroup targets its own namespace, and the version does not support that",
-		Then: "its conditions have an entry Failed with the reason UnsupportedOperatorGroup and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason UnsupportedOperatorGroup and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-AllNamespacesUnsupported", Given: "the OperatorGroup targets all namespaces, and the version does not support that",
-		Then: "its conditions have an entry Failed with the reason UnsupportedOperatorGroup and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason UnsupportedOperatorGroup and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-SingleNamespaceUnsupported", Given: "the OperatorGroup targets one other namespace, and the version does not support that",
-		Then: "its conditions have an entry Failed with the reason UnsupportedOperatorGroup and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason UnsupportedOperatorGroup and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-MultiNamespaceUnsupported", Given: "the OperatorGroup targets two namespaces, and the version does not support that",
-		Then: "its conditions have an entry Failed with the reason UnsupportedOperatorGroup and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason UnsupportedOperatorGroup and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-NoTargetNamespaces", Given: "the selector of the OperatorGroup matches no namespace",
-		Then: "its conditions have an entry Failed with the reason NoTargetNamespaces and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason NoTargetNamespaces and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-InstallModesNowSupported", Given: "a version failed because of its OperatorGroup, whose targets then change",
-		Then: "its conditions have an entry Pending with the reason RequirementsUnknown and exactly OLM's message",
+		Then: "the version's conditions have an entry Pending with the reason RequirementsUnknown and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-InvalidInstallModes", Given: "spec.installModes has a mode twice",
-		Then: "its conditions have an entry Failed with the reason InvalidInstallModes and a message that begins as OLM's",
+		Then: "the version's conditions have an entry Failed with the reason InvalidInstallModes and a message that begins as OLM's",
 	},
 	{
 		ID: "F-CSV-UnknownStrategy", Given: "spec.install.strategy is unknown",
-		Then: "its conditions have an entry Failed with the reason InvalidInstallStrategy and a message that begins as OLM's",
+		Then: "the version's conditions have an entry Failed with the reason InvalidInstallStrategy and a message that begins as OLM's",
 	},
 	{
 		ID: "F-CSV-WebhookAllGroups", Given: "a webhook has a rule for all API groups",
-		Then: "its conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-WebhookOLMGroup", Given: "a webhook has a rule for operators.coreos.com",
-		Then: "its conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-WebhookConfigurations", Given: "a webhook has a rule for webhook configurations",
-		Then: "its conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-WebhookNameRepeated", Given: "two webhooks of a type have the same generateName",
-		Then: "its conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-WebhookNameOfAnotherType", Given: "two webhooks of different types have the same generateName",
-		Then: "its conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason InvalidWebhookDescription and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-ConversionModes", Given: "a version with a conversion webhook supports other modes than AllNamespaces",
-		Then:       "its conditions have an entry Failed with the reason InvalidWebhookDescription and a message that contains OLM's",
+		Then:       "the version's conditions have an entry Failed with the reason InvalidWebhookDescription and a message that contains OLM's",
 		Difference: "the reason is InstallComponentFailed, after the requirements were found",
 		Reason:     "the author learns of the error at once (decision 39)",
 	},
 	{
 		ID: "F-CSV-ConversionWithoutCRDs", Given: "a conversion webhook names no CustomResourceDefinition",
-		Then:       "its conditions have an entry Failed with the reason InvalidWebhookDescription and a message that contains OLM's",
+		Then:       "the version's conditions have an entry Failed with the reason InvalidWebhookDescription and a message that contains OLM's",
 		Difference: "the reason is InstallComponentFailed, after the requirements were found",
 		Reason:     "the author learns of the error at once (decision 39)",
 	},
 	{
 		ID: "F-CSV-OwnerConflict", Given: "another version in the namespace owns the same CustomResourceDefinition",
-		Then: "its conditions have an entry Failed with the reason OwnerConflict and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason OwnerConflict and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-RequirementsNoLongerMet", Given: "the ServiceAccount of a running version is deleted",
-		Then: "its conditions have an entry Failed with the reason RequirementsNotMet and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason RequirementsNotMet and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-RequirementsStillNotMet", Given: "the ServiceAccount of a running version is deleted",
-		Then: "its conditions have an entry Pending with the reason RequirementsNotMet and exactly OLM's message, after the entry Failed",
+		Then: "the version's conditions have an entry Pending with the reason RequirementsNotMet and exactly OLM's message, after the entry Failed",
 	},
 	{
 		ID: "F-CSV-DeploymentMissing", Given: "the Deployment of a running version is deleted",
-		Then: "its conditions have an entry Failed with the reason ComponentUnhealthy and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason ComponentUnhealthy and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-NeedsReinstall", Given: "the Deployment of a running version is deleted",
-		Then: "its conditions have an entry Pending with the reason NeedsReinstall and exactly OLM's message",
+		Then: "the version's conditions have an entry Pending with the reason NeedsReinstall and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-DeploymentWithoutHash", Given: "the label of the hash is removed from the Deployment of a running version",
-		Then: "its conditions have an entry InstallReady with the reason ComponentUnhealthy and exactly OLM's message",
+		Then: "the version's conditions have an entry InstallReady with the reason ComponentUnhealthy and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-DeploymentChanged", Given: "the Deployment in the spec of a running version changes",
-		Then: "its conditions have an entry InstallReady with the reason ComponentUnhealthy and exactly OLM's message, apart from the hashes",
+		Then: "the version's conditions have an entry InstallReady with the reason ComponentUnhealthy and exactly OLM's message, apart from the hashes",
 	},
 	{
 		ID: "F-CSV-BeingReplaced", Given: "a newer version replaces a running version",
-		Then: "its conditions have an entry Replacing with the reason BeingReplaced and exactly OLM's message",
+		Then: "the version's conditions have an entry Replacing with the reason BeingReplaced and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-FailForward", Given: "a newer version replaces a failed version, and the OperatorGroup allows operators to fail forward",
-		Then: "its conditions have an entry Replacing with the reason BeingReplaced and exactly OLM's message",
+		Then: "the version's conditions have an entry Replacing with the reason BeingReplaced and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-StaticProvidedAPIs", Given: "a version provides an API that its OperatorGroup with fixed APIs does not list",
-		Then: "its conditions have an entry Failed with the reason CannotModifyStaticOperatorGroupProvidedAPIs and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason CannotModifyStaticOperatorGroupProvidedAPIs and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-IntersectingGroups", Given: "an OperatorGroup with a common target namespace provides the same API",
-		Then: "its conditions have an entry Failed with the reason InterOperatorGroupOwnerConflict and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason InterOperatorGroupOwnerConflict and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-CertificateLost", Given: "the Secret with the certificate of a running version is deleted",
@@ -307,7 +307,7 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	},
 	{
 		ID: "F10-Order", Given: "a webhook has a rule for operators.coreos.com, and then one for all API groups",
-		Then: "its conditions have an entry Failed with OLM's message about the first rule",
+		Then: "the version's conditions have an entry Failed with OLM's message about the first rule",
 	},
 	{
 		ID: "F14-Requirement", Given: "a version requires a CustomResourceDefinition that does not exist",
@@ -349,19 +349,19 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		ID: "F-Subscription-BundleUnpackFailed", Given: "nothing is installed, and the image of the bundle cannot be pulled",
 		Then:       "BundleUnpackFailed begins as OLM's, and the state is UpgradeFailed",
 		Difference: "the state is empty, and the Job fails minutes later",
-		Reason:     "decision 6: health checks take UpgradeFailed for a failure", Untried: unpackPods,
+		Reason:     "health checks take UpgradeFailed for a failure (decision 6)", Untried: unpackPods,
 	},
 	{
 		ID: "F-Subscription-UpdateUnpackFailed", Given: "a version works, and the image of its update cannot be pulled",
 		Then:       "BundleUnpackFailed begins as OLM's, and the state stays AtLatestKnown",
 		Difference: "the Job fails minutes later",
-		Reason:     "decision 20: the error of the registry is known at once", Untried: unpackPods,
+		Reason:     "the error of the registry is known at once (decision 20)", Untried: unpackPods,
 	},
 	{
 		ID: "F-Subscription-VersionFailed", Given: "nothing was installed before, and the version fails",
 		Then:       "currentCSV names it, installedCSV does not, and the state is UpgradeFailed",
 		Difference: "the state is AtLatestKnown, and installedCSV names the version",
-		Reason:     "decision 6: an installed version has succeeded",
+		Reason:     "an installed version has succeeded (decision 6)",
 	},
 	{
 		ID: "F3", Given: "a requirement is missing",
@@ -381,33 +381,33 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 	},
 	{
 		ID: "F-CSV-APIServicesMissing", Given: "the pods of a version that owns an API run, and do not serve it",
-		Then: "its conditions have an entry Installing with the reason InstallWaiting and exactly OLM's message",
+		Then: "the version's conditions have an entry Installing with the reason InstallWaiting and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-APIServiceConflict", Given: "an APIService of the version exists without an owner",
-		Then: "its conditions have an entry Failed with the reason OwnerConflict and exactly OLM's message",
+		Then: "the version's conditions have an entry Failed with the reason OwnerConflict and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-DeploymentRefused", Given: "the API server refuses the Deployment of a version",
-		Then: "its conditions have an entry Failed with the reason InstallComponentFailed and a message that begins as OLM's",
+		Then: "the version's conditions have an entry Failed with the reason InstallComponentFailed and a message that begins as OLM's",
 	},
 	{
 		ID: "F-CSV-AccountForbidden", Given: "the account of the OperatorGroup may not write the Deployment of a version",
-		Then: "its conditions have an entry Failed with the reason InstallComponentFailedNoRetry and a message that begins as OLM's",
+		Then: "the version's conditions have an entry Failed with the reason InstallComponentFailedNoRetry and a message that begins as OLM's",
 	},
 	{
 		ID: "F-CSV-ConversionCRDNotOwned", Given: "a conversion webhook names a CustomResourceDefinition that the version does not own",
-		Then:       "its conditions have an entry Failed with the reason InvalidWebhookDescription and a message that contains OLM's",
+		Then:       "the version's conditions have an entry Failed with the reason InvalidWebhookDescription and a message that contains OLM's",
 		Difference: "the reason is InstallComponentFailed, after the requirements were found",
 		Reason:     "the author learns of the error at once (decision 39)",
 	},
 	{
 		ID: "F-CSV-StaticNowSupported", Given: "a version failed because of the fixed APIs of its OperatorGroup, which are then no longer fixed",
-		Then: "its conditions have an entry Pending with the reason RequirementsUnknown and exactly OLM's message",
+		Then: "the version's conditions have an entry Pending with the reason RequirementsUnknown and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-Replaced", Given: "a newer version has replaced a version",
-		Then: "its conditions have an entry Deleting with the reason Replaced and exactly OLM's message",
+		Then: "the version's conditions have an entry Deleting with the reason Replaced and exactly OLM's message",
 	},
 	{
 		ID: "F-CSV-Copied", Given: "a version has a copy",
@@ -439,7 +439,7 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		ID: "F-Event-BundleUnpackFailed", Given: "the image of the bundle cannot be pulled",
 		Then:       "a Warning of the Subscription has the reason BundleUnpackFailed and a note that begins as OLM's",
 		Difference: "the Job fails minutes later",
-		Reason:     "decision 20: the error of the registry is known at once", Untried: unpackPods,
+		Reason:     "the error of the registry is known at once (decision 20)", Untried: unpackPods,
 	},
 	{
 		ID: "F12", Given: "a version has an invalid webhook, and a requirement is missing",
