@@ -7,6 +7,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -48,6 +49,17 @@ func TestAlone(t *testing.T) { //nolint:paralleltest // no other case may run be
 		}
 	})
 	compattest.CheckAlone(t, "K11", testDisabledCopies)
+	compattest.CheckAlone(t, "F-OLMConfig-CopiesMissing", func(t *testing.T, c *compattest.Cluster) {
+		elsewhere := c.NewNamespace()
+		c.Make(operatorGroup(elsewhere, "all"))
+		refuse(t, c, requests{"operators.coreos.com", "clusterserviceversions", admissionregistrationv1.Create, ""})
+		csv := c.CSV("crank.v1")
+		csv.Namespace = elsewhere
+		c.Make(csv)
+		reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
+		disableCopies(t, c, false)
+		saysConfig(c, metav1.ConditionFalse, "CopiedCSVsEnabled", "Copied CSVs are enabled and at least one copied CSVs is missing")
+	})
 }
 
 // testDisabledCopies has two OperatorGroups for all namespaces, and copies only in the protected namespace.

@@ -1,6 +1,6 @@
 package rules
 
-// catalogSentences are the sentences of CatalogSources and OperatorGroups.
+// catalogSentences are the sentences of CatalogSources, OperatorGroups and the OLMConfig.
 var catalogSentences = []Rule{
 	{
 		ID: "F-CatalogSource-ConfigMapUnset", Given: "a CatalogSource of type configmap without spec.configMap",
@@ -41,6 +41,10 @@ var catalogSentences = []Rule{
 	{
 		ID: "F-OperatorGroup-AccountMissing", Given: "the ServiceAccount of an OperatorGroup does not exist",
 		Then: "OperatorGroupServiceAccount is True with exactly OLM's message",
+	},
+	{
+		ID: "F-OLMConfig-CopiesMissing", Given: "the API server refuses the copy of a version in one namespace",
+		Then: "DisabledCopiedCSVs of the OLMConfig is False with the reason CopiedCSVsEnabled and exactly OLM's message",
 	},
 	{
 		ID: "F-CatalogSource-IntervalInvalid", Given: "the polling interval is no duration",

@@ -132,6 +132,30 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		Then: "the version's conditions have an entry InstallReady with the reason ComponentUnhealthy and exactly OLM's message, apart from the hashes",
 	},
 	{
+		ID: "F-CSV-WebhooksMissing", Given: "a version with a webhook",
+		Then: "the version's conditions have an entry Installing with the reason InstallWaiting and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-DeploymentNotObserved", Given: "the Deployment of a version has no status",
+		Then: "the version's conditions have an entry Installing with the reason InstallWaiting and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-AvailabilityMissing", Given: "the status of the Deployment of a version has no conditions",
+		Then: "the version's conditions have an entry Installing with the reason InstallWaiting and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-ReplicasOutdated", Given: "the Deployment of a running version changes so that no node fits its pods",
+		Then: "the version's conditions have an entry Installing with the reason InstallWaiting and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-AnnotationMissing", Given: "a running version gets an annotation",
+		Then: "the version's conditions have an entry InstallReady with the reason ComponentUnhealthy and exactly OLM's message",
+	},
+	{
+		ID: "F-CSV-AnnotationUnexpected", Given: "an annotation of a running version gets another value",
+		Then: "the version's conditions have an entry InstallReady with the reason ComponentUnhealthy and exactly OLM's message",
+	},
+	{
 		ID: "F-CSV-BeingReplaced", Given: "a newer version replaces a running version",
 		Then: "the version's conditions have an entry Replacing with the reason BeingReplaced and exactly OLM's message",
 	},
