@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/test/compat/compattest"
 )
 
-// TestRolloutSentences checks the messages of versions whose webhooks or Deployments are not complete.
+// TestRolloutSentences checks the messages of versions whose Deployment is rolled out.
 func TestRolloutSentences(t *testing.T) {
 	t.Parallel()
 	const ready, installing = operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVPhaseInstalling
@@ -23,10 +23,6 @@ func TestRolloutSentences(t *testing.T) {
 	}
 	withAnnotation := func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Annotations = map[string]string{"team": "a"} }
 	for _, tc := range []rolloutCase{
-		{versionCase: versionCase{
-			id: "F-CSV-WebhooksMissing", change: ownsWebhook("f-missing.lamps.example"),
-			phase: installing, reason: "InstallWaiting", wording: always(exactly("webhooks not installed")),
-		}},
 		{versionCase: versionCase{
 			id: "F-CSV-DeploymentNotObserved", phase: installing, reason: "InstallWaiting",
 			wording: waits("waiting for spec update of deployment %q to be observed..."),

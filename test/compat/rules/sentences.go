@@ -132,10 +132,6 @@ var sentences = Group{Letter: "F", Title: "Exact sentences", Rules: []Rule{
 		Then: "the version's conditions have an entry InstallReady with the reason ComponentUnhealthy and exactly OLM's message, apart from the hashes",
 	},
 	{
-		ID: "F-CSV-WebhooksMissing", Given: "a version with a webhook",
-		Then: "the version's conditions have an entry Installing with the reason InstallWaiting and exactly OLM's message",
-	},
-	{
 		ID: "F-CSV-DeploymentNotObserved", Given: "the Deployment of a version has no status",
 		Then: "the version's conditions have an entry Installing with the reason InstallWaiting and exactly OLM's message",
 	},
