@@ -47,9 +47,12 @@ type State struct {
 	inherited bool
 }
 
+// Serving reports whether the catalog serves.
+func (s State) Serving() bool { return s.Connectivity == connectivityReady && s.Err == nil }
+
 // Ready reports whether the catalog serves and its content was read from the current address.
 func (s State) Ready() bool {
-	return s.Connectivity == connectivityReady && s.Err == nil && s.Snapshot != nil && !s.inherited
+	return s.Serving() && s.Snapshot != nil && !s.inherited
 }
 
 // Store follows catalogs. Its methods are safe for concurrent use.

@@ -98,3 +98,23 @@ func (c *contract) GetBundle(_ context.Context, request *api.GetBundleRequest) (
 	}
 	return nil, status.Errorf(codes.NotFound, "no bundle %s in channel %s of package %s", request.GetCsvName(), request.GetChannelName(), request.GetPkgName())
 }
+
+// GetBundleForChannel returns the head of a channel.
+func (c *contract) GetBundleForChannel(_ context.Context, request *api.GetBundleInChannelRequest) (*api.Bundle, error) {
+	packages, _, err := c.server.content()
+	if err != nil {
+		return nil, err
+	}
+	var head *api.Bundle
+	for _, p := range packages {
+		for _, b := range p.Bundles() {
+			if b.GetPackageName() == request.GetPkgName() && b.GetChannelName() == request.GetChannelName() {
+				head = b
+			}
+		}
+	}
+	if head == nil {
+		return nil, status.Errorf(codes.NotFound, "no channel %s of package %s", request.GetChannelName(), request.GetPkgName())
+	}
+	return head, nil
+}

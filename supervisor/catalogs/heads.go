@@ -1,0 +1,46 @@
+package catalogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/proto/api"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
+)
+
+// ErrBrokenChannel is returned for a channel whose head the catalog cannot send. Other channels can be read.
+var ErrBrokenChannel = errors.New("the head of the channel cannot be read")
+
+// HeadReader reads the heads of channels from one replica of a catalog.
+type HeadReader struct{ client api.RegistryClient }
+
+// ReadHeads calls read with a reader of heads. It calls read again with another replica if a replica fails.
+func (s *Store) ReadHeads(ctx context.Context, catalog types.NamespacedName, read func(context.Context, HeadReader) error) error {
+	found := s.find(catalog)
+	if found == nil {
+		return fmt.Errorf("reading the heads of channels: %w for catalogsource %s", ErrNotConnected, catalog)
+	}
+	return found.set.Do(ctx, func(ctx context.Context, conn replicas.Conn) error {
+		return read(ctx, HeadReader{client: api.NewRegistryClient(conn)})
+	})
+}
+
+// CSV returns the ClusterServiceVersion of the head of a channel, in JSON. The head must have a name, unless the name
+// is empty. Otherwise the content has changed, which ends the reading.
+func (r HeadReader) CSV(ctx context.Context, pkg, channel, name string) (string, error) {
+	calling, cancel := context.WithTimeout(ctx, bundleTimeout)
+	defer cancel()
+	head, err := r.client.GetBundleForChannel(calling, &api.GetBundleInChannelRequest{PkgName: pkg, ChannelName: channel})
+	switch {
+	case err != nil && (calling.Err() != nil || replicas.IsReplicaFailure(err)):
+		return "", fmt.Errorf("reading the head of channel %s of package %s: %w", channel, pkg, err)
+	case err != nil:
+		return "", fmt.Errorf("%w: %w", ErrBrokenChannel, err)
+	case name != "" && head.GetCsvName() != name:
+		return "", fmt.Errorf("reading the head of channel %s of package %s: %w", channel, pkg, errReplaced)
+	}
+	return head.GetCsvJson(), nil
+}
