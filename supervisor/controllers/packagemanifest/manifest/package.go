@@ -1,0 +1,159 @@
+package manifest
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
+)
+
+// Package is a package of a catalog, in the form in which it is stored.
+type Package struct {
+	Name string
+	// Icon is where the icon is read.
+	Icon IconSource
+
+	// labels are the labels that the content determines.
+	labels map[string]string
+	// status is the compressed JSON of a Content.
+	status []byte
+}
+
+// IconSource names the channel, and the ClusterServiceVersion at its head, that has the icon of a package. It is zero
+// if the package has no icon.
+type IconSource struct{ Channel, CSV string }
+
+// Package returns a package with the channels whose heads are known. It is nil without any such channel.
+func (z *Compressor) Package(pkg *content.Package, heads map[string]Head) (*Package, error) {
+	c := Content{PackageName: pkg.Name, Deprecation: deprecation(pkg.Deprecation)}
+	for _, channel := range pkg.Channels {
+		head, known := heads[channel.Name]
+		if !known {
+			continue
+		}
+		c.Channels = append(c.Channels, Channel{
+			Name: channel.Name, CurrentCSV: head.Name, CurrentCSVDesc: head.Description,
+			Deprecation: deprecation(channel.Deprecation), Entries: entries(channel),
+		})
+	}
+	if len(c.Channels) == 0 {
+		return nil, nil //nolint:nilnil // absence is documented
+	}
+	slices.SortFunc(c.Channels, func(x, y Channel) int { return strings.Compare(x.Name, y.Name) })
+	c.DefaultChannel = pkg.DefaultChannel
+	shown, known := heads[c.DefaultChannel]
+	if !known {
+		shown = heads[c.Channels[0].Name]
+		if c.DefaultChannel != "" {
+			c.DefaultChannel = c.Channels[0].Name
+		}
+	}
+	c.Provider = shown.Description.Provider
+	text, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encoding package %s: %w", pkg.Name, err)
+	}
+	p := &Package{Name: pkg.Name, labels: map[string]string{labelProvider: c.Provider.Name, labelProviderURL: c.Provider.URL}, status: z.compress(text)}
+	if c.DefaultChannel != "" {
+		maps.Copy(p.labels, shown.Labels)
+		if shown.HasIcon {
+			p.Icon = IconSource{Channel: c.DefaultChannel, CSV: shown.Name}
+		}
+	}
+	return p, nil
+}
+
+// deprecation returns a deprecation with a message; nil for none.
+func deprecation(message string) *Deprecation {
+	if message == "" {
+		return nil
+	}
+	return &Deprecation{Message: message}
+}
+
+// entries returns the versions of a channel, newest first. It omits those with the property olm.deprecated.
+func entries(channel *content.Channel) []Entry {
+	shown := slices.DeleteFunc(slices.Clone(channel.Entries), func(e *content.Entry) bool { return e.Bundle.Subject.Deprecated })
+	slices.SortFunc(shown, func(x, y *content.Entry) int {
+		return cmp.Or(y.Bundle.Subject.Version.Compare(x.Bundle.Subject.Version), strings.Compare(x.Bundle.Name, y.Bundle.Name))
+	})
+	out := make([]Entry, 0, len(shown))
+	for _, e := range shown {
+		version := e.Bundle.Subject.Version.String()
+		if version == unknownVersion {
+			version = ""
+		}
+		out = append(out, Entry{Name: e.Bundle.Name, Version: version, Deprecation: deprecation(e.Bundle.Deprecation)})
+	}
+	return out
+}
+
+// unknownVersion is the version of bundles that have none.
+const unknownVersion = "0.0.0"
+
+// Labels of PackageManifests.
+const (
+	labelCatalog          = "catalog"
+	labelCatalogNamespace = "catalog-namespace"
+	labelProvider         = "provider"
+	labelProviderURL      = "provider-url"
+	prefixOS              = "operatorframework.io/os"
+	prefixArch            = "operatorframework.io/arch"
+	supported             = "supported"
+)
+
+// Labels returns the labels of a package of a catalog.
+func (p *Package) Labels(source *Source) map[string]string {
+	out := make(map[string]string, len(source.Labels)+len(p.labels)+4)
+	maps.Copy(out, source.Labels)
+	maps.Copy(out, p.labels)
+	// Labels of a ClusterServiceVersion must not hide from which catalog it comes.
+	out[labelCatalog], out[labelCatalogNamespace] = source.Name, source.Namespace
+	for prefix, standard := range map[string]string{prefixOS: prefixOS + ".linux", prefixArch: prefixArch + ".amd64"} {
+		if !hasPrefix(out, prefix) {
+			out[standard] = supported
+		}
+	}
+	return out
+}
+
+func hasPrefix(labels map[string]string, prefix string) bool {
+	for key := range labels {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// catalogStatus is the part of the status that the CatalogSource determines.
+type catalogStatus struct {
+	CatalogSource            string `json:"catalogSource"            doc:"Name of the CatalogSource."`
+	CatalogSourceDisplayName string `json:"catalogSourceDisplayName" doc:"Name of the catalog for users."`
+	CatalogSourcePublisher   string `json:"catalogSourcePublisher"   doc:"Publisher of the catalog."`
+	CatalogSourceNamespace   string `json:"catalogSourceNamespace"   doc:"Namespace of the CatalogSource."`
+}
+
+// Status is the status of a PackageManifest.
+type Status struct {
+	catalogStatus
+	Content
+}
+
+// StatusJSON returns the JSON of the Status of a package of a catalog.
+func (p *Package) StatusJSON(source *Source) ([]byte, error) {
+	first, err := json.Marshal(catalogStatus{source.Name, source.DisplayName, source.Publisher, source.Namespace})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the catalog of package %s: %w", p.Name, err)
+	}
+	rest, err := decompress(p.status)
+	if err != nil {
+		return nil, fmt.Errorf("reading package %s: %w", p.Name, err)
+	}
+	return slices.Concat(bytes.TrimSuffix(first, []byte("}")), []byte(","), bytes.TrimPrefix(rest, []byte("{"))), nil
+}
