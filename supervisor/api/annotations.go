@@ -177,6 +177,12 @@ const (
 
 // Catalogs.
 const (
+	// AnnotationUnavailableSince is when the catalog of a package stopped serving. The package is the last known one.
+	//
+	//	On:     PackageManifest
+	//	Value:  a time
+	//	Set by: supervisor
+	AnnotationUnavailableSince = "chandlery.dev/catalog-unavailable-since"
 	// AnnotationImage is the image that the CatalogSource names.
 	//
 	//	On:     Deployment of a catalog

@@ -1,0 +1,150 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/authorization/union"
+	"k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/kubernetes"
+	restclient "k8s.io/client-go/rest"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
+)
+
+const (
+	name = "packagemanifests"
+	// maxRequests is the maximum number of concurrent requests. More get 429.
+	maxRequests = 50
+	// reviewCache is how long the answer of a SubjectAccessReview is used.
+	reviewCache = 10 * time.Second
+)
+
+// The ConfigMap in which kube-apiserver publishes how it forwards requests.
+const (
+	proxyNamespace = "kube-system"
+	proxyConfigMap = "extension-apiserver-authentication"
+)
+
+// Config configures a server.
+type Config struct {
+	// Listener accepts the connections.
+	Listener net.Listener
+	// Certificate is the serving certificate.
+	Certificate dynamiccertificates.CertKeyContentProvider
+	// Client reads how kube-apiserver authenticates, and sends SubjectAccessReviews.
+	Client kubernetes.Interface
+	// Index has the packages, and ReadIcon reads their icons.
+	Index    *manifest.Index
+	ReadIcon IconReader
+}
+
+// Run serves until ctx ends.
+func Run(ctx context.Context, c Config) error {
+	proxy, err := frontProxy(ctx, c.Client)
+	if err != nil {
+		return err
+	}
+	generic, err := genericConfig(c, proxy)
+	if err != nil {
+		return err
+	}
+	server, err := generic.Complete(nil).New(name, genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return fmt.Errorf("preparing the API of PackageManifests: %w", err)
+	}
+	scheme := newScheme()
+	codecs := serializer.NewCodecFactory(scheme)
+	group := genericapiserver.NewDefaultAPIGroupInfo(GroupVersion.Group, scheme, runtime.NewParameterCodec(scheme), codecs)
+	group.VersionedResourcesStorageMap[GroupVersion.Version] = map[string]rest.Storage{
+		resource: storage{index: c.Index}, resource + "/icon": &icons{index: c.Index, read: c.ReadIcon},
+	}
+	if err := server.InstallAPIGroup(&group); err != nil {
+		return fmt.Errorf("preparing the API of PackageManifests: %w", err)
+	}
+	if err := server.PrepareRun().RunWithContext(ctx); err != nil {
+		return fmt.Errorf("serving PackageManifests: %w", err)
+	}
+	return nil
+}
+
+// genericConfig returns the configuration of the library. Requests of the front proxy are authenticated, and no others.
+func genericConfig(c Config, proxy *authenticatorfactory.RequestHeaderConfig) (*genericapiserver.Config, error) {
+	scheme := newScheme()
+	generic := genericapiserver.NewConfig(serializer.NewCodecFactory(scheme))
+	generic.SecureServing = &genericapiserver.SecureServingInfo{Listener: c.Listener, Cert: c.Certificate}
+	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	generic.LoopbackClientConfig = &restclient.Config{}
+	generic.ExternalAddress = c.Listener.Addr().String()
+	generic.EnableIndex, generic.EnableProfiling, generic.EnableMetrics = false, false, false
+	generic.MaxRequestsInFlight, generic.MaxMutatingRequestsInFlight = maxRequests, 1
+	namer := openapi.NewDefinitionNamer(scheme)
+	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
+	generic.OpenAPIConfig.Info.Title = name
+	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
+	generic.OpenAPIV3Config.Info.Title = name
+	authenticator, _, err := authenticatorfactory.DelegatingAuthenticatorConfig{RequestHeaderConfig: proxy}.New()
+	if err != nil {
+		return nil, fmt.Errorf("preparing to authenticate requests: %w", err)
+	}
+	generic.Authentication.Authenticator = authenticator
+	generic.Authentication.RequestHeaderConfig = proxy
+	if err := generic.Authentication.ApplyClientCert(proxy.CAContentProvider, generic.SecureServing); err != nil {
+		return nil, fmt.Errorf("preparing to authenticate the front proxy: %w", err)
+	}
+	generic.Authorization.Authorizer, err = newAuthorizer(c.Client)
+	return generic, err
+}
+
+// newAuthorizer returns an authorizer that asks kube-apiserver again whether a user may send a request.
+func newAuthorizer(client kubernetes.Interface) (authorizer.Authorizer, error) {
+	review, err := authorizerfactory.DelegatingAuthorizerConfig{
+		SubjectAccessReviewClient: client.AuthorizationV1(), AllowCacheTTL: reviewCache, DenyCacheTTL: reviewCache,
+		WebhookRetryBackoff: &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5},
+	}.New()
+	if err != nil {
+		return nil, fmt.Errorf("preparing to authorize requests: %w", err)
+	}
+	chain, err := union.New(
+		union.NamedAuthorizer{AuthorizerName: "privileged", Authorizer: authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)},
+		union.NamedAuthorizer{AuthorizerName: "review", Authorizer: review},
+	)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to authorize requests: %w", err)
+	}
+	return chain, nil
+}
+
+// frontProxy follows the ConfigMap with the certificate authority and the headers of the front proxy until ctx ends.
+// Until it has been read, no request is authenticated.
+func frontProxy(ctx context.Context, client kubernetes.Interface) (*authenticatorfactory.RequestHeaderConfig, error) {
+	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController("front-proxy", proxyNamespace, proxyConfigMap, "requestheader-client-ca-file", client)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to read the certificate authority of the front proxy: %w", err)
+	}
+	headers := headerrequest.NewRequestHeaderAuthRequestController(proxyConfigMap, proxyNamespace, client,
+		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
+		"requestheader-extra-headers-prefix", "requestheader-allowed-names")
+	go ca.Run(ctx, 1)
+	go headers.Run(ctx, 1)
+	return &authenticatorfactory.RequestHeaderConfig{
+		CAContentProvider: ca, UsernameHeaders: headerrequest.StringSliceProviderFunc(headers.UsernameHeaders),
+		UIDHeaders: headerrequest.StringSliceProviderFunc(headers.UIDHeaders), GroupHeaders: headerrequest.StringSliceProviderFunc(headers.GroupHeaders),
+		ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(headers.ExtraHeaderPrefixes),
+		AllowedClientNames:  headerrequest.StringSliceProviderFunc(headers.AllowedClientNames),
+	}, nil
+}
