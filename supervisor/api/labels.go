@@ -140,6 +140,24 @@ const (
 	LabelUpdate = "catalogsource.operators.coreos.com/update"
 )
 
+// Packages of catalogs.
+const (
+	// PrefixOS begins the labels of the operating systems that an operator supports.
+	//
+	//	On:     ClusterServiceVersion, PackageManifest
+	//	Name:   operatorframework.io/os.NAME
+	//	Value:  `supported`
+	//	Set by: authors of operators
+	PrefixOS = "operatorframework.io/os."
+	// PrefixArch begins the labels of the processor architectures that an operator supports.
+	//
+	//	On:     ClusterServiceVersion, PackageManifest
+	//	Name:   operatorframework.io/arch.NAME
+	//	Value:  `supported`
+	//	Set by: authors of operators
+	PrefixArch = "operatorframework.io/arch."
+)
+
 // Migration from another manager.
 const (
 	// LabelTakenOver is the number of replicas of the Deployment before the [migration](../migration.md).

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
@@ -102,8 +103,6 @@ const (
 	labelCatalogNamespace = "catalog-namespace"
 	labelProvider         = "provider"
 	labelProviderURL      = "provider-url"
-	prefixOS              = "operatorframework.io/os"
-	prefixArch            = "operatorframework.io/arch"
 	supported             = "supported"
 )
 
@@ -114,9 +113,9 @@ func (p *Package) Labels(source *Source) map[string]string {
 	maps.Copy(out, p.labels)
 	// Labels of a ClusterServiceVersion must not hide from which catalog it comes.
 	out[labelCatalog], out[labelCatalogNamespace] = source.Name, source.Namespace
-	for prefix, standard := range map[string]string{prefixOS: prefixOS + ".linux", prefixArch: prefixArch + ".amd64"} {
+	for prefix, standard := range map[string]string{api.PrefixOS: "linux", api.PrefixArch: "amd64"} {
 		if !hasPrefix(out, prefix) {
-			out[standard] = supported
+			out[prefix+standard] = supported
 		}
 	}
 	return out
