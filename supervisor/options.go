@@ -18,6 +18,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
@@ -82,6 +83,8 @@ type Options struct {
 	TakeOver bool
 	// Catalogs configures how catalogs are run.
 	Catalogs catalogsource.Config
+	// PackageManifests is the setting of the API packages.operators.coreos.com. If it is zero, the API is served in a pod.
+	PackageManifests packagemanifest.Setting
 	// OpenShift is the setting of the API config.openshift.io. If it is zero, the API is used if it is installed.
 	OpenShift discovery.Setting
 	// Version is the version of the program. It determines the default of some flags.
@@ -115,6 +118,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "burst for --failover-rate: largest number of catalog pods that fail over at once")
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller reconciles at once")
 	fs.BoolVar(&o.TakeOver, "takeover", false, "if OLM runs, take over from it before leading, instead of waiting")
+	fs.Var(&o.PackageManifests.Mode, "packagemanifests", "whether to serve the API packages.operators.coreos.com/v1 of PackageManifests; auto: in a pod; disabled: never, and delete its APIService if it is that of this installation")
+	fs.StringVar(&o.PackageManifests.Address, "packagemanifests-address", ":10250", "address that serves PackageManifests to the API server")
 	fs.Var(&o.OpenShift, optional.OpenShift, "whether operator containers get the proxy settings of the OpenShift Proxy named cluster; auto: if the cluster has the API config.openshift.io; required: always, and fail without the API; disabled: never")
 	o.Catalogs.AddFlags(fs, o.Version)
 }
@@ -135,6 +140,8 @@ func (o *Options) Validate() error {
 	}
 	requireAddress("--metrics-address", o.MetricsAddress)
 	requireAddress("--health-address", o.HealthAddress)
+	requireAddress("--packagemanifests-address", o.PackageManifests.Address)
+	require(o.PackageManifests.Address != "0", "--packagemanifests-address is 0; use --packagemanifests=disabled to not serve PackageManifests")
 	requireNamespace := func(flag, namespace string) {
 		problems := validation.IsDNS1123Label(namespace)
 		require(namespace == "" || len(problems) == 0, "%s is %q, which cannot be a namespace: %s", flag, namespace, strings.Join(problems, "; "))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
 )
 
 // defaults returns the options for a command line without flags.
@@ -40,6 +41,7 @@ func TestFlagsSetTheOptions(t *testing.T) {
 		"--metrics-address=0", "--metrics-tls-cert=c", "--metrics-tls-key=k", "--health-address=127.0.0.1:1", "--kubeconfig=file",
 		"--registry-image=r:1", "--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container", "--registry-memory-limit=2Gi",
 		"--bundle-cache-dir=there", "--bundle-cache-size=2Gi", "--bundle-unpack-timeout=3m",
+		"--packagemanifests=disabled", "--packagemanifests-address=:1",
 		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify", "--protected-copied-csv-namespaces=a,b", "--manager-namespaces=c,d")
 	want := Options{
 		Kubeconfig: "file", Identity: "a", LeaderElectionNamespace: "home",
@@ -53,6 +55,7 @@ func TestFlagsSetTheOptions(t *testing.T) {
 			},
 			PlainHTTP: true, SkipTLSVerify: true,
 		},
+		PackageManifests: packagemanifest.Setting{Mode: packagemanifest.Disabled, Address: ":1"},
 	}
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)

@@ -33,6 +33,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/operator"
 	"github.com/chandlery/chandlery/supervisor/controllers/operatorcondition"
 	"github.com/chandlery/chandlery/supervisor/controllers/operatorgroup"
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
 	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/informer/crdcache"
@@ -131,6 +132,9 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 		copiedcsv.Setup(mgr, copiedcsv.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down
 		operatorcondition.Setup(mgr, operatorcondition.Options{}),
 		operator.Setup(mgr, operator.Options{CRDs: crds}), //nolint:contextcheck // its indexes are only noted down
+		packagemanifest.Setup(ctx, mgr, packagemanifest.Options{
+			Setting: o.PackageManifests, Store: store, Config: s.cfg, GlobalNamespace: o.GlobalCatalogNamespace, Namespace: podNamespace(),
+		}),
 	)
 }
 

@@ -114,7 +114,7 @@ func TestSettingsReachTheProgram(t *testing.T) {
 		"run", "--global-catalog-namespace=catalogs", "--bundle-cache-dir=/var/cache/chandlery/bundles", "--bundle-cache-size=512Mi",
 		"--lease-duration=30s", "--renew-deadline=20s", "--retry-period=1s",
 		"--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container",
-		"--bundle-kind=shop.example/Widget", "--bundle-kind=shop.example/Sign:cluster", "--log-level=debug",
+		"--packagemanifests=disabled", "--bundle-kind=shop.example/Widget", "--bundle-kind=shop.example/Sign:cluster", "--log-level=debug",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
@@ -248,6 +248,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		"leaderElection.leaseDuration=soon":      "leaseDuration",
 		"catalogs.server=opm":                    "server",
 		"bundleCache.size=1GB":                   "size",
+		"packageManifests=always":                "packageManifests",
 		"globalCatalogNamespace.podSecurity=lax": "podSecurity",
 		`bundleKinds[0].group=Shop Example,bundleKinds[0].kind=Widget,bundleKinds[0].resource=widgets`: "/bundleKinds/0/group",
 		`bundleKinds[0].group=shop.example,bundleKinds[0].kind=Role,bundleKinds[0].resource=roles`:     "/bundleKinds/0/kind",

@@ -160,8 +160,8 @@ const (
 // absent otherwise.
 const ConditionIneffectiveSettings = "IneffectiveSettings"
 
-// ReasonPackageManifestsNotServed is the reason of ConditionIneffectiveSettings.
-const ReasonPackageManifestsNotServed = "PackageManifestsNotServed"
+// ReasonPackageManifestsFollowCatalogs is the reason of ConditionIneffectiveSettings.
+const ReasonPackageManifestsFollowCatalogs = "PackageManifestsFollowCatalogs"
 
 // Reasons of Events. `kubectl chandlery explain` reads ReasonAppliedWithWarnings.
 const (

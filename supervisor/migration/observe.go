@@ -193,14 +193,14 @@ type PackageServer struct {
 
 // describe returns what happens to the package server; empty if there is none.
 func (p PackageServer) describe() string {
-	const serves = " still serves packages.operators.coreos.com (kubectl get packagemanifests), which supervisors do not serve; it is not updated while OLM is stopped"
+	const serves = " still serves packages.operators.coreos.com (kubectl get packagemanifests), and is not updated while OLM is stopped"
 	switch {
 	case p.Deployment == "":
 		return ""
 	case p.Version == "":
-		return "Deployment " + p.Deployment + serves + ", and its certificate is not renewed, because no ClusterServiceVersion owns it"
+		return "Deployment " + p.Deployment + serves + "; no ClusterServiceVersion owns it, so its certificate is not renewed. Delete it and APIService v1.packages.operators.coreos.com, and supervisors serve the API"
 	default:
-		return "Deployment " + p.Deployment + serves + "; supervisors renew its certificate, as for any operator (ClusterServiceVersion " + p.Version + ")"
+		return "Deployment " + p.Deployment + serves + "; supervisors renew its certificate, as for any operator: delete ClusterServiceVersion " + p.Version + ", and they serve the API themselves"
 	}
 }
 

@@ -153,7 +153,7 @@ func TestPackageServer(t *testing.T) {
 		says   []string
 	}{
 		{PackageServer{}, nil},
-		{PackageServer{Deployment: "olm/packageserver"}, []string{"Deployment olm/packageserver still serves", "certificate is not renewed"}},
+		{PackageServer{Deployment: "olm/packageserver"}, []string{"Deployment olm/packageserver still serves", "its certificate is not renewed"}},
 		{PackageServer{Deployment: "olm/packageserver", Version: "packageserver"}, []string{"Deployment olm/packageserver still serves", "supervisors renew its certificate", "ClusterServiceVersion packageserver"}},
 	} {
 		o := &ClusterState{Managers: competing.Finding{Workloads: []competing.Workload{workload("olm-operator", 1, false)}}, PackageServer: tt.server}

@@ -294,8 +294,8 @@ func (c *Certificate) Problem(s Server, namespace string, now time.Time) string 
 	return ""
 }
 
-// data returns the content of the Secret.
-func (c *Certificate) data() map[string][]byte {
+// Data returns the content of the Secret.
+func (c *Certificate) Data() map[string][]byte {
 	out := map[string][]byte{corev1.TLSCertKey: c.Cert, corev1.TLSPrivateKeyKey: c.Key, keyCA: c.CA}
 	if len(c.PreviousCA) > 0 {
 		out[keyPreviousCA] = c.PreviousCA

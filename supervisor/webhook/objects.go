@@ -69,7 +69,7 @@ func Desired(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.Op
 func Secret(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, c *Certificate) *corev1.Secret {
 	m := meta(csv, s.SecretName())
 	m.Annotations = map[string]string{api.AnnotationCAHash: c.CAHash()}
-	return &corev1.Secret{TypeMeta: kindOf(corev1.SchemeGroupVersion.String(), "Secret"), ObjectMeta: m, Type: corev1.SecretTypeTLS, Data: c.data()}
+	return &corev1.Secret{TypeMeta: kindOf(corev1.SchemeGroupVersion.String(), "Secret"), ObjectMeta: m, Type: corev1.SecretTypeTLS, Data: c.Data()}
 }
 
 // addService adds the objects that are needed before the pods: the Service and the permissions.

@@ -106,8 +106,8 @@ func setConditions(config *operatorsv1.OLMConfig, matchesConfig bool, now time.T
 		return apimeta.RemoveStatusCondition(list, api.ConditionIneffectiveSettings) || changed
 	}
 	return apimeta.SetStatusCondition(list, metav1.Condition{
-		Type: api.ConditionIneffectiveSettings, Status: metav1.ConditionTrue, Reason: api.ReasonPackageManifestsNotServed,
-		Message:            "spec.features.packageServerSyncInterval has no effect: the supervisor does not serve PackageManifests. Remove the setting.",
+		Type: api.ConditionIneffectiveSettings, Status: metav1.ConditionTrue, Reason: api.ReasonPackageManifestsFollowCatalogs,
+		Message:            "spec.features.packageServerSyncInterval has no effect: PackageManifests change with the catalogs, without an interval. Remove the setting.",
 		LastTransitionTime: metav1.NewTime(now),
 	}) || changed
 }

@@ -15,9 +15,6 @@ type Client struct {
 // Limit is what does not work with a client, and why.
 type Limit struct{ Missing, Reason string }
 
-// packageManifests is why commands that read the catalogs as objects do not work.
-const packageManifests = "the supervisor does not serve PackageManifests (packages.operators.coreos.com) yet"
-
 // Clients returns the clients that the tests use.
 func Clients() []Client {
 	return []Client{
@@ -37,13 +34,12 @@ func Clients() []Client {
 			Limits: []Limit{{"it does not wait for an installation", "as with OLM, no kind has the condition Ready"}},
 		},
 		{
-			Name: "kubectl", Module: "k8s.io/kubectl v0.36.3", Version: "v1.36.3", Checks: "T10, T11",
-			Limits: []Limit{{"`kubectl get packagemanifests`", packageManifests}},
+			Name: "kubectl", Module: "k8s.io/kubectl v0.36.3", Version: "v1.36.3", Checks: "T10, T11, `TestPackages`",
 		},
 		{
 			Name: "kubectl-operator", Module: "github.com/operator-framework/kubectl-operator v0.6.0", Version: "v0.6.0", Checks: "T20 to T24",
 			Limits: []Limit{
-				{"`kubectl operator install`, `list-available` and `describe`", packageManifests},
+				{"`kubectl operator install`, `list-available` and `describe` are not tried", "the supervisor of these tests is not in a pod, and serves no PackageManifests"},
 				{"`kubectl operator catalog add` is not tried", "it pulls the image of the catalog on the machine of the user"},
 			},
 		},

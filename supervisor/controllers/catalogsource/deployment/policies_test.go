@@ -21,7 +21,7 @@ func rule(port int32, from ...networkingv1.NetworkPolicyPeer) networkingv1.Netwo
 }
 
 // TestNetworkPoliciesAdmitMonitoringAlone checks the policies of catalogs and of the supervisor.
-// Only monitoring may read metrics. The kubelet's probes need no policy.
+// Only monitoring may read metrics. API servers, which no selector names, read PackageManifests. The kubelet's probes need no policy.
 func TestNetworkPoliciesAdmitMonitoringAlone(t *testing.T) {
 	shipped := shippedPolicies(t)
 	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "shop"}}
@@ -30,7 +30,7 @@ func TestNetworkPoliciesAdmitMonitoringAlone(t *testing.T) {
 		policy *networkingv1.NetworkPolicy
 		want   []networkingv1.NetworkPolicyIngressRule
 	}{
-		{"the supervisor", shipped["chandlery-supervisor"], []networkingv1.NetworkPolicyIngressRule{rule(8080, monitoring()...)}},
+		{"the supervisor", shipped["chandlery-supervisor"], []networkingv1.NetworkPolicyIngressRule{rule(10250), rule(8080, monitoring()...)}},
 		{"a catalog that our registry serves", networkPolicy(source, true), []networkingv1.NetworkPolicyIngressRule{rule(50051), rule(9090, monitoring()...)}},
 		{"another catalog", networkPolicy(source, false), []networkingv1.NetworkPolicyIngressRule{rule(50051)}},
 	} {

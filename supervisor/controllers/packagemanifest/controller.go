@@ -1,0 +1,206 @@
+package packagemanifest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
+)
+
+// errOutdated is returned if the content of a catalog changed while it was read.
+var errOutdated = errors.New("the content of the catalog changed while its packages were read")
+
+// reconciler keeps the index up to date with the catalogs. The packages of a catalog are replaced together.
+type reconciler struct {
+	reader client.Reader
+	store  *catalogs.Store
+	index  *manifest.Index
+	clock  clock.PassiveClock
+}
+
+// Reconcile updates the packages of one catalog.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	u := catalogs.NewObject()
+	if err := r.reader.Get(ctx, req.NamespacedName, u); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			r.index.Remove(req.NamespacedName)
+			forget(req.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("reading CatalogSource %s: %w", req, err)
+	}
+	source, err := catalogs.Decode(u)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	state, _ := r.store.State(req.NamespacedName)
+	old, known := r.index.Catalog(req.NamespacedName)
+	if !known && state.Snapshot == nil {
+		return ctrl.Result{}, nil
+	}
+	next := manifest.Catalog{Source: r.source(source, state, old), Packages: old.Packages, Digest: old.Digest}
+	if state.Snapshot == nil || state.Snapshot.Digest == old.Digest {
+		r.index.Set(next)
+		return ctrl.Result{}, nil
+	}
+	packages, err := r.read(ctx, req.NamespacedName, state.Snapshot.Content)
+	if now, _ := r.store.State(req.NamespacedName); err == nil && now.Snapshot != state.Snapshot {
+		err = fmt.Errorf("catalog %s: %w", req, errOutdated)
+	}
+	if err == nil {
+		next.Packages, next.Digest = packages, state.Snapshot.Digest
+	}
+	if err == nil || known {
+		r.index.Set(next)
+	}
+	return ctrl.Result{}, err
+}
+
+// source returns what packages show of a CatalogSource.
+func (r *reconciler) source(cs *operatorsv1alpha1.CatalogSource, state catalogs.State, old manifest.Catalog) *manifest.Source {
+	s := &manifest.Source{
+		Namespace: cs.Namespace, Name: cs.Name, DisplayName: cs.Spec.DisplayName, Publisher: cs.Spec.Publisher,
+		Labels: cs.Labels, Created: cs.CreationTimestamp.Time, Priority: cs.Spec.Priority,
+	}
+	if !state.Serving() {
+		s.UnavailableSince = r.clock.Now()
+		if old.Source != nil && !old.Source.UnavailableSince.IsZero() {
+			s.UnavailableSince = old.Source.UnavailableSince
+		}
+	}
+	return s
+}
+
+// read returns the packages of a catalog, sorted by name. A channel whose head cannot be read is left out.
+func (r *reconciler) read(ctx context.Context, key types.NamespacedName, c *content.Catalog) ([]*manifest.Package, error) {
+	compressor, err := manifest.NewCompressor()
+	if err != nil {
+		return nil, err
+	}
+	var packages []*manifest.Package
+	broken := 0
+	err = r.store.ReadHeads(ctx, key, func(ctx context.Context, heads catalogs.HeadReader) error {
+		packages, broken = make([]*manifest.Package, 0, len(c.Packages())), 0
+		for _, pkg := range c.Packages() {
+			known, problems, err := readPackage(ctx, heads, pkg)
+			if err != nil {
+				return err
+			}
+			for _, problem := range problems {
+				log.FromContext(ctx).Info("Leaving a channel out of the PackageManifests", "package", pkg.Name, "problem", problem.Error())
+			}
+			broken += len(problems)
+			p, err := compressor.Package(pkg, known)
+			if err != nil {
+				return err
+			}
+			if p != nil {
+				packages = append(packages, p)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the packages of catalog %s: %w", key, err)
+	}
+	record(key, len(packages), broken)
+	return packages, nil
+}
+
+// readPackage returns the heads of the channels of a package by channel, and why others are missing.
+func readPackage(ctx context.Context, heads catalogs.HeadReader, pkg *content.Package) (known map[string]manifest.Head, problems []error, err error) {
+	known = make(map[string]manifest.Head, len(pkg.Channels))
+	for _, channel := range pkg.Channels {
+		name := ""
+		if len(channel.Chain) > 0 {
+			name = channel.Chain[0].Bundle.Name
+		}
+		text, err := heads.CSV(ctx, pkg.Name, channel.Name, name)
+		if err != nil && !errors.Is(err, catalogs.ErrBrokenChannel) {
+			return nil, nil, err
+		}
+		head := manifest.Head{}
+		if err == nil {
+			head, err = manifest.ParseHead(text)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("channel %s: %w", channel.Name, err))
+			continue
+		}
+		known[channel.Name] = head
+	}
+	return known, problems, nil
+}
+
+const (
+	// firstRead limits how long requests wait for the first reading of all catalogs.
+	firstRead         = 30 * time.Second
+	firstReadInterval = 200 * time.Millisecond
+)
+
+// awaitFirstRead makes the index ready when every catalog that serves has been read, or after firstRead.
+func (r *reconciler) awaitFirstRead(ctx context.Context) error {
+	defer r.index.SetReady()
+	ctx, cancel := context.WithTimeout(ctx, firstRead)
+	defer cancel()
+	ticker := time.NewTicker(firstReadInterval)
+	defer ticker.Stop()
+	for !r.allRead(ctx) {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+// allRead reports whether every catalog has been read, or cannot be read now.
+func (r *reconciler) allRead(ctx context.Context) bool {
+	sources := catalogs.NewList()
+	if err := r.reader.List(ctx, sources); err != nil {
+		return false
+	}
+	for i := range sources.Items {
+		key := client.ObjectKeyFromObject(&sources.Items[i])
+		if _, known := r.index.Catalog(key); known {
+			continue
+		}
+		state, followed := r.store.State(key)
+		source, err := catalogs.Decode(&sources.Items[i])
+		invalid := err != nil
+		if err == nil {
+			_, problem := catalogs.SpecProblem(source)
+			invalid = problem != ""
+		}
+		if !invalid && (!followed || state.Err == nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// readIcon reads the icon of a package from its catalog.
+func (r *reconciler) readIcon(ctx context.Context, item manifest.Item) (icon manifest.Icon, err error) {
+	key := types.NamespacedName{Namespace: item.Source.Namespace, Name: item.Source.Name}
+	err = r.store.ReadHeads(ctx, key, func(ctx context.Context, heads catalogs.HeadReader) error {
+		text, err := heads.CSV(ctx, item.Package.Name, item.Package.Icon.Channel, item.Package.Icon.CSV)
+		if err != nil {
+			return err
+		}
+		icon, err = manifest.ParseIcon(text)
+		return err
+	})
+	return icon, err
+}

@@ -1,0 +1,220 @@
+package packagemanifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+	"github.com/chandlery/chandlery/test/ports"
+	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/realcatalogs"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
+)
+
+// follower is a reconciler with one catalog.
+type follower struct {
+	*reconciler
+
+	t     *testing.T
+	key   types.NamespacedName
+	clock *testingclock.FakePassiveClock
+}
+
+// follow follows the catalog at an address.
+func follow(t *testing.T, address string) *follower {
+	t.Helper()
+	source := fixtures.ServedCatalog("olm", "shop", address)
+	source.Spec.DisplayName = "Shop"
+	reader, _ := fixtures.RecordingClient(t, source)
+	now := testingclock.NewFakePassiveClock(time.Unix(1e9, 0))
+	store := catalogs.NewStore(t.Context(), time.Second, clock.RealClock{})
+	f := &follower{
+		t: t, key: client.ObjectKeyFromObject(source), clock: now,
+		reconciler: &reconciler{reader: reader, store: store, index: manifest.NewIndex("olm"), clock: now},
+	}
+	if err := store.Follow(f.key, address); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Remove(f.key) })
+	return f
+}
+
+// until reconciles until a condition holds.
+func (f *follower) until(what string, holds func() bool) {
+	f.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		_, err := f.Reconcile(f.t.Context(), ctrl.Request{NamespacedName: f.key})
+		if err == nil && holds() {
+			return
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("%s: not within a minute; the last error is %v", what, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// heads returns the heads of channels, by package and channel.
+func (f *follower) heads() map[string]string {
+	f.t.Helper()
+	found := map[string]string{}
+	for _, item := range f.index.List("") {
+		text, err := item.Package.StatusJSON(item.Source)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		var status manifest.Status
+		if err := json.Unmarshal(text, &status); err != nil {
+			f.t.Fatal(err)
+		}
+		for _, c := range status.Channels {
+			found[status.PackageName+"/"+c.Name] = c.CurrentCSV
+		}
+	}
+	return found
+}
+
+// version returns an entry with a ClusterServiceVersion that has some more text.
+func version(name, replaces, text string) fakecatalog.Entry {
+	csv := fmt.Sprintf(`{"kind":"ClusterServiceVersion","metadata":{"name":%q},"spec":{"version":"1.0.0","description":%q}}`, name, text)
+	return fakecatalog.Entry{Name: name, Version: "1.0.0", Replaces: replaces, Objects: []string{csv}}
+}
+
+// TestContentIsFollowed has a catalog with a channel whose head cannot be read and a head of 5 MiB. It then changes,
+// stops, and is deleted.
+func TestContentIsFollowed(t *testing.T) {
+	t.Parallel()
+	broken := fakecatalog.Entry{Name: "lamp.v0", Version: "0.1.0", Objects: []string{`{"kind":"ClusterServiceVersion","metadata":{"name":7}}`}}
+	served := fakecatalog.StartExtended(t,
+		fakecatalog.Package{Name: "lamp", Channels: []fakecatalog.Channel{
+			{Name: "stable", Entries: []fakecatalog.Entry{version("lamp.v1", "", "")}}, {Name: "broken", Entries: []fakecatalog.Entry{broken}},
+		}},
+		fakecatalog.Simple("giant", version("giant.v1", "", strings.Repeat("x", 5<<20))),
+		fakecatalog.Simple("ruin", broken),
+	)
+	f := follow(t, served.Address())
+	if f.allRead(t.Context()) {
+		t.Error("the catalog counts as read before it was")
+	}
+	f.until("the first content", func() bool { return len(f.index.List("")) > 0 })
+	if diff := cmp.Diff(map[string]string{"lamp/stable": "lamp.v1", "giant/stable": "giant.v1"}, f.heads()); diff != "" {
+		t.Errorf("heads (-want +got):\n%s", diff)
+	}
+	if !f.allRead(t.Context()) {
+		t.Error("the catalog does not count as read")
+	}
+	if n := testutil.ToFloat64(brokenChannels.WithLabelValues("olm", "shop")); n != 2 {
+		t.Errorf("%v broken channels, want 2", n)
+	}
+
+	served.Serve(fakecatalog.Simple("lamp", version("lamp.v1", "", ""), version("lamp.v2", "lamp.v1", "")))
+	f.until("the new content", func() bool { return cmp.Equal(map[string]string{"lamp/stable": "lamp.v2"}, f.heads()) })
+
+	served.Stop()
+	since := func() time.Time { return f.index.List("")[0].Source.UnavailableSince }
+	f.until("the catalog is away", func() bool { return !since().IsZero() })
+	f.clock.SetTime(time.Unix(2e9, 0))
+	f.until("the catalog is still away", func() bool { return true })
+	if got := since(); got.Unix() != 1e9 || len(f.index.List("")) != 1 {
+		t.Errorf("away since %s", got)
+	}
+
+	f.reader, _ = fixtures.RecordingClient(t)
+	f.until("the catalog is deleted", func() bool { return len(f.index.List("")) == 0 })
+}
+
+// TestInterruptedReadingChangesNothing has a catalog whose new content cannot be read.
+func TestInterruptedReadingChangesNothing(t *testing.T) {
+	t.Parallel()
+	served := fakecatalog.Start(t, fakecatalog.Simple("lamp", version("lamp.v1", "", "")))
+	f := follow(t, served.Address())
+	f.until("the first content", func() bool { return len(f.index.List("")) == 1 })
+	state, _ := f.store.State(f.key)
+	// The heads of the catalog are not those of the content that is being read.
+	served.Serve(fakecatalog.Simple("lamp", version("lamp.v1", "", ""), version("lamp.v2", "lamp.v1", "")))
+	if packages, err := f.read(t.Context(), f.key, state.Snapshot.Content); err == nil {
+		t.Errorf("a mixture of contents: %v", packages)
+	}
+	served.Stop()
+	if packages, err := f.read(t.Context(), f.key, state.Snapshot.Content); err == nil {
+		t.Errorf("content of a stopped catalog: %v", packages)
+	}
+}
+
+// TestRealCatalog reads a catalog of 331 packages. They must take little memory.
+func TestRealCatalog(t *testing.T) {
+	const most = 4 << 20
+	_, port, err := net.SplitHostPort(ports.Address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := process.Start(t.Context(), process.Spec{
+		Name: "registry serve", Path: programs.Registry(t), Log: filepath.Join(t.TempDir(), "registry.log"),
+		Args: []string{"serve", realcatalogs.Dir(t, realcatalogs.Metadata), "--host=127.0.0.1", "--port", port, "--metrics-address=0", "--termination-log="},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := running.Stop(30 * time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+	f := follow(t, net.JoinHostPort("127.0.0.1", port))
+	deadline := time.Now().Add(3 * time.Minute)
+	state, _ := f.store.State(f.key)
+	for ; state.Snapshot == nil; state, _ = f.store.State(f.key) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the catalog is not read: %v", state.Err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	before, begun := heap(), time.Now()
+	packages, err := f.read(t.Context(), f.key, state.Snapshot.Content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took, held := time.Since(begun), heap()-before
+	source, size := &manifest.Source{Namespace: "olm", Name: "shop"}, 0
+	begun = time.Now()
+	for _, p := range packages {
+		text, err := p.StatusJSON(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(text)
+	}
+	t.Logf("%d packages read in %s, %.1f MB of heap; all in %s, %.1f MB", len(packages), took, float64(held)/1e6, time.Since(begun), float64(size)/1e6)
+	if len(packages) != len(state.Snapshot.Content.Packages()) || held > most {
+		t.Errorf("%d of %d packages take %d bytes, at most %d are allowed", len(packages), len(state.Snapshot.Content.Packages()), held, most)
+	}
+	runtime.KeepAlive(packages)
+}
+
+// heap returns the memory of live objects, in bytes.
+func heap() int64 {
+	// The second collection frees what finalizers and pools held.
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

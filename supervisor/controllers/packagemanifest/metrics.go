@@ -1,0 +1,32 @@
+package packagemanifest
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	packageCount = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandlery_packagemanifests", Help: "Packages of a catalog that the API of PackageManifests serves.",
+	}, []string{"namespace", "name"})
+	brokenChannels = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandlery_packagemanifest_broken_channels", Help: "Channels of a catalog that PackageManifests do not show because their head cannot be read.",
+	}, []string{"namespace", "name"})
+	available = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
+		Name: "chandlery_packagemanifests_available", Help: "1 while the APIService of PackageManifests is that of this installation and available, as the leader sees it.",
+	})
+)
+
+// record sets the metrics of a catalog that has been read.
+func record(key types.NamespacedName, packages, broken int) {
+	packageCount.WithLabelValues(key.Namespace, key.Name).Set(float64(packages))
+	brokenChannels.WithLabelValues(key.Namespace, key.Name).Set(float64(broken))
+}
+
+// forget removes the metrics of a catalog.
+func forget(key types.NamespacedName) {
+	packageCount.DeleteLabelValues(key.Namespace, key.Name)
+	brokenChannels.DeleteLabelValues(key.Namespace, key.Name)
+}

@@ -1,0 +1,309 @@
+package packagemanifest
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/server"
+	"github.com/chandlery/chandlery/supervisor/webhook"
+)
+
+const (
+	// installation is the name of the Deployment and of the ClusterRole of the supervisor.
+	installation = "chandlery-supervisor"
+	// port is the port of the Service.
+	port = 443
+	// checkInterval is how often the registration is checked, and startInterval how often while the server starts.
+	checkInterval = 10 * time.Second
+	startInterval = time.Second
+	// overlap is how long the authority of a replaced certificate remains trusted. Servers load the new certificate
+	// within reloadInterval.
+	overlap = 10 * reloadInterval
+	// probeTimeout limits the request that checks the own server.
+	probeTimeout = 2 * time.Second
+)
+
+// errNotServing is returned while the own server does not answer with the certificate.
+var errNotServing = errors.New("the own server does not answer yet")
+
+// endpoint describes the server of PackageManifests. Its Service is in the manifests of the installation.
+func endpoint() webhook.Server { return webhook.Server{Deployment: "chandlery-packagemanifests"} }
+
+// serviceName returns the name of the APIService.
+func serviceName() string { return server.GroupVersion.Version + "." + server.GroupVersion.Group }
+
+// labels returns the labels of the objects of the registration.
+func labels() map[string]string {
+	return map[string]string{"app.kubernetes.io/name": installation, "app.kubernetes.io/part-of": "chandlery"}
+}
+
+// registrar keeps the APIService and the serving certificate up to date, on the leader. It deletes the APIService if
+// the API is disabled or the supervisor is being uninstalled.
+type registrar struct {
+	client client.Client
+	live   client.Reader
+	clock  clock.PassiveClock
+	// namespace is that of the supervisor, and address the one of the own server.
+	namespace, address string
+	disabled           bool
+	// foreign is the Service of an APIService of another installation that was logged.
+	foreign string
+}
+
+// Reconcile checks the registration.
+func (r *registrar) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	want := apiService(r.namespace, nil, nil)
+	live, err := apply.Live(ctx, r.live, want)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if live != nil && !r.owns(live) {
+		r.reportForeign(ctx, live)
+		available.Set(0)
+		return ctrl.Result{RequeueAfter: checkInterval}, nil
+	}
+	r.foreign = ""
+	deployment, err := r.installed(ctx)
+	if err != nil || deployment == nil {
+		available.Set(0)
+		if err == nil && live != nil {
+			log.FromContext(ctx).Info("Deleting the APIService of PackageManifests", "apiService", live.GetName())
+			err = client.IgnoreNotFound(apply.DeleteIf(ctx, r.client, live, apply.SameUID(live)))
+		}
+		return ctrl.Result{RequeueAfter: checkInterval}, err
+	}
+	err = r.register(ctx, live, deployment)
+	if errors.Is(err, errNotServing) {
+		log.FromContext(ctx).V(1).Info("Not registering PackageManifests yet", "reason", err.Error())
+		return ctrl.Result{RequeueAfter: startInterval}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: checkInterval}, nil
+}
+
+// owns reports whether an APIService leads to this installation.
+func (r *registrar) owns(live *unstructured.Unstructured) bool {
+	name, _, _ := unstructured.NestedString(live.Object, "spec", "service", "name")
+	namespace, _, _ := unstructured.NestedString(live.Object, "spec", "service", "namespace")
+	return name == endpoint().ServiceName() && namespace == r.namespace
+}
+
+// reportForeign logs an APIService of another installation once.
+func (r *registrar) reportForeign(ctx context.Context, live *unstructured.Unstructured) {
+	name, _, _ := unstructured.NestedString(live.Object, "spec", "service", "name")
+	namespace, _, _ := unstructured.NestedString(live.Object, "spec", "service", "namespace")
+	if to := namespace + "/" + name; to != r.foreign {
+		r.foreign = to
+		log.FromContext(ctx).Info("Not serving PackageManifests: another Service serves them", "apiService", live.GetName(), "service", to)
+	}
+}
+
+// installed returns the Deployment of the supervisor. It is nil if the supervisor does not serve the API, or is being
+// uninstalled.
+func (r *registrar) installed(ctx context.Context) (*appsv1.Deployment, error) {
+	if r.disabled {
+		return nil, nil //nolint:nilnil // absence is documented
+	}
+	namespace, deployment := &corev1.Namespace{}, &appsv1.Deployment{}
+	if err := r.live.Get(ctx, client.ObjectKey{Name: r.namespace}, namespace); err != nil {
+		return nil, absent(err, "Namespace", r.namespace)
+	}
+	if err := r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: installation}, deployment); err != nil {
+		return nil, absent(err, "Deployment", installation)
+	}
+	replicas := deployment.Spec.Replicas
+	if !namespace.DeletionTimestamp.IsZero() || !deployment.DeletionTimestamp.IsZero() || replicas != nil && *replicas == 0 {
+		return nil, nil //nolint:nilnil // absence is documented
+	}
+	return deployment, nil
+}
+
+// absent returns no error if an object does not exist.
+func absent(err error, kind, name string) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("reading %s %s of the supervisor: %w", kind, name, err)
+}
+
+// register writes the certificate and, if the own server answers with it, the APIService.
+func (r *registrar) register(ctx context.Context, live *unstructured.Unstructured, deployment *appsv1.Deployment) error {
+	stored, secret, err := storedCertificate(ctx, r.live, r.namespace)
+	if err != nil {
+		return err
+	}
+	certificate, err := r.nextCertificate(stored, live)
+	if err != nil {
+		return err
+	}
+	if next := secretOf(deployment, certificate, secret); secret == nil {
+		err = apply.Create(ctx, r.client, next)
+	} else if !sameData(secret.Data, next.Data) {
+		err = apply.Replace(ctx, r.client, next)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the serving certificate of PackageManifests: %w", err)
+	}
+	if err := r.probe(ctx, certificate); err != nil && live == nil {
+		return err
+	}
+	owner, err := r.owner(ctx)
+	if err != nil {
+		return err
+	}
+	want := apiService(r.namespace, certificate.Bundle(), owner)
+	if live == nil || !isApplied(live, want) {
+		if err := apply.Apply(ctx, r.client, want, client.ForceOwnership); err != nil {
+			return fmt.Errorf("applying APIService %s: %w", serviceName(), err)
+		}
+		live = want
+	}
+	available.Set(0)
+	if ok, _, _ := webhook.Available(live); ok {
+		available.Set(1)
+	}
+	return nil
+}
+
+// isApplied reports whether an APIService has a wanted spec and owners.
+func isApplied(live, want *unstructured.Unstructured) bool {
+	return equality.Semantic.DeepEqual(live.Object["spec"], want.Object["spec"]) &&
+		equality.Semantic.DeepEqual(live.GetOwnerReferences(), want.GetOwnerReferences())
+}
+
+// nextCertificate returns the certificate to store. A renewed one is used once the APIService trusts its authority.
+func (r *registrar) nextCertificate(stored *webhook.Certificate, live *unstructured.Unstructured) (*webhook.Certificate, error) {
+	now := r.clock.Now()
+	certificate, err := webhook.Renew(stored, endpoint(), r.namespace, now)
+	if err != nil {
+		return nil, fmt.Errorf("making the serving certificate of PackageManifests: %w", err)
+	}
+	if certificate.Next != nil && trusts(live, certificate.Bundle()) {
+		certificate = certificate.UseNext()
+	}
+	if len(certificate.PreviousCA) > 0 && now.Sub(certificate.IssuedAt()) > overlap {
+		certificate = certificate.DropPreviousCA()
+	}
+	return certificate, nil
+}
+
+// trusts reports whether an APIService has a bundle of authorities.
+func trusts(live *unstructured.Unstructured, bundle []byte) bool {
+	if live == nil {
+		return false
+	}
+	text, _, _ := unstructured.NestedString(live.Object, "spec", "caBundle")
+	return text == base64.StdEncoding.EncodeToString(bundle)
+}
+
+// sameData reports whether two Secrets have the same content.
+func sameData(x, y map[string][]byte) bool {
+	if len(x) != len(y) {
+		return false
+	}
+	for key, value := range x {
+		if !bytes.Equal(value, y[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// probe checks that the own server answers with a certificate. It refuses the request, which has no credentials.
+func (r *registrar) probe(ctx context.Context, c *webhook.Certificate) error {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(c.Bundle())
+	transport := &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: roots, ServerName: endpoint().Host(r.namespace), MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true,
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.address+"/apis", nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotServing, err)
+	}
+	reply, err := transport.RoundTrip(req)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotServing, err)
+	}
+	if err := reply.Body.Close(); err != nil || reply.StatusCode != http.StatusUnauthorized {
+		return fmt.Errorf("%w: status %d", errNotServing, reply.StatusCode)
+	}
+	return nil
+}
+
+// owner returns a reference to the ClusterRole of the supervisor. If the supervisor is uninstalled while it does not
+// run, the garbage collector deletes the APIService. There is no reference without this ClusterRole.
+func (r *registrar) owner(ctx context.Context) ([]metav1.OwnerReference, error) {
+	role := &metav1.PartialObjectMetadata{}
+	role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+	err := r.live.Get(ctx, client.ObjectKey{Name: installation}, role)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ClusterRole %s: %w", installation, err)
+	}
+	return []metav1.OwnerReference{{
+		APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID,
+	}}, nil
+}
+
+// apiService returns the APIService for a namespace.
+func apiService(namespace string, bundle []byte, owners []metav1.OwnerReference) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{
+			"group": server.GroupVersion.Group, "version": server.GroupVersion.Version,
+			"groupPriorityMinimum": int64(groupPriority), "versionPriority": int64(versionPriority),
+			"caBundle": base64.StdEncoding.EncodeToString(bundle),
+			"service":  map[string]any{"namespace": namespace, "name": endpoint().ServiceName(), "port": int64(port)},
+		},
+	}}
+	u.SetGroupVersionKind(webhook.APIServiceKind())
+	u.SetName(serviceName())
+	u.SetLabels(labels())
+	u.SetOwnerReferences(owners)
+	return u
+}
+
+// Priorities of the API, as in OLM.
+const (
+	groupPriority   = 2000
+	versionPriority = 15
+)
+
+// ownAddress returns the address by which a process reaches its own server.
+func ownAddress(listener net.Listener) string {
+	host, number, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		return listener.Addr().String()
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, number)
+}

@@ -1,0 +1,182 @@
+package packagemanifest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/chandlery/chandlery/internal/connlimit"
+	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/server"
+)
+
+const (
+	// reconcileTimeout limits the reading of one catalog.
+	reconcileTimeout = 5 * time.Minute
+	// readers is the number of catalogs that are read at once.
+	readers = 2
+	// maxConnections is the maximum number of connections to the server. API servers keep a few each.
+	maxConnections = 256
+)
+
+// Mode is whether the API is served. It is a value of a flag. The zero Mode is auto.
+type Mode string
+
+// Modes of the API.
+const (
+	// Auto serves the API if the supervisor runs in a pod.
+	Auto Mode = "auto"
+	// Disabled deletes the APIService.
+	Disabled Mode = "disabled"
+)
+
+// String returns the text of the mode.
+func (m *Mode) String() string { return string(cmp.Or(*m, Auto)) }
+
+// Set parses a mode.
+func (m *Mode) Set(text string) error {
+	if mode := Mode(text); mode == Auto || mode == Disabled {
+		*m = mode
+		return nil
+	}
+	return fmt.Errorf("%q is neither auto nor disabled", text)
+}
+
+// Type names the kind of value in usage texts.
+func (*Mode) Type() string { return "auto|disabled" }
+
+// Setting are the settings of the API that a user makes.
+type Setting struct {
+	// Mode is whether the API is served.
+	Mode Mode
+	// Address is the address to listen on.
+	Address string
+}
+
+// Options are the settings of the API.
+type Options struct {
+	Setting
+
+	// Store has the content of the catalogs.
+	Store *catalogs.Store
+	// Config is the access to the API server with which standbys may send SubjectAccessReviews, too.
+	Config *rest.Config
+	// GlobalNamespace contains the catalogs that serve every namespace.
+	GlobalNamespace string
+	// Namespace is the namespace of the supervisor. Without it, the API is not served.
+	Namespace string
+}
+
+// Setup adds the server and the controllers to a manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.Namespace == "" {
+		return nil
+	}
+	r := &registrar{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{}, namespace: o.Namespace, disabled: o.Mode == Disabled}
+	if r.disabled {
+		return r.setup(mgr)
+	}
+	var config net.ListenConfig
+	opened, err := config.Listen(ctx, "tcp", o.Address)
+	if err != nil {
+		return fmt.Errorf("opening the port of PackageManifests: %w", err)
+	}
+	r.address = ownAddress(opened)
+	return serve(mgr, o, r, connlimit.New(opened, maxConnections, connlimit.Observer{}))
+}
+
+// serve adds the server, and the controllers that it needs.
+func serve(mgr ctrl.Manager, o Options, r *registrar, listener net.Listener) error {
+	clientset, err := kubernetes.NewForConfig(o.Config)
+	if err != nil {
+		return fmt.Errorf("making a client for the API of PackageManifests: %w", err)
+	}
+	index := manifest.NewIndex(o.GlobalNamespace)
+	packages := &reconciler{reader: mgr.GetCache(), store: o.Store, index: index, clock: clock.RealClock{}}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("packagemanifest").
+		For(catalogs.NewObject()).
+		WatchesRawSource(source.Channel(o.Store.Listen(), &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{
+			NeedLeaderElection: new(false), MaxConcurrentReconciles: readers, RateLimiter: apply.RateLimiter(), ReconciliationTimeout: reconcileTimeout,
+		}).
+		Complete(packages)
+	if err != nil {
+		return fmt.Errorf("setting up the controller of PackageManifests: %w", err)
+	}
+	certificate := &servingCertificate{reader: mgr.GetAPIReader(), namespace: o.Namespace}
+	for _, run := range []everywhere{
+		packages.awaitFirstRead,
+		func(ctx context.Context) error {
+			if certificate.await(ctx) != nil {
+				return listener.Close()
+			}
+			go certificate.follow(ctx)
+			return server.Run(ctx, server.Config{
+				Listener: listener, Certificate: certificate, Client: clientset, Index: index, ReadIcon: packages.readIcon,
+			})
+		},
+	} {
+		if err := mgr.Add(run); err != nil {
+			return fmt.Errorf("adding the server of PackageManifests: %w", err)
+		}
+	}
+	return r.setup(mgr)
+}
+
+// everywhere is a function that runs on standbys, too.
+type everywhere manager.RunnableFunc
+
+// Start runs the function.
+func (e everywhere) Start(ctx context.Context) error { return e(ctx) }
+
+// NeedLeaderElection returns false.
+func (everywhere) NeedLeaderElection() bool { return false }
+
+// setup adds the controller of the registration to a manager. It reacts when the supervisor is being uninstalled.
+func (r *registrar) setup(mgr ctrl.Manager) error {
+	named := func(name string) builder.WatchesOption {
+		return builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+			return o.GetName() == name && (o.GetNamespace() == "" || o.GetNamespace() == r.namespace)
+		}))
+	}
+	apiServices, namespaces := metadataOf("apiregistration.k8s.io/v1", "APIService"), metadataOf(corev1.SchemeGroupVersion.String(), "Namespace")
+	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request {
+		return []ctrl.Request{{}}
+	})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("packagemanifest-registration").
+		WatchesMetadata(apiServices, enqueue, named(serviceName())).
+		WatchesMetadata(namespaces, enqueue, named(r.namespace)).
+		Watches(&appsv1.Deployment{}, enqueue, named(installation)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: apply.RateLimiter(), ReconciliationTimeout: time.Minute}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the registration of PackageManifests: %w", err)
+	}
+	return nil
+}
+
+// metadataOf returns an object for watching the metadata of a kind.
+func metadataOf(version, kind string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind}}
+}

@@ -1,0 +1,2 @@
+// Package suite tests PackageManifests through a real API server.
+package suite

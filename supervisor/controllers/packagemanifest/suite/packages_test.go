@@ -1,0 +1,230 @@
+package suite_test
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
+)
+
+// TestPackages reads the packages of two global catalogs and of one of a tenant.
+func TestPackages(t *testing.T) {
+	w := supervise(t)
+	tenant, other := controlplane.Namespace(t), controlplane.Namespace(t)
+	shop := w.sells(w.global, "shop", "The Shop", map[string]string{"team": "blue"}, "torch", "lamp")
+	w.sells(w.global, "attic", "", nil, "lamp")
+	w.sells(tenant, "own", "Own", nil, "lamp", "kettle")
+	w.available()
+	w.Eventually(func() int { return len(w.rows("-A")) }).Should(gomega.Equal(5))
+
+	t.Run("table", func(t *testing.T) { w.in(t).showsTables(tenant, other) })
+	t.Run("selectors", func(t *testing.T) { w.in(t).selects(tenant, other) })
+	t.Run("object", func(t *testing.T) { w.in(t).showsObjects(tenant, other) })
+	t.Run("icon", func(t *testing.T) { w.in(t).sendsIcons(other) })
+	t.Run("users", func(t *testing.T) { w.in(t).admitsUsers(other) })
+	t.Run("strangers", func(t *testing.T) { w.in(t).refusesStrangers() })
+	t.Run("documentation", func(t *testing.T) { w.in(t).explains() })
+	t.Run("changes", func(t *testing.T) {
+		w := w.in(t)
+		source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.global, Name: "shop"}}
+		w.Modify(source, func() { source.Spec.DisplayName = "New Shop" })
+		w.Eventually(func() []string { return w.rows("-n", other, "torch")[0] }).WithTimeout(10 * time.Second).Should(gomega.ContainElement("New"))
+		shop.Stop()
+		w.Eventually(func() string {
+			return w.kubectl("get", "packagemanifest", "-n", other, "torch", "-o", "jsonpath={.metadata.annotations}")
+		}).Should(gomega.ContainSubstring("chandlery.dev/catalog-unavailable-since"))
+		w.Expect(w.rows("-n", other)).To(gomega.HaveLen(3))
+		w.Expect(w.Delete(t.Context(), source)).To(gomega.Succeed())
+		w.Eventually(func() [][]string { return w.rows("-n", other) }).WithTimeout(10 * time.Second).Should(gomega.HaveLen(1))
+	})
+}
+
+// in returns the same world for a subtest.
+func (w *world) in(t *testing.T) *world {
+	t.Helper()
+	sub := *w
+	sub.World = w.World.In(t)
+	return &sub
+}
+
+func (w *world) showsTables(tenant, other string) {
+	w.T.Helper()
+	lines := fieldsOf(w.kubectl("get", "packagemanifests", "-n", other))
+	w.Expect(lines[0]).To(gomega.Equal([]string{"NAME", "CATALOG", "AGE"}))
+	for namespace, want := range map[string][]string{other: {"lamp", "lamp", "torch"}, "none": {"lamp", "lamp", "torch"}, tenant: {"kettle", "lamp", "lamp", "lamp", "torch"}} {
+		var names []string
+		for _, row := range w.rows("-n", namespace) {
+			names = append(names, row[0])
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			w.T.Errorf("packages in %s (-want +got):\n%s", namespace, diff)
+		}
+	}
+	if row := lines[3]; row[0] != "torch" || row[1] != "The" || row[2] != "Shop" {
+		w.T.Errorf("row of torch: %v", row)
+	}
+	if row := lines[1]; len(row) != 2 {
+		w.T.Errorf("row of lamp, whose catalog has no name: %v", row)
+	}
+}
+
+func (w *world) selects(tenant, other string) {
+	w.T.Helper()
+	for _, test := range []struct {
+		args []string
+		want int
+	}{
+		{[]string{"-n", other, "-l", "catalog=shop"}, 2},
+		{[]string{"-n", other, "-l", "team=blue", "--field-selector", "metadata.name=lamp"}, 1},
+		{[]string{"-n", other, "--field-selector", "metadata.namespace=" + other}, 3},
+		{[]string{"-n", other, "--field-selector", "metadata.namespace=" + tenant}, 0},
+		{[]string{"-n", other, "-l", "operatorframework.io/os.linux=supported"}, 3},
+	} {
+		found := w.kubectl(append([]string{"get", "packagemanifests", "-o", "name"}, test.args...)...)
+		if n := len(fieldsOf(found)); n != test.want {
+			w.T.Errorf("%v finds %d packages, want %d:\n%s", test.args, n, test.want, found)
+		}
+	}
+	out, err := w.run("get", "packagemanifests", "-n", other, "--field-selector", "spec.x=1")
+	if err == nil {
+		w.T.Errorf("an unknown field: %s", out)
+	}
+	w.Expect(out).To(gomega.ContainSubstring(`"spec.x" is not a known field selector`))
+}
+
+func (w *world) showsObjects(tenant, other string) {
+	w.T.Helper()
+	var p struct {
+		Metadata struct{ Namespace string }
+		Status   struct {
+			CatalogSource, CatalogSourceNamespace, DefaultChannel string
+			Channels                                              []struct {
+				Name, CurrentCSV string
+				CurrentCSVDesc   map[string]any
+				Entries          []map[string]any
+			}
+		}
+	}
+	for namespace, catalog := range map[string]string{tenant: "own", other: "attic"} {
+		for range 5 {
+			if err := json.Unmarshal([]byte(w.kubectl("get", "packagemanifest", "-n", namespace, "lamp", "-o", "json")), &p); err != nil {
+				w.T.Fatal(err)
+			}
+			if p.Status.CatalogSource != catalog || p.Metadata.Namespace != namespace {
+				w.T.Errorf("lamp in %s: %+v", namespace, p)
+			}
+		}
+	}
+	channel := p.Status.Channels[0]
+	want := []map[string]any{{"name": "lamp.v2", "version": "2.0.0"}, {"name": "lamp.v1", "version": "1.0.0"}}
+	if diff := cmp.Diff(want, channel.Entries); diff != "" || channel.Name != "stable" || channel.CurrentCSV != "lamp.v2" || p.Status.DefaultChannel != "stable" {
+		w.T.Errorf("channel %+v, entries (-want +got):\n%s", channel, diff)
+	}
+	if channel.CurrentCSVDesc["displayName"] != "Lamp" || channel.CurrentCSVDesc["icon"] != nil {
+		w.T.Errorf("description: %v", channel.CurrentCSVDesc)
+	}
+	out, err := w.run("get", "packagemanifest", "-n", other, "kettle")
+	if err == nil {
+		w.T.Errorf("kettle in %s: %s", other, out)
+	}
+	w.Expect(out).To(gomega.ContainSubstring(`packagemanifests.packages.operators.coreos.com "kettle" not found`))
+	out, err = w.run("get", "packagemanifests", "-n", other, "-w")
+	if err == nil {
+		w.T.Errorf("a watch: %s", out)
+	}
+	w.Expect(out).To(gomega.ContainSubstring("MethodNotAllowed"))
+}
+
+// path returns the path of a package as a namespace shows it.
+func path(namespace, rest string) string {
+	return "/apis/packages.operators.coreos.com/v1/namespaces/" + namespace + "/packagemanifests/" + rest
+}
+
+func (w *world) sendsIcons(namespace string) {
+	w.T.Helper()
+	w.Expect(w.kubectl("get", "--raw", path(namespace, "lamp/icon?resourceVersion=lamp.stable.lamp.v2"))).To(gomega.Equal("icon"))
+	out, err := w.run("get", "--raw", path(namespace, "kettle/icon"))
+	if err == nil {
+		w.T.Errorf("icon of no package: %s", out)
+	}
+	w.Expect(out).To(gomega.ContainSubstring("NotFound"))
+}
+
+// admitsUsers reads packages as users with different roles.
+func (w *world) admitsUsers(namespace string) {
+	w.T.Helper()
+	w.kubectl("apply", "--server-side", "-f", "../../../../deploy/prerequisites/users.yaml")
+	w.Create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "viewers"}, Subjects: []rbacv1.Subject{fixtures.User("viewer")},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+	})
+	w.Expect(w.rows("-n", namespace, "--as=viewer")).To(gomega.HaveLen(3))
+	w.Expect(w.kubectl("get", "--raw", path(namespace, "lamp/icon"), "--as=viewer")).To(gomega.Equal("icon"))
+	for _, args := range [][]string{
+		{"get", "packagemanifests", "-n", namespace, "--as=nobody"}, {"get", "--raw", path(namespace, "lamp/icon"), "--as=nobody"},
+		{"get", "packagemanifests", "-n", w.global, "--as=viewer"},
+	} {
+		out, err := w.run(args...)
+		if err == nil {
+			w.T.Errorf("%v: %s", args, out)
+		}
+		w.Expect(out).To(gomega.ContainSubstring("Forbidden"))
+	}
+}
+
+// refusesStrangers calls the server as somebody who is not the front proxy.
+func (w *world) refusesStrangers() {
+	w.T.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the test checks what the server refuses
+	defer transport.CloseIdleConnections()
+	for name, header := range map[string]http.Header{
+		"no credentials":                {},
+		"headers without a certificate": {"X-Remote-User": {"admin"}, "X-Remote-Group": {"system:masters"}},
+		"a token":                       {"Authorization": {"Bearer " + w.Config.BearerToken}},
+	} {
+		req, err := http.NewRequestWithContext(w.T.Context(), http.MethodGet, "https://"+w.at+path("default", ""), nil)
+		if err != nil {
+			w.T.Fatal(err)
+		}
+		req.Header = header
+		reply, err := transport.RoundTrip(req)
+		if err != nil {
+			w.T.Fatal(err)
+		}
+		_ = reply.Body.Close()
+		if reply.StatusCode != http.StatusUnauthorized {
+			w.T.Errorf("%s: status %d", name, reply.StatusCode)
+		}
+	}
+}
+
+// explains reads the documentation of a field, and which verbs there are.
+func (w *world) explains() {
+	w.T.Helper()
+	w.Eventually(func() string {
+		out, _ := w.run("explain", "packagemanifest.status.channels.entries")
+		return out
+	}).Should(gomega.ContainSubstring("Name of the ClusterServiceVersion."))
+	var resources metav1.APIResourceList
+	if err := json.Unmarshal([]byte(w.kubectl("get", "--raw", "/apis/packages.operators.coreos.com/v1")), &resources); err != nil {
+		w.T.Fatal(err)
+	}
+	got := map[string][]string{}
+	for _, r := range resources.APIResources {
+		got[r.Name+" "+r.SingularName+" "+r.Kind] = r.Verbs
+	}
+	want := map[string][]string{"packagemanifests packagemanifest PackageManifest": {"get", "list"}, "packagemanifests/icon  PackageManifest": {"get"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.T.Errorf("resources (-want +got):\n%s", diff)
+	}
+}

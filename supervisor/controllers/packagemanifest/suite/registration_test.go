@@ -1,0 +1,91 @@
+package suite_test
+
+import (
+	"testing"
+
+	"github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv"
+)
+
+// TestUninstalling removes the supervisor in each way. The APIService must not remain.
+func TestUninstalling(t *testing.T) {
+	deployment := func(w *world) *appsv1.Deployment {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "chandlery-supervisor"}}
+	}
+	for name, uninstall := range map[string]func(*world) error{
+		"deleted Deployment": func(w *world) error { return w.Delete(w.T.Context(), deployment(w)) },
+		"no replicas": func(w *world) error {
+			d := deployment(w)
+			w.Modify(d, func() { d.Spec.Replicas = new(int32(0)) })
+			return nil
+		},
+		"deleted namespace": func(w *world) error {
+			return w.Delete(w.T.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := supervise(t)
+			w.available()
+			w.Expect(uninstall(w)).To(gomega.Succeed())
+			w.Eventually(w.gone).WithContext(t.Context()).Should(gomega.Succeed())
+		})
+	}
+}
+
+// TestOwner deletes the ClusterRole of a supervisor that does not run.
+func TestOwner(t *testing.T) {
+	w := testenv.New(t)
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "chandlery-supervisor"}}
+	w.Create(role)
+	s := supervise(t)
+	s.available()
+	live := apiService()
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
+	w.Expect(live.GetOwnerReferences()).To(gomega.HaveLen(1))
+	w.Expect(live.GetOwnerReferences()[0].UID).To(gomega.Equal(role.UID))
+}
+
+// TestDisabling starts a supervisor that does not serve the API where another one did.
+func TestDisabling(t *testing.T) {
+	w := &world{World: testenv.New(t), global: controlplane.Namespace(t)}
+	u := apiService()
+	u.Object["spec"] = map[string]any{
+		"group": "packages.operators.coreos.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1),
+		"insecureSkipTLSVerify": true,
+		"service":               map[string]any{"namespace": w.Namespace, "name": "chandlery-packagemanifests-service"},
+	}
+	w.Create(u)
+	w.start(packagemanifest.Disabled)
+	w.Eventually(w.gone).WithContext(t.Context()).Should(gomega.Succeed())
+}
+
+// TestForeignAPIService starts a supervisor beside another package server.
+func TestForeignAPIService(t *testing.T) {
+	foreign := func() *unstructured.Unstructured {
+		u := apiService()
+		u.Object["spec"] = map[string]any{
+			"group": "packages.operators.coreos.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1),
+			"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": "olm", "name": "packageserver-service"},
+		}
+		return u
+	}
+	w := testenv.New(t)
+	u := foreign()
+	w.Create(u)
+	supervise(t)
+	w.Consistently(func(g gomega.Gomega) {
+		live := apiService()
+		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
+		name, _, _ := unstructured.NestedString(live.Object, "spec", "service", "name")
+		g.Expect(name).To(gomega.Equal("packageserver-service"))
+	}).Should(gomega.Succeed())
+}

@@ -1,0 +1,190 @@
+package suite_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+	"github.com/chandlery/chandlery/test/ports"
+	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(testenv.Main(m, controlplane.Options{Nodes: -1}, testenv.InstallCRDs))
+}
+
+// world is a supervisor in the namespace of the test. The tests run one after the other, because a cluster has one
+// APIService of PackageManifests.
+type world struct {
+	*testenv.World
+
+	// global is the namespace of the catalogs that serve every namespace.
+	global string
+	// at is the address of the supervisor's server.
+	at string
+}
+
+// supervise creates the objects of an installation and runs the supervisor's part.
+func supervise(t *testing.T) *world {
+	t.Helper()
+	w := &world{World: testenv.New(t), global: controlplane.Namespace(t)}
+	_, number, err := net.SplitHostPort(ports.Address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.at = net.JoinHostPort(hostAddress(t), number)
+	deployment := fixtures.Deployment(w.Namespace, "chandlery-supervisor", "supervisor")
+	w.Create(deployment, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "chandlery-packagemanifests-service"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "packages", Port: 443, TargetPort: intstr.FromString("packages")}}},
+	})
+	var port int32
+	if _, err := fmt.Sscan(number, &port); err != nil {
+		t.Fatal(err)
+	}
+	w.Create(&discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "supervisor", Labels: map[string]string{discoveryv1.LabelServiceName: "chandlery-packagemanifests-service"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{hostAddress(t)}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new("packages"), Port: new(port), Protocol: new(corev1.ProtocolTCP)}},
+	})
+	w.DeleteAtEnd(apiService())
+	w.start(packagemanifest.Auto)
+	return w
+}
+
+// start runs the supervisor's part until stop is called.
+func (w *world) start(mode packagemanifest.Mode) (stop func()) {
+	return w.StartManager(ctrl.Options{}, func(mgr testenv.Manager) error {
+		store := catalogs.NewStore(mgr.Context, time.Second, clock.RealClock{})
+		if err := catalogs.Setup(mgr, store); err != nil {
+			return err
+		}
+		return packagemanifest.Setup(mgr.Context, mgr, packagemanifest.Options{
+			Setting: packagemanifest.Setting{Mode: mode, Address: w.at},
+			Store:   store, Config: w.Config, GlobalNamespace: w.global, Namespace: w.Namespace,
+		})
+	})
+}
+
+// hostAddress returns an address of this machine that endpoints may have, which excludes loopback addresses.
+func hostAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if n, is := a.(*net.IPNet); is && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
+			return n.IP.String()
+		}
+	}
+	t.Fatal("this machine has no IPv4 address but that of the loopback interface, which endpoints must not have; give it a network")
+	return ""
+}
+
+// apiService returns the APIService of PackageManifests.
+func apiService() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("apiregistration.k8s.io/v1")
+	u.SetKind("APIService")
+	u.SetName("v1.packages.operators.coreos.com")
+	return u
+}
+
+// available waits until the API server forwards requests.
+func (w *world) available() {
+	w.T.Helper()
+	w.EventuallySucceeds(func(g gomega.Gomega) {
+		live := apiService()
+		g.Expect(w.Get(w.T.Context(), client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
+		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+		g.Expect(conditions).To(gomega.ContainElement(gomega.And(gomega.HaveKeyWithValue("type", "Available"), gomega.HaveKeyWithValue("status", "True"))))
+	})
+}
+
+// run runs kubectl as an administrator.
+func (w *world) run(args ...string) (out string, err error) {
+	cp := controlplane.Get(w.T)
+	command := exec.CommandContext(w.T.Context(), cp.Kubectl(), append([]string{"--kubeconfig", cp.Kubeconfig()}, args...)...)
+	text, err := command.CombinedOutput()
+	return string(text), err
+}
+
+// kubectl runs kubectl until it succeeds, and returns what it prints.
+func (w *world) kubectl(args ...string) (out string) {
+	w.T.Helper()
+	w.EventuallySucceeds(func(g gomega.Gomega) {
+		var err error
+		out, err = w.run(args...)
+		g.Expect(err).NotTo(gomega.HaveOccurred(), "%s", out)
+	})
+	return out
+}
+
+// rows returns the columns of the packages that kubectl lists.
+func (w *world) rows(args ...string) [][]string {
+	w.T.Helper()
+	return fieldsOf(w.kubectl(append([]string{"get", "packagemanifests", "--no-headers"}, args...)...))
+}
+
+func fieldsOf(text string) (rows [][]string) {
+	for line := range strings.Lines(text) {
+		rows = append(rows, strings.Fields(line))
+	}
+	return rows
+}
+
+// csv returns the JSON of a ClusterServiceVersion with an icon.
+func csv(name, version string) string {
+	return fmt.Sprintf(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":%q},"spec":{`+
+		`"displayName":"Lamp","version":%q,"provider":{"name":"Light Ltd"},"icon":[{"base64data":"aWNvbg==","mediatype":"image/png"}]}}`, name, version)
+}
+
+// entry returns a version with its manifest.
+func entry(name, version, replaces string) fakecatalog.Entry {
+	return fakecatalog.Entry{Name: name, Version: version, Replaces: replaces, Objects: []string{csv(name, version)}}
+}
+
+// sells creates a CatalogSource for a new catalog with packages.
+func (w *world) sells(namespace, name, displayName string, labels map[string]string, packages ...string) *fakecatalog.Server {
+	w.T.Helper()
+	var all []fakecatalog.Package
+	for _, p := range packages {
+		all = append(all, fakecatalog.Simple(p, entry(p+".v1", "1.0.0", ""), entry(p+".v2", "2.0.0", p+".v1")))
+	}
+	served := fakecatalog.StartExtended(w.T, all...)
+	source := fixtures.ServedCatalog(namespace, name, served.Address())
+	source.Labels, source.Spec.DisplayName = labels, displayName
+	w.Create(source)
+	return served
+}
+
+// gone reports whether the APIService does not exist.
+func (w *world) gone(ctx context.Context) error {
+	live := apiService()
+	if err := w.Get(ctx, client.ObjectKeyFromObject(live), live); client.IgnoreNotFound(err) != nil || err == nil {
+		return fmt.Errorf("APIService %s exists: %w", live.GetName(), err)
+	}
+	return nil
+}
