@@ -49,6 +49,9 @@ type ClusterState struct {
 	Terminating []corev1.Namespace
 	// Leases are the Leases of supervisors.
 	Leases []coordinationv1.Lease
+	// PackagesProblem is why the APIService of PackageManifests is unavailable. It is empty if it is available, or could
+	// not be read.
+	PackagesProblem string
 	// ManagerAccess holds the permissions of the service accounts of Deployments that look like OLM's.
 	ManagerAccess competing.Access
 	// Definitions are the definitions that versions name and that are not healthy.

@@ -113,6 +113,18 @@ func TestExamine(t *testing.T) {
 	}
 }
 
+// TestExamineUnavailablePackages has an APIService whose server does not answer.
+func TestExamineUnavailablePackages(t *testing.T) {
+	t.Parallel()
+	o := healthyState()
+	o.PackagesProblem = "MissingEndpoints: no endpoints"
+	found := explain.Examine(o)
+	if len(found) != 1 || found[0].Code != explain.CodePackageManifestsUnavailable || found[0].Severity != explain.Wrong ||
+		found[0].Object.String() != "APIService v1.packages.operators.coreos.com" || !strings.HasSuffix(found[0].Cause, ": MissingEndpoints: no endpoints") {
+		t.Errorf("findings: %+v", found)
+	}
+}
+
 // TestCodes checks that every code is documented, once.
 func TestCodes(t *testing.T) {
 	t.Parallel()

@@ -193,6 +193,7 @@ func Examine(o *ClusterState) []Finding {
 	for i := range o.Versions {
 		all = merge(all, Object(o, refTo(KindVersion, &o.Versions[i])).Findings, nil)
 	}
+	all = merge(all, collected(packagesFindings(newSearch(o, Ref{}))), nil)
 	if len(subjects(o)) == 0 {
 		// Without subjects, no other finding shows that no supervisor runs.
 		all = merge(all, collected(supervisorFindings(newSearch(o, Ref{}))), nil)

@@ -20,6 +20,7 @@ const (
 	KindLease          = "Lease"
 	KindDefinition     = "CustomResourceDefinition"
 	KindNamespace      = "Namespace"
+	KindAPIService     = "APIService"
 	KindServiceAccount = "ServiceAccount"
 	KindLimitRange     = "LimitRange"
 	// KindBundleImage is not a kind of the API: its name is a reference to an image.

@@ -66,6 +66,19 @@ func leaderlessFinding(s *search, lease *coordinationv1.Lease) *Finding {
 		withRemedy(holder.remedy).withCommands(holder.commands...).withCommands(kubectl("get", s.current(), "-o yaml"))
 }
 
+// PackagesService is the name of the APIService of PackageManifests.
+const PackagesService = "v1.packages.operators.coreos.com"
+
+// packagesFindings checks whether the API of PackageManifests is available.
+func packagesFindings(s *search) []*Finding {
+	if s.PackagesProblem == "" {
+		return nil
+	}
+	f := s.finding(CodePackageManifestsUnavailable, Wrong, "PackageManifests are unavailable: "+s.PackagesProblem)
+	f.Object = Ref{Kind: KindAPIService, Name: PackagesService}
+	return []*Finding{f.withCommands("kubectl get apiservice " + PackagesService + " -o yaml")}
+}
+
 // leads reports whether the holder of a Lease still holds it at a time.
 func leads(l *coordinationv1.Lease, now time.Time) bool {
 	if holderOf(l) == "" || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {

@@ -13,12 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/explain"
+	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
 // pageSize is the maximum number of objects in one answer of the API server.
@@ -166,6 +168,18 @@ func (c *collector) definitions(ctx context.Context) {
 			c.recordUnreadable(resource, "", err)
 			return
 		}
+	}
+}
+
+// packages reads whether the API of PackageManifests is available. Users who may not read APIServices do not miss it.
+func (c *collector) packages(ctx context.Context) {
+	service := &unstructured.Unstructured{}
+	service.SetGroupVersionKind(webhook.APIServiceKind())
+	if err := c.reader.Get(ctx, client.ObjectKey{Name: explain.PackagesService}, service); err != nil {
+		return
+	}
+	if ok, _, why := webhook.Available(service); !ok {
+		c.state.PackagesProblem = why
 	}
 }
 

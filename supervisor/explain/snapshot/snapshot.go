@@ -65,6 +65,7 @@ func Read(ctx context.Context, reader client.Reader, o Options) (*explain.Cluste
 	c.catalogs(ctx, o, scope)
 	c.terminating(ctx)
 	c.leases(ctx, o)
+	c.packages(ctx)
 	c.workloads(ctx, c.workloadNamespaces(scope))
 	if len(scope) == 0 {
 		c.managers(ctx)

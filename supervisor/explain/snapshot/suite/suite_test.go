@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -67,6 +68,7 @@ func TestTake(t *testing.T) {
 		}
 	})
 	t.Run("OLM is seen wherever it is", func(t *testing.T) { seesOLM(w.In(t), admin) })
+	t.Run("PackageManifests are unavailable", func(t *testing.T) { seesUnavailablePackages(w.In(t), admin) })
 	t.Run("a namespace and the catalogs that it draws from", func(t *testing.T) {
 		o := take(t, admin, snapshot.Options{Namespaces: []string{shop}})
 		counts(t, o, 1, 1, 1)
@@ -91,6 +93,22 @@ func TestTake(t *testing.T) {
 			t.Errorf("error is %v, want that it is not there: all would seem to be well", err)
 		}
 	})
+}
+
+// seesUnavailablePackages reads an APIService whose Service does not exist.
+func seesUnavailablePackages(w *testenv.World, admin client.Client) {
+	w.T.Helper()
+	service := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": "packages.operators.coreos.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1),
+		"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": w.Namespace, "name": "gone"},
+	}}}
+	service.SetAPIVersion("apiregistration.k8s.io/v1")
+	service.SetKind("APIService")
+	service.SetName("v1.packages.operators.coreos.com")
+	w.Create(service)
+	w.Eventually(func() string { return take(w.T, admin, snapshot.Options{}).PackagesProblem }).Should(gomega.HavePrefix("ServiceNotFound: "))
+	w.Expect(w.Delete(w.T.Context(), service)).To(gomega.Succeed())
+	w.Eventually(func() string { return take(w.T, admin, snapshot.Options{}).PackagesProblem }).Should(gomega.BeEmpty())
 }
 
 // seesOLM creates Deployments of OLM in an otherwise empty namespace.
