@@ -18,8 +18,10 @@ import (
 const (
 	// Patience is how long an expected state may take.
 	Patience = controlplane.Timeout
-	// Polling is the interval between checks of a state.
-	Polling = 20 * time.Millisecond
+	// Polling is the interval between checks whether a state is reached.
+	Polling = 100 * time.Millisecond
+	// restPolling is the interval between checks that a state stays unchanged.
+	restPolling = 20 * time.Millisecond
 	// Rest is how long a state must stay unchanged.
 	Rest = 3 * time.Second
 )
@@ -58,7 +60,7 @@ func (w *World) In(t *testing.T) *World {
 	sub.SetDefaultEventuallyTimeout(Patience)
 	sub.SetDefaultEventuallyPollingInterval(Polling)
 	sub.SetDefaultConsistentlyDuration(Rest)
-	sub.SetDefaultConsistentlyPollingInterval(Polling)
+	sub.SetDefaultConsistentlyPollingInterval(restPolling)
 	return &sub
 }
 
