@@ -29,12 +29,14 @@ const (
 	interrupted
 	ledByOther
 	handedBack
+	restarted
 )
 
-// The settings --install-plan-retry-timeout of the supervisors after ledByOther and handedBack.
+// The settings --install-plan-retry-timeout of the supervisors after ledByOther, handedBack and restarted.
 const (
-	shortWindow  = time.Second
-	mediumWindow = 5 * time.Second
+	shortWindow   = time.Second
+	mediumWindow  = 5 * time.Second
+	defaultWindow = time.Minute
 )
 
 // modeOfDirectory is the path of the schema of emptyDir.mode in the definition of ClusterServiceVersions. The supervisor
@@ -65,6 +67,7 @@ func TestRestarts(t *testing.T) {
 	stages := compattest.NewStages(
 		compattest.Prepared, compattest.StopManager, compattest.StartManager, compattest.InterruptAPIServer(4*time.Second),
 		changing(compattest.ChangeLeader(shortWindow)), changing(handback),
+		changing(compattest.RestartManager(defaultWindow)),
 	)
 	type reach = func(stage int)
 	stages.Check(t, "D14", testHandback)
@@ -72,6 +75,10 @@ func TestRestarts(t *testing.T) {
 	stages.Check(t, "G18", testPlanWithoutStatus)
 	stages.Check(t, "H21", testNewerField)
 	stages.Check(t, "H26-Restart", testWarningsAfterRestarts)
+	stages.Check(t, "I1-Default", func(t *testing.T, c *compattest.Cluster, reach reach) {
+		reach(restarted)
+		failsAfter(t, c, defaultWindow)
+	})
 	stages.Check(t, "I2-1s", func(t *testing.T, c *compattest.Cluster, reach reach) {
 		reach(ledByOther)
 		failsAfter(t, c, shortWindow)

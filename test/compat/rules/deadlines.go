@@ -7,6 +7,7 @@ var deadlines = Group{Letter: "I", Title: "The deadline of an InstallPlan", Rule
 		ID: "I1", Given: "a step fails with an error that a user must fix",
 		Then: "the plan fails when the retry timeout has passed since status.startTime, and at most 2 s later",
 	},
+	{ID: "I1-Default", Given: "I1 with the default retry timeout of 60 s", Then: "as I1"},
 	{ID: "I2-1s", Given: "I1 with a retry timeout of 1 s", Then: "as I1"},
 	{ID: "I2-5s", Given: "I1 with a retry timeout of 5 s", Then: "as I1"},
 	{
