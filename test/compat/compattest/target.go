@@ -72,6 +72,9 @@ func Limit(limit, ofOLM time.Duration) time.Duration {
 // RepeatsEvents reports whether there may be further Events about a step. OLM applies some steps twice.
 func RepeatsEvents() bool { return target.olm }
 
+// KeepsOrphans reports whether an APIService whose version does not exist stays for ten seconds. OLM deletes it at once.
+func KeepsOrphans() bool { return !target.olm }
+
 // target is the cluster and the program that the cases test.
 var target struct {
 	config *rest.Config
