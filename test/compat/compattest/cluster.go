@@ -37,7 +37,7 @@ func CheckAlone(t *testing.T, id string, run func(t *testing.T, c *Cluster)) {
 }
 
 // CheckUndisturbed is Check for a case that connections of other catalogs disturb with OLM, which has one time for all
-// catalogs. No other case runs beside it if OLM is tested. The test begins with Parallel.
+// catalogs. No other case runs beside it if OLM is tested. The test must not be parallel.
 func CheckUndisturbed(t *testing.T, id string, run func(t *testing.T, c *Cluster)) {
 	t.Helper()
 	if target.olm {
@@ -45,14 +45,6 @@ func CheckUndisturbed(t *testing.T, id string, run func(t *testing.T, c *Cluster
 		return
 	}
 	Check(t, id, run)
-}
-
-// Parallel is t.Parallel unless OLM is tested.
-func Parallel(t *testing.T) {
-	t.Helper()
-	if !target.olm {
-		t.Parallel()
-	}
 }
 
 // check runs a case. It calls begin first.

@@ -60,7 +60,6 @@ func TestLastConnectOfAddresses(t *testing.T) {
 
 // TestContentOfAddresses checks catalogs by address whose connection stays.
 func TestContentOfAddresses(t *testing.T) { //nolint:paralleltest // with OLM, no other case may run beside these
-	compattest.Parallel(t)
 	compattest.CheckUndisturbed(t, "A15", func(t *testing.T, c *compattest.Cluster) {
 		server := c.Catalog("shelf", servedLamp(c, "lamp.v1.0.0"))
 		// OLM may move the time twice for the first connection.

@@ -388,7 +388,6 @@ func TestLastConnectOfReplicas(t *testing.T) {
 
 // TestCatalogsAtRest checks that lastConnect does not move without a cause.
 func TestCatalogsAtRest(t *testing.T) { //nolint:paralleltest // with OLM, no other case may run beside these
-	compattest.Parallel(t)
 	compattest.CheckUndisturbed(t, "A8", func(t *testing.T, c *compattest.Cluster) {
 		source, push := polled(t, c)
 		polledOnce(t, c, source)
