@@ -133,11 +133,14 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestLength checks the length of pages.
+// commandsPage is generated, and has a section for each command.
+const commandsPage = "docs/reference/commands-kubectl-chandlery.md"
+
+// TestLength checks the length of pages that are read as a whole.
 func TestLength(t *testing.T) {
 	t.Parallel()
 	for name, page := range pages(t) {
-		if strings.HasPrefix(name, "docs/") && name != rulesPage && page.Lines > maxLines {
+		if strings.HasPrefix(name, "docs/") && name != rulesPage && name != commandsPage && page.Lines > maxLines {
 			t.Errorf("%s has %d lines; make two pages of it, each of at most %d", name, page.Lines, maxLines)
 		}
 	}

@@ -12,7 +12,7 @@ var clients = Group{Letter: "T", Title: "Unmodified clients", Rules: []Rule{
 	},
 	{
 		ID: "T7-Inline", Given: "as T7, and the bundle in the catalog has two ClusterServiceVersions", Then: "Degraded",
-		Difference: "OLM installs the first version", Reason: "decision 39: no operator may lack a part",
+		Difference: "OLM installs the first version", Reason: "no operator may lack a part (decision 39)",
 	},
 	{
 		ID: "T8", Given: "Argo CD v3.2.0 reads a Subscription without an installed version, whose version failed", Then: "Degraded",
