@@ -72,7 +72,7 @@ func (r *waitReporter) report(ctx context.Context, reason error) {
 
 // createEvent creates an Event on the Lease.
 func (r *waitReporter) createEvent(ctx context.Context, reason, action string, why error) {
-	if err := apply.Create(ctx, r.client, leaseEvent(r.namespace, r.identity, reason, action, why.Error(), time.Now())); err != nil {
+	if err := apply.Create(ctx, r.client, r.leaseEvent(reason, action, why.Error(), time.Now())); err != nil {
 		r.log.Error(err, "Cannot create an Event about another lifecycle manager", "reason", reason)
 	}
 }
@@ -87,13 +87,13 @@ func (r *waitReporter) end() {
 	r.notReady(nil)
 }
 
-// leaseEvent returns an Event of a process on the Lease.
-func leaseEvent(namespace, identity, reason, action, note string, now time.Time) *corev1.Event {
-	lease := leaseOf(namespace)
+// leaseEvent returns an Event of the process on the Lease.
+func (r *waitReporter) leaseEvent(reason, action, note string, now time.Time) *corev1.Event {
+	lease := leaseOf(r.namespace)
 	return &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: api.LeaseName + "."},
-		EventTime:  metav1.NewMicroTime(now), ReportingController: "supervisor", ReportingInstance: identity,
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, GenerateName: api.LeaseName + "."},
+		EventTime:  metav1.NewMicroTime(now), ReportingController: "supervisor", ReportingInstance: r.identity,
 		Type: corev1.EventTypeWarning, Reason: reason, Action: action, Message: api.EventNote(note),
-		InvolvedObject: corev1.ObjectReference{APIVersion: lease.APIVersion, Kind: lease.Kind, Namespace: namespace, Name: lease.Name},
+		InvolvedObject: corev1.ObjectReference{APIVersion: lease.APIVersion, Kind: lease.Kind, Namespace: r.namespace, Name: lease.Name},
 	}
 }

@@ -169,7 +169,9 @@ func (s *startup) newManager(f *fence) (ctrl.Manager, error) {
 		// Objects that exist at the start must not have a lower priority. With priorities, they would wait until
 		// nothing else happens in the cluster. awaitCaches also bounds the caches of the manager.
 		// A process that has stepped down adds controllers of the same names again.
-		Controller:                          config.Controller{UsePriorityQueue: new(false), CacheSyncTimeout: controllerCacheTimeout, SkipNameValidation: new(true)},
+		Controller: config.Controller{
+			UsePriorityQueue: new(false), CacheSyncTimeout: controllerCacheTimeout, SkipNameValidation: new(true),
+		},
 		Metrics:                             metricsserver.Options{BindAddress: "0"}, // see openPorts
 		HealthProbeBindAddress:              "0",
 		GracefulShutdownTimeout:             new(shutdownTimeout),

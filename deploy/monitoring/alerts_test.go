@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -195,9 +196,7 @@ func documentedMetrics(t *testing.T) metricLabels {
 		t.Fatal(err)
 	}
 	known := metricLabels{}
-	for name, labels := range others {
-		known[name] = labels
-	}
+	maps.Copy(known, others)
 	for _, match := range regexp.MustCompile("(?m)^- `([a-z0-9_]+)` \\(`(.*)`\\): ").FindAllStringSubmatch(string(text), -1) {
 		fields := strings.Split(match[2], "`, `")
 		name, kind, labels := match[1], fields[0], fields[1:]

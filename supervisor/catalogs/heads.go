@@ -33,6 +33,7 @@ func (s *Store) ReadHeads(ctx context.Context, catalog types.NamespacedName, rea
 func (r HeadReader) CSV(ctx context.Context, pkg, channel, name string) (string, error) {
 	calling, cancel := context.WithTimeout(ctx, bundleTimeout)
 	defer cancel()
+	//nolint:staticcheck // deprecated, and what every server and client uses
 	head, err := r.client.GetBundleForChannel(calling, &api.GetBundleInChannelRequest{PkgName: pkg, ChannelName: channel})
 	switch {
 	case err != nil && (calling.Err() != nil || replicas.IsReplicaFailure(err)):

@@ -22,7 +22,8 @@ func TestReplicasByNode(t *testing.T) {
 		want   []string
 	}{
 		{
-			"two nodes", []replicas.State{on("a", "north", replicas.Serving), on("b", "south", replicas.Serving)},
+			"two nodes",
+			[]replicas.State{on("a", "north", replicas.Serving), on("b", "south", replicas.Serving)},
 			[]string{`node="a",state="serving",zone="north"} 1`, `node="b",state="serving",zone="south"} 1`},
 		},
 		{
@@ -33,15 +34,15 @@ func TestReplicasByNode(t *testing.T) {
 		{"the replica of an address has no node", []replicas.State{{Health: replicas.Serving}}, nil},
 	} {
 		recordReplicas(key, step.states)
-		expected := ""
+		var expected strings.Builder
+		if len(step.want) > 0 {
+			expected.WriteString("# HELP chandlery_catalog_replicas_by_node Replicas of a hosted catalog on each node, by their answer: serving, notserving, unreachable or unknown.\n" +
+				"# TYPE chandlery_catalog_replicas_by_node gauge\n")
+		}
 		for _, line := range step.want {
-			expected += `chandlery_catalog_replicas_by_node{name="moving",namespace="metrics",` + line + "\n"
+			expected.WriteString(`chandlery_catalog_replicas_by_node{name="moving",namespace="metrics",` + line + "\n")
 		}
-		if expected != "" {
-			expected = "# HELP chandlery_catalog_replicas_by_node Replicas of a hosted catalog on each node, by their answer: serving, notserving, unreachable or unknown.\n" +
-				"# TYPE chandlery_catalog_replicas_by_node gauge\n" + expected
-		}
-		if err := testutil.CollectAndCompare(replicasByNode, strings.NewReader(expected)); err != nil {
+		if err := testutil.CollectAndCompare(replicasByNode, strings.NewReader(expected.String())); err != nil {
 			t.Errorf("%s: %v", step.reason, err)
 		}
 	}

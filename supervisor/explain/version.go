@@ -106,6 +106,18 @@ func failingVersion(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []*
 	return nil
 }
 
+// conflictCode returns the code for a reason about APIs that the version must not provide.
+func conflictCode(reason operatorsv1alpha1.ConditionReason) string {
+	switch reason {
+	case operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict:
+		return CodeOperatorGroupConflict
+	case operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs:
+		return CodeProvidedAPIsStatic
+	default:
+		return CodeOwnerConflict
+	}
+}
+
 // reasonFinding returns the finding for a reason of the status that is exact; nil if the components of the version
 // may tell more.
 func reasonFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
@@ -114,12 +126,9 @@ func reasonFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Fin
 		return groupFinding(s, csv.Namespace)
 	case operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup, operatorsv1alpha1.CSVReasonNoTargetNamespaces:
 		return installModeFinding(s, csv)
-	case operatorsv1alpha1.CSVReasonOwnerConflict:
-		return statusFinding(s, CodeOwnerConflict, csv)
-	case operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict:
-		return statusFinding(s, CodeOperatorGroupConflict, csv)
-	case operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs:
-		return statusFinding(s, CodeProvidedAPIsStatic, csv)
+	case operatorsv1alpha1.CSVReasonOwnerConflict, operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict,
+		operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs:
+		return statusFinding(s, conflictCode(csv.Status.Reason), csv)
 	case operatorsv1alpha1.CSVReasonInvalidStrategy, operatorsv1alpha1.CSVReasonInvalidInstallModes,
 		operatorsv1alpha1.CSVReasonInvalidWebhookDescription:
 		return statusFinding(s, CodeVersionInvalid, csv)

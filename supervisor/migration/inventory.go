@@ -155,7 +155,7 @@ func inventoryOfAPIService(o *unstructured.Unstructured) string {
 func inventoryOfPods(ctx context.Context, c client.Reader, d *unstructured.Unstructured) (Inventory, error) {
 	labels, _, _ := unstructured.NestedStringMap(d.Object, "spec", "selector", "matchLabels")
 	if len(labels) == 0 {
-		return nil, nil
+		return Inventory{}, nil
 	}
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.InNamespace(d.GetNamespace()), client.MatchingLabels(labels)); err != nil {

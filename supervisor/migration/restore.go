@@ -363,7 +363,9 @@ func addedConditions(kind string) []string {
 	case operatorsv1alpha1.CatalogSourceKind:
 		return []string{api.ConditionAvailable, api.ConditionProgressing, api.ConditionContentWarnings}
 	case operatorsv1alpha1.SubscriptionKind:
-		return []string{api.ConditionVersionUnhealthy, api.ConditionNewerVersionHeld, api.ConditionConfigInvalid, api.ConditionBlocked, api.ConditionUninstalling}
+		return []string{
+			api.ConditionVersionUnhealthy, api.ConditionNewerVersionHeld, api.ConditionConfigInvalid, api.ConditionBlocked, api.ConditionUninstalling,
+		}
 	case operatorsv1.OperatorGroupKind:
 		return []string{api.ConditionTargetsResolved}
 	case "OLMConfig":

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,11 +51,14 @@ func (v *Verification) AwaitSupervisor(ctx context.Context) (string, error) {
 	return v.await(ctx, "no supervisor leads", func() (string, bool, error) {
 		lease := &coordinationv1.Lease{}
 		err := v.Client.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: api.LeaseName}, lease)
-		if client.IgnoreNotFound(err) != nil {
+		if apierrors.IsNotFound(err) {
+			return "", false, nil
+		}
+		if err != nil {
 			return "", false, fmt.Errorf("reading Lease %s/%s: %w", v.Namespace, api.LeaseName, err)
 		}
 		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
-		if err != nil || holder == "" || lease.Spec.RenewTime == nil {
+		if holder == "" || lease.Spec.RenewTime == nil {
 			return "", false, nil
 		}
 		if first == nil {

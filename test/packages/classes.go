@@ -59,10 +59,6 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 		return longFirst(paths(packages, isPlainSuite)), nil
 	case "e2e":
 		return longFirst(paths(packages, needsNoNodes)), nil
-	case "long":
-		return longFirst(paths(packages, func(p golist.Package) bool { return needsControlPlane(p) && isLong(p) })), nil
-	case "short":
-		return paths(packages, func(p golist.Package) bool { return needsControlPlane(p) && !isLong(p) }), nil
 	case "nodes":
 		return paths(packages, func(p golist.Package) bool { return p.ImportPath == compatNodes }), nil
 	case "losses":
@@ -73,6 +69,18 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 		return benchmarks(packages)
 	case "fuzz":
 		return fuzzTargets(packages)
+	default:
+		return linesByTime(class, packages)
+	}
+}
+
+// linesByTime returns the output for a class of suites that take minutes or seconds.
+func linesByTime(class string, packages []golist.Package) ([]string, error) {
+	switch class {
+	case "long":
+		return longFirst(paths(packages, func(p golist.Package) bool { return needsControlPlane(p) && isLong(p) })), nil
+	case "short":
+		return paths(packages, func(p golist.Package) bool { return needsControlPlane(p) && !isLong(p) }), nil
 	}
 	return nil, fmt.Errorf("unknown class %q: want one of %s", class, strings.Join(classes(), ", "))
 }

@@ -63,25 +63,9 @@ func start(ctx context.Context, args []string) error {
 		return fmt.Errorf("no page is named %s; run this in the folder of the module", *pattern)
 	}
 	repository := repository{dir: ".", sources: map[string][]string{}}
-	old := 0
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			return fmt.Errorf("reading measurements: %w", err)
-		}
-		for _, section := range document.Sections(string(text)) {
-			if !section.Tables && !section.Marked {
-				continue
-			}
-			verdict, isOld, err := repository.judge(ctx, section)
-			if err != nil {
-				return fmt.Errorf("%s, %q: %w", page, section.Title, err)
-			}
-			fmt.Printf("%s, %q: %s\n", page, section.Title, verdict)
-			if isOld {
-				old++
-			}
-		}
+	old, err := repository.list(ctx, pages)
+	if err != nil {
+		return err
 	}
 	if old > 0 && *release {
 		return fmt.Errorf("%d parts: %w", old, errOld)
@@ -94,6 +78,30 @@ type repository struct {
 	dir string
 	// sources maps programs to the files that they are built of.
 	sources map[string][]string
+}
+
+// list prints a verdict for each section of the pages, and returns how many are old.
+func (r repository) list(ctx context.Context, pages []string) (old int, err error) {
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return 0, fmt.Errorf("reading measurements: %w", err)
+		}
+		for _, section := range document.Sections(string(text)) {
+			if !section.Tables && !section.Marked {
+				continue
+			}
+			verdict, isOld, err := r.judge(ctx, section)
+			if err != nil {
+				return 0, fmt.Errorf("%s, %q: %w", page, section.Title, err)
+			}
+			fmt.Printf("%s, %q: %s\n", page, section.Title, verdict)
+			if isOld {
+				old++
+			}
+		}
+	}
+	return old, nil
 }
 
 // judge returns the text about a section and reports whether its figures are old.

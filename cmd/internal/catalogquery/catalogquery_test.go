@@ -21,7 +21,7 @@ func TestForeignServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // the test ends
+	defer conn.Close()
 	for name, tt := range map[string]struct {
 		words []string
 		want  []catalogquery.Match

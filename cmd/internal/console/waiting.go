@@ -51,7 +51,7 @@ func (w Waiter) Wait(ctx context.Context, read func(context.Context) ([]WaitStat
 	logged := map[string]string{}
 	var last []WaitState
 	done := func() {}
-	defer func() { done() }()
+	defer func() { done() }() //nolint:gocritic // the loop replaces done
 	for {
 		now, err := read(limited)
 		if err != nil && isAnswer(err) {

@@ -22,8 +22,8 @@ import (
 
 // requiring returns a version that requires PodMetrics of another operator and Deployments of the
 // API server.
-func requiring(phase operatorsv1alpha1.ClusterServiceVersionPhase) *operatorsv1alpha1.ClusterServiceVersion {
-	csv := good(phase, "").CSV
+func requiring(current operatorsv1alpha1.ClusterServiceVersionPhase) *operatorsv1alpha1.ClusterServiceVersion {
+	csv := good(current, "").CSV
 	csv.Spec.NativeAPIs = []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}}
 	csv.Spec.APIServiceDefinitions.Required = []operatorsv1alpha1.APIServiceDescription{{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "PodMetrics"}}
 	return csv

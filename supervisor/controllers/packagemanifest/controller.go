@@ -54,10 +54,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.index.Set(next)
 		return ctrl.Result{}, nil
 	}
-	packages, err := r.read(ctx, req.NamespacedName, state.Snapshot.Content)
-	if now, _ := r.store.State(req.NamespacedName); err == nil && now.Snapshot != state.Snapshot {
-		err = fmt.Errorf("catalog %s: %w", req, errOutdated)
-	}
+	packages, err := r.readSnapshot(ctx, req.NamespacedName, state.Snapshot)
 	if err == nil {
 		next.Packages, next.Digest = packages, state.Snapshot.Digest
 	}
@@ -80,6 +77,18 @@ func (r *reconciler) source(cs *operatorsv1alpha1.CatalogSource, state catalogs.
 		}
 	}
 	return s
+}
+
+// readSnapshot returns the packages of a snapshot. It returns errOutdated if the catalog has another snapshot afterwards.
+func (r *reconciler) readSnapshot(ctx context.Context, key types.NamespacedName, snapshot *catalogs.Snapshot) ([]*manifest.Package, error) {
+	packages, err := r.read(ctx, key, snapshot.Content)
+	if err != nil {
+		return nil, err
+	}
+	if now, _ := r.store.State(key); now.Snapshot != snapshot {
+		return nil, fmt.Errorf("catalog %s: %w", key, errOutdated)
+	}
+	return packages, nil
 }
 
 // read returns the packages of a catalog, sorted by name. A channel whose head cannot be read is left out.

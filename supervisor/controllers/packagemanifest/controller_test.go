@@ -1,6 +1,7 @@
 package packagemanifest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -21,6 +22,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
 	"github.com/chandlery/chandlery/test/fakecatalog"
+	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
@@ -59,16 +61,16 @@ func follow(t *testing.T, address string) *follower {
 // until reconciles until a condition holds.
 func (f *follower) until(what string, holds func() bool) {
 	f.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	defer cancel()
+	if err := pause.Until(ctx, 20*time.Millisecond, func() string {
 		_, err := f.Reconcile(f.t.Context(), ctrl.Request{NamespacedName: f.key})
 		if err == nil && holds() {
-			return
+			return ""
 		}
-		if time.Now().After(deadline) {
-			f.t.Fatalf("%s: not within a minute; the last error is %v", what, err)
-		}
-		time.Sleep(20 * time.Millisecond)
+		return fmt.Sprintf("the last error is %v", err)
+	}); err != nil {
+		f.t.Fatalf("%s: not within a minute: %v", what, err)
 	}
 }
 
@@ -179,13 +181,16 @@ func TestRealCatalog(t *testing.T) {
 		}
 	})
 	f := follow(t, net.JoinHostPort("127.0.0.1", port))
-	deadline := time.Now().Add(3 * time.Minute)
-	state, _ := f.store.State(f.key)
-	for ; state.Snapshot == nil; state, _ = f.store.State(f.key) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the catalog is not read: %v", state.Err)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	var state catalogs.State
+	if err := pause.Until(ctx, 100*time.Millisecond, func() string {
+		if state, _ = f.store.State(f.key); state.Snapshot == nil {
+			return fmt.Sprintf("the last error is %v", state.Err)
 		}
-		time.Sleep(100 * time.Millisecond)
+		return ""
+	}); err != nil {
+		t.Fatalf("the catalog is not read: %v", err)
 	}
 	before, begun := heap(), time.Now()
 	packages, err := f.read(t.Context(), f.key, state.Snapshot.Content)

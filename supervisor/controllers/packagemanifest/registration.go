@@ -159,13 +159,8 @@ func (r *registrar) register(ctx context.Context, live *unstructured.Unstructure
 	if err != nil {
 		return err
 	}
-	if next := secretOf(deployment, certificate, secret); secret == nil {
-		err = apply.Create(ctx, r.client, next)
-	} else if !sameData(secret.Data, next.Data) {
-		err = apply.Replace(ctx, r.client, next)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the serving certificate of PackageManifests: %w", err)
+	if err := r.writeSecret(ctx, secret, secretOf(deployment, certificate, secret)); err != nil {
+		return err
 	}
 	if err := r.probe(ctx, certificate); err != nil && live == nil {
 		return err
@@ -184,6 +179,20 @@ func (r *registrar) register(ctx context.Context, live *unstructured.Unstructure
 	available.Set(0)
 	if ok, _, _ := webhook.Available(live); ok {
 		available.Set(1)
+	}
+	return nil
+}
+
+// writeSecret creates the Secret of the certificate, or replaces its data. The old Secret is nil if there is none.
+func (r *registrar) writeSecret(ctx context.Context, old, next *corev1.Secret) error {
+	var err error
+	if old == nil {
+		err = apply.Create(ctx, r.client, next)
+	} else if !sameData(old.Data, next.Data) {
+		err = apply.Replace(ctx, r.client, next)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the serving certificate of PackageManifests: %w", err)
 	}
 	return nil
 }
@@ -242,7 +251,7 @@ func (r *registrar) probe(ctx context.Context, c *webhook.Certificate) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.address+"/apis", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.address+"/apis", http.NoBody)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotServing, err)
 	}

@@ -1,6 +1,7 @@
 package packagemanifest
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -28,19 +29,19 @@ func TestCertificateRotation(t *testing.T) {
 	}
 
 	first := step(nil, nil)
-	if again := step(first, trusting(first)); string(again.Cert) != string(first.Cert) || again.Next != nil {
+	if again := step(first, trusting(first)); !bytes.Equal(again.Cert, first.Cert) || again.Next != nil {
 		t.Error("a valid certificate is replaced")
 	}
 	now.SetTime(first.RotateAt)
 	due := step(first, trusting(first))
-	if due.Next == nil || string(due.Cert) != string(first.Cert) {
+	if due.Next == nil || !bytes.Equal(due.Cert, first.Cert) {
 		t.Fatal("a certificate that is due has no successor, or is replaced at once")
 	}
-	if early := step(due, trusting(first)); string(early.Cert) != string(first.Cert) {
+	if early := step(due, trusting(first)); !bytes.Equal(early.Cert, first.Cert) {
 		t.Error("the successor is used before the API server trusts it")
 	}
 	used := step(due, trusting(due))
-	if string(used.Cert) != string(due.Next.Cert) || string(used.PreviousCA) != string(first.CA) {
+	if !bytes.Equal(used.Cert, due.Next.Cert) || !bytes.Equal(used.PreviousCA, first.CA) {
 		t.Fatal("the successor is not used, or its predecessor is not trusted any more")
 	}
 	if soon := step(used, trusting(used)); len(soon.PreviousCA) == 0 {

@@ -98,7 +98,8 @@ func (r *seriesRecorder) replace(namespace, name string, before series, known bo
 
 // release deletes a series of syncs that no Subscription has anymore. The caller holds the lock.
 func (r *seriesRecorder) release(labels syncLabels) {
-	if r.sharing[labels]--; r.sharing[labels] == 0 {
+	r.sharing[labels]--
+	if r.sharing[labels] == 0 {
 		delete(r.sharing, labels)
 		syncs.DeleteLabelValues(labels.values()...)
 	}

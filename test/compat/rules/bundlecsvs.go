@@ -37,7 +37,8 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 	},
 	{
 		ID: "G9-Refused", Given: "a bundle with an object of an unknown kind without apiVersion",
-		Then: "BundleUnpackFailed names the kind, the object and the missing field",
+		Then:       "BundleUnpackFailed names the kind, the object and the missing field",
+		Difference: "the InstallPlan fails with the message `the InstallPlan contains invalid data`", Reason: "The author learns what to correct (decision 39).",
 	},
 	{ID: "G9", Given: "a bundle with a Role of apiVersion v1, and a ConfigMap without apiVersion", Then: "it is installed"},
 	{

@@ -34,6 +34,7 @@ var copiedCSVs = Group{Letter: "K", Title: "Copied ClusterServiceVersions and co
 		Then:       "the InstallPlan is Complete, and the version succeeds",
 		Difference: "the InstallPlan is Complete while the copy exists, and the version is not created within a minute",
 		Reason:     "A copy must not prevent an installation (decision 25).",
+		Untried:    "the case passes or fails depending on the order of OLM's events",
 	},
 	{
 		ID: "K7", Given: "a version is created, and the status of its OperatorGroup is written 5 s later",

@@ -23,6 +23,7 @@ var lastConnect = Group{Letter: "A", Title: "The time lastConnect of a CatalogSo
 		Then:       "as A1",
 		Difference: "OLM watches only ConfigMaps with the label, and notices the change when it reconciles the CatalogSource for another reason, within 15 minutes",
 		Reason:     "users do not know the label (decision 39)",
+		Untried:    "the case passes or fails depending on when OLM reconciles the CatalogSource",
 	},
 	{
 		ID: "A2", Given: "as A1, with the old version installed by a Subscription with automatic approval",

@@ -21,6 +21,7 @@ var serviceAccounts = Group{Letter: "R", Title: "The service account of an Opera
 		ID: "R7", Given: "ten versions run, 40 of the namespace failed as in R1, and spec.serviceAccountName is removed",
 		Then:       "the failed versions succeed, and the status of no other one is written",
 		Difference: "versions that OLM repeats before its cache has the change stay Failed", Reason: "Each of them may be installed now (decision 39).",
+		Untried: "the case passes or fails depending on the order of OLM's events",
 	},
 	{
 		ID: "R8", Given: "such a version failed; the OperatorGroup gets an annotation, and an unrelated ClusterRole is created", Then: "the version is not written",

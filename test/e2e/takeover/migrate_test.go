@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/migration"
 )
 
-// migrates migrates a cluster whose supervisor waits. Without supervisors, the command changes nothing.
+// migrates runs the command for a cluster whose supervisor waits. Without supervisors, the command changes nothing.
 func migrates(s *scene) {
 	s.t.Helper()
 	if out, code := s.output("migrate", "--yes"); code != 2 || !strings.Contains(out, "No supervisors are installed") {

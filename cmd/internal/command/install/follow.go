@@ -22,13 +22,21 @@ import (
 	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
 )
 
-// predict returns what would happen in a namespace if the objects were applied to it. global is the namespace of global
-// catalogs, and log shows progress.
-func predict(ctx context.Context, cluster *inputs.Cluster, namespace, global string, objects []client.Object, log io.Writer) (*dryrun.Result, error) {
+// predictor predicts what a change of a cluster has for results.
+type predictor struct {
+	cluster *inputs.Cluster
+	// global is the namespace of global catalogs.
+	global string
+	// log shows progress.
+	log io.Writer
+}
+
+// predict returns what would happen in a namespace if the objects were applied to it.
+func (p predictor) predict(ctx context.Context, namespace string, objects []client.Object) (*dryrun.Result, error) {
 	o := inputs.Options{
-		Namespace: namespace, Global: global, Now: metav1.NewTime(clock.RealClock{}.Now()),
-		Connect:  func() (*inputs.Cluster, error) { return cluster, nil },
-		Progress: func(what string) func() { return progress.Start(log, false, what) },
+		Namespace: namespace, Global: p.global, Now: metav1.NewTime(clock.RealClock{}.Now()),
+		Connect:  func() (*inputs.Cluster, error) { return p.cluster, nil },
+		Progress: func(what string) func() { return progress.Start(p.log, false, what) },
 	}
 	if len(objects) > 0 {
 		text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})

@@ -220,7 +220,8 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 		return nil, err
 	}
 	done := progress.Start(s.log, false, "Reading catalogs")
-	offers := catalogquery.Each(ctx, s.cluster, catalogquery.Select(sources, s.request.catalog), func(ctx context.Context, conn *grpc.ClientConn) (*packageContent, error) {
+	asked := catalogquery.Select(sources, s.request.catalog)
+	offers := catalogquery.Each(ctx, s.cluster, asked, func(ctx context.Context, conn *grpc.ClientConn) (*packageContent, error) {
 		return catalogquery.ReadPackage(ctx, conn, s.request.pkg)
 	})
 	done()
@@ -238,7 +239,7 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
 		return nil, err
 	}
-	if p.Plan, err = predict(ctx, s.cluster, s.request.namespace, s.global, applied(p.Create), s.log); err != nil {
+	if p.Plan, err = (predictor{cluster: s.cluster, global: s.global, log: s.log}).predict(ctx, s.request.namespace, applied(p.Create)); err != nil {
 		return nil, err
 	}
 	if !found.exists {

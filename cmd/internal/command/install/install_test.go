@@ -19,7 +19,8 @@ func lamp(t *testing.T) *content.Package {
 	t.Helper()
 	b := content.NewBuilder(1 << 20)
 	for _, e := range []content.ChannelEntry{
-		{Channel: "stable", Bundle: "lamp.v1.0.0"}, {Channel: "stable", Bundle: "lamp.v1.1.0", Replaces: "lamp.v1.0.0"},
+		{Channel: "stable", Bundle: "lamp.v1.0.0"},
+		{Channel: "stable", Bundle: "lamp.v1.1.0", Replaces: "lamp.v1.0.0"},
 		{Channel: "beta", Bundle: "lamp.v2.0.0"},
 	} {
 		e.Package = "lamp"
@@ -61,7 +62,7 @@ func TestChoose(t *testing.T) {
 			t.Parallel()
 			tt.request.pkg, tt.request.namespace = "lamp", "shop"
 			got, err := choose(&tt.request, tt.offers)
-			text := ""
+			var text string
 			if err != nil {
 				text = err.Error()
 			} else {

@@ -107,8 +107,10 @@ func startingCSV(r *request, c choice) string {
 // missingGroup returns the OperatorGroup to create; nil if the namespace has one.
 func missingGroup(r *request, c choice, o *inventory, modes []operatorsv1alpha1.InstallMode) (*operatorsv1.OperatorGroup, error) {
 	if len(o.groups) > 0 {
-		if has := o.groups[0].Spec.TargetNamespaces; len(r.targets) > 0 && !slices.Equal(slices.Sorted(slices.Values(has)), slices.Sorted(slices.Values(r.targets))) {
-			return nil, fmt.Errorf("OperatorGroup %s/%s exists, and its spec.targetNamespaces is %q, not %q; leave out --target-namespaces, or choose another --namespace",
+		has := o.groups[0].Spec.TargetNamespaces
+		if len(r.targets) > 0 && !slices.Equal(slices.Sorted(slices.Values(has)), slices.Sorted(slices.Values(r.targets))) {
+			return nil, fmt.Errorf("OperatorGroup %s/%s exists, and its spec.targetNamespaces is %q, not %q; "+
+				"leave out --target-namespaces, or choose another --namespace",
 				r.namespace, o.groups[0].Name, has, r.targets)
 		}
 		return nil, nil //nolint:nilnil // nothing is missing

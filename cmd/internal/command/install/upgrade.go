@@ -153,7 +153,7 @@ func (o *upgradeOptions) predict(cmd *cobra.Command, sub *operatorsv1alpha1.Subs
 	if err != nil {
 		return nil, err
 	}
-	return predict(cmd.Context(), cluster, sub.Namespace, o.global, []client.Object{o.wanted(sub)}, cmd.ErrOrStderr())
+	return predictor{cluster: cluster, global: o.global, log: cmd.ErrOrStderr()}.predict(cmd.Context(), sub.Namespace, []client.Object{o.wanted(sub)})
 }
 
 // upgrade shows the steps and, after the confirmation, makes them.

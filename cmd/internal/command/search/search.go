@@ -181,8 +181,9 @@ func (o *options) text(out io.Writer, r *report) string {
 	if len(r.Packages) == 0 {
 		text = "No package was found.\n"
 	}
+	unread := make([]string, 0, len(r.Unreadable))
 	for _, reason := range r.Unreadable {
-		text += console.Wrap(paint.Bad("not read: "), "  ", reason)
+		unread = append(unread, console.Wrap(paint.Bad("not read: "), "  ", reason))
 	}
-	return text
+	return text + strings.Join(unread, "")
 }

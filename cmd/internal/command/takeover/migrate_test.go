@@ -19,12 +19,16 @@ func TestReport(t *testing.T) {
 	}{
 		{"nothing changed", Report{Leader: "pod-1_a", Compared: 7}, false, "Supervisor pod-1_a leads.\nCompared 7 objects of operators; nothing unexpected changed.\n"},
 		{
-			"an update was in progress", Report{Compared: 7, Differences: []migration.Difference{expected}}, false,
+			"an update was in progress",
+			Report{Compared: 7, Differences: []migration.Difference{expected}},
+			false,
 			"Compared 7 objects of operators; nothing unexpected changed.\n" +
 				"Changes by InstallPlans that were in progress:\n  - Deployment gongs/gong: generation 2, was generation 1\n",
 		},
 		{
-			"a pod is gone", Report{Compared: 7, Differences: []migration.Difference{lost}}, true,
+			"a pod is gone",
+			Report{Compared: 7, Differences: []migration.Difference{lost}},
+			true,
 			"Unexpected changes:\n  - Pod lamps/lamp-x: absent, was 0 restarts\n",
 		},
 	} {

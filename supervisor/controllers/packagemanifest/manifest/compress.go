@@ -27,8 +27,8 @@ func NewCompressor() (*Compressor, error) {
 	return &Compressor{encoder: encoder}, nil
 }
 
-func (c *Compressor) compress(text []byte) []byte {
-	return append([]byte(nil), c.encoder.EncodeAll(text, nil)...)
+func (z *Compressor) compress(text []byte) []byte {
+	return append([]byte(nil), z.encoder.EncodeAll(text, nil)...)
 }
 
 func decompress(data []byte) ([]byte, error) {

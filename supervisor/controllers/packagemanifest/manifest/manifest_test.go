@@ -288,7 +288,8 @@ func TestIndex(t *testing.T) {
 	if x.Ready() {
 		t.Error("ready before the first reading")
 	}
-	if x.SetReady(); !x.Ready() {
+	x.SetReady()
+	if !x.Ready() {
 		t.Error("not ready")
 	}
 }

@@ -132,10 +132,10 @@ func hasPrefix(labels map[string]string, prefix string) bool {
 
 // catalogStatus is the part of the status that the CatalogSource determines.
 type catalogStatus struct {
-	CatalogSource            string `json:"catalogSource"            doc:"Name of the CatalogSource."`
-	CatalogSourceDisplayName string `json:"catalogSourceDisplayName" doc:"Name of the catalog for users."`
-	CatalogSourcePublisher   string `json:"catalogSourcePublisher"   doc:"Publisher of the catalog."`
-	CatalogSourceNamespace   string `json:"catalogSourceNamespace"   doc:"Namespace of the CatalogSource."`
+	CatalogSource            string `doc:"Name of the CatalogSource."      json:"catalogSource"`
+	CatalogSourceDisplayName string `doc:"Name of the catalog for users."  json:"catalogSourceDisplayName"`
+	CatalogSourcePublisher   string `doc:"Publisher of the catalog."       json:"catalogSourcePublisher"`
+	CatalogSourceNamespace   string `doc:"Namespace of the CatalogSource." json:"catalogSourceNamespace"`
 }
 
 // Status is the status of a PackageManifest.

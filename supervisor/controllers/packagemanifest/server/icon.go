@@ -49,7 +49,7 @@ func (i *icons) Connect(ctx context.Context, name string, _ runtime.Object, resp
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tag := tagOf(item)
-		w.Header().Set("Etag", tag)
+		w.Header().Set("ETag", tag)
 		// The icon of a package changes with the head of its default channel.
 		w.Header().Set("Cache-Control", "private, max-age=60")
 		if hasTag(r.Header.Get("If-None-Match"), tag) {
@@ -58,7 +58,7 @@ func (i *icons) Connect(ctx context.Context, name string, _ runtime.Object, resp
 		}
 		content, mediaType, err := i.content(r.Context(), item)
 		if err != nil {
-			w.Header().Del("Etag")
+			w.Header().Del("ETag")
 			w.Header().Del("Cache-Control")
 			responder.Error(err)
 			return

@@ -43,7 +43,8 @@ func (d *definer) reference(t reflect.Type) string {
 	if t == reflect.TypeFor[Status]() {
 		t = reflect.TypeFor[manifest.Status]()
 	}
-	if named, is := reflect.Zero(t).Interface().(interface{ OpenAPIModelName() string }); is && t.PkgPath() != reflect.TypeFor[PackageManifest]().PkgPath() {
+	named, is := reflect.TypeAssert[interface{ OpenAPIModelName() string }](reflect.Zero(t))
+	if is && t.PkgPath() != reflect.TypeFor[PackageManifest]().PkgPath() {
 		return named.OpenAPIModelName()
 	}
 	name := modelPrefix + t.Name()

@@ -33,6 +33,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/server"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
+	"github.com/chandlery/chandlery/test/pause"
 )
 
 const group = "/apis/packages.operators.coreos.com/v1"
@@ -132,9 +133,9 @@ func apiServer(t *testing.T, proxy []byte) *httptest.Server {
 			t.Error(err)
 		}
 	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	return server
+	api := httptest.NewServer(mux)
+	t.Cleanup(api.Close)
+	return api
 }
 
 func run(t *testing.T) *running {
@@ -166,12 +167,15 @@ func run(t *testing.T) *running {
 			t.Error(err)
 		}
 	})
-	deadline := time.Now().Add(time.Minute)
-	for r.get(t, r.proxy, "viewer", group, nil).status != http.StatusOK {
-		if time.Now().After(deadline) {
-			t.Fatal("the server does not accept the front proxy")
+	waiting, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	if err := pause.Until(waiting, 50*time.Millisecond, func() string {
+		if got := r.get(t, r.proxy, "viewer", group, nil); got.status != http.StatusOK {
+			return fmt.Sprintf("status %d", got.status)
 		}
-		time.Sleep(50 * time.Millisecond)
+		return ""
+	}); err != nil {
+		t.Fatalf("the server does not accept the front proxy: %v", err)
 	}
 	return r
 }
@@ -229,7 +233,7 @@ func (r *running) get(t *testing.T, as pair, user, path string, header http.Head
 		}
 		settings.Certificates = []tls.Certificate{loaded}
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+r.address+path, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+r.address+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,13 +298,13 @@ type packages struct {
 
 func (r *running) lists(t *testing.T) {
 	for query, want := range map[string][]string{
-		"/packagemanifests":                                                                       {"lamp olm olm", "torch a a"},
-		"/namespaces/a/packagemanifests":                                                          {"lamp a olm", "torch a a"},
-		"/namespaces/none/packagemanifests?limit=1":                                               {"lamp none olm"},
-		"/namespaces/a/packagemanifests?labelSelector=catalog-namespace%3Da":                      {"torch a a"},
-		"/packagemanifests?fieldSelector=metadata.name%3Dlamp":                                    {"lamp olm olm"},
+		"/packagemanifests":                                                                       {"lamp/olm/olm", "torch/a/a"},
+		"/namespaces/a/packagemanifests":                                                          {"lamp/a/olm", "torch/a/a"},
+		"/namespaces/none/packagemanifests?limit=1":                                               {"lamp/none/olm"},
+		"/namespaces/a/packagemanifests?labelSelector=catalog-namespace%3Da":                      {"torch/a/a"},
+		"/packagemanifests?fieldSelector=metadata.name%3Dlamp":                                    {"lamp/olm/olm"},
 		"/namespaces/a/packagemanifests?fieldSelector=metadata.namespace%3Db":                     nil,
-		"/namespaces/a/packagemanifests?fieldSelector=" + url.QueryEscape("metadata.namespace=a"): {"lamp a olm", "torch a a"},
+		"/namespaces/a/packagemanifests?fieldSelector=" + url.QueryEscape("metadata.namespace=a"): {"lamp/a/olm", "torch/a/a"},
 	} {
 		var list packages
 		got := r.view(t, group+query)
@@ -309,7 +313,7 @@ func (r *running) lists(t *testing.T) {
 		}
 		var found []string
 		for _, p := range list.Items {
-			found = append(found, strings.Join([]string{p.Status.PackageName, p.Metadata.Namespace, p.Status.CatalogSourceNamespace}, " "))
+			found = append(found, strings.Join([]string{p.Status.PackageName, p.Metadata.Namespace, p.Status.CatalogSourceNamespace}, "/"))
 			since := p.Metadata.Annotations["chandlery.dev/catalog-unavailable-since"]
 			if p.Kind != "PackageManifest" || p.Metadata.Name != p.Status.PackageName || (p.Metadata.Name == "torch") != (since == "2001-09-09T01:46:40Z") {
 				t.Errorf("%s: %+v", query, p)
@@ -348,7 +352,7 @@ func (r *running) table(t *testing.T) {
 
 func (r *running) icons(t *testing.T) {
 	icon := r.view(t, group+"/namespaces/a/packagemanifests/torch/icon?resourceVersion=torch.stable.torch.v1")
-	tag := icon.header.Get("Etag")
+	tag := icon.header.Get("ETag")
 	if icon.status != http.StatusOK || icon.body != "icon" || icon.header.Get("Content-Type") != "image/png" || tag != `"torch.stable.torch.v1"` || icon.header.Get("Content-Length") != "4" {
 		t.Errorf("icon: %+v", icon)
 	}
@@ -359,7 +363,7 @@ func (r *running) icons(t *testing.T) {
 		}
 	}
 	none := r.view(t, group+"/namespaces/a/packagemanifests/lamp/icon")
-	if none.status != http.StatusOK || none.header.Get("Content-Type") != "image/svg+xml" || !strings.HasPrefix(none.body, "<svg") || none.header.Get("Etag") == "" {
+	if none.status != http.StatusOK || none.header.Get("Content-Type") != "image/svg+xml" || !strings.HasPrefix(none.body, "<svg") || none.header.Get("ETag") == "" {
 		t.Errorf("drawing: %+v", none)
 	}
 	if got := r.view(t, group+"/namespaces/a/packagemanifests/none/icon"); got.status != http.StatusNotFound {

@@ -18,12 +18,12 @@ const (
 )
 
 // PackageManifest is a package of a catalog. Its status is encoded when it is sent.
-type PackageManifest struct {
+type PackageManifest struct { //nolint:recvcheck // OpenAPIModelName is called on values
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty"` //nolint:modernize // the tag of every kind of Kubernetes
 
-	Spec   Spec   `json:"spec"   doc:"Empty."`
-	Status Status `json:"status" doc:"Content of the package."`
+	Spec   Spec   `doc:"Empty."                  json:"spec"`
+	Status Status `doc:"Content of the package." json:"status"`
 }
 
 // Spec is empty: clients only read packages.
@@ -41,17 +41,17 @@ func (s Status) MarshalJSON() ([]byte, error) {
 }
 
 // PackageManifestList is a list of packages.
-type PackageManifestList struct {
+type PackageManifestList struct { //nolint:recvcheck // OpenAPIModelName is called on values
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitempty"` //nolint:modernize // the streaming encoder of lists requires this tag
 
-	Items []PackageManifest `json:"items" doc:"Packages, sorted by name, and by namespace and name of the catalog."`
+	Items []PackageManifest `doc:"Packages, sorted by name, and by namespace and name of the catalog." json:"items"`
 }
 
 // DeepCopyObject copies the metadata. Packages are never modified.
 func (p *PackageManifest) DeepCopyObject() runtime.Object {
 	out := *p
-	p.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	p.DeepCopyInto(&out.ObjectMeta)
 	return &out
 }
 
@@ -61,7 +61,7 @@ func (l *PackageManifestList) DeepCopyObject() runtime.Object {
 	out.Items = make([]PackageManifest, len(l.Items))
 	for i := range l.Items {
 		out.Items[i] = l.Items[i]
-		l.Items[i].ObjectMeta.DeepCopyInto(&out.Items[i].ObjectMeta)
+		l.Items[i].DeepCopyInto(&out.Items[i].ObjectMeta)
 	}
 	return &out
 }

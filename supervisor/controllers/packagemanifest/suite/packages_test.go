@@ -53,7 +53,7 @@ func TestPackages(t *testing.T) {
 func (w *world) in(t *testing.T) *world {
 	t.Helper()
 	sub := *w
-	sub.World = w.World.In(t)
+	sub.World = w.In(t)
 	return &sub
 }
 
@@ -171,7 +171,8 @@ func (w *world) admitsUsers(namespace string) {
 	w.Expect(w.rows("-n", namespace, "--as=viewer")).To(gomega.HaveLen(3))
 	w.Expect(w.kubectl("get", "--raw", path(namespace, "lamp/icon"), "--as=viewer")).To(gomega.Equal("icon"))
 	for _, args := range [][]string{
-		{"get", "packagemanifests", "-n", namespace, "--as=nobody"}, {"get", "--raw", path(namespace, "lamp/icon"), "--as=nobody"},
+		{"get", "packagemanifests", "-n", namespace, "--as=nobody"},
+		{"get", "--raw", path(namespace, "lamp/icon"), "--as=nobody"},
 		{"get", "packagemanifests", "-n", w.global, "--as=viewer"},
 	} {
 		out, err := w.run(args...)
@@ -185,14 +186,14 @@ func (w *world) admitsUsers(namespace string) {
 // refusesStrangers calls the server as somebody who is not the front proxy.
 func (w *world) refusesStrangers() {
 	w.T.Helper()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the test checks what the server refuses
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	for name, header := range map[string]http.Header{
 		"no credentials":                {},
 		"headers without a certificate": {"X-Remote-User": {"admin"}, "X-Remote-Group": {"system:masters"}},
 		"a token":                       {"Authorization": {"Bearer " + w.Config.BearerToken}},
 	} {
-		req, err := http.NewRequestWithContext(w.T.Context(), http.MethodGet, "https://"+w.at+path("default", ""), nil)
+		req, err := http.NewRequestWithContext(w.T.Context(), http.MethodGet, "https://"+w.at+path("default", ""), http.NoBody)
 		if err != nil {
 			w.T.Fatal(err)
 		}

@@ -73,9 +73,9 @@ func supervise(t *testing.T) *world {
 	return w
 }
 
-// start runs the supervisor's part until stop is called.
-func (w *world) start(mode packagemanifest.Mode) (stop func()) {
-	return w.StartManager(ctrl.Options{}, func(mgr testenv.Manager) error {
+// start runs the supervisor's part until the test ends.
+func (w *world) start(mode packagemanifest.Mode) {
+	w.StartManager(ctrl.Options{}, func(mgr testenv.Manager) error {
 		store := catalogs.NewStore(mgr.Context, time.Second, clock.RealClock{})
 		if err := catalogs.Setup(mgr, store); err != nil {
 			return err
