@@ -10,6 +10,8 @@ import (
 const (
 	// supervisorName is the name of the supervisor's Deployment and of most objects beside it.
 	supervisorName = "chandlery-supervisor"
+	// packageManifests is the Service of the aggregated API.
+	packageManifests = "chandlery-packagemanifests-service"
 	// nodeLeases is the namespace of the Leases of nodes.
 	nodeLeases = "kube-node-lease"
 	// labelPartOf and product label the objects of the manifests and of the chart.
@@ -49,6 +51,7 @@ func Product(namespace string) []Object {
 		{"apps", "v1", "Deployment", namespace, supervisorName},
 		{"policy", "v1", "PodDisruptionBudget", namespace, supervisorName},
 		{"", "v1", "Service", namespace, supervisorName},
+		{"", "v1", "Service", namespace, packageManifests},
 		{"monitoring.coreos.com", "v1", "ServiceMonitor", namespace, supervisorName},
 		{"monitoring.coreos.com", "v1", "PrometheusRule", namespace, supervisorName},
 		{"", "v1", "ConfigMap", namespace, "chandlery-dashboard"},
