@@ -57,7 +57,8 @@ AFRESH := -count=1
 # go vet before them, do what go test would do once more.
 LEAN := -ldflags=-w -vet=off
 
-# As many packages of a row that computes are tested at a time as there are cores.
+# Suites wait for control planes much of the time, so twice as many packages are tested at a time as
+# there are cores: half of them suites.
 SIDE_BY_SIDE := -p $(shell nproc 2>/dev/null || echo 2)
 
 # Tests that read whole real catalogs or large objects, open thousands of connections, or go through
@@ -189,51 +190,44 @@ test-env: ## Build the programs of the control plane and of nodes into the cache
 
 .PHONY: test
 test: test-env build ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
-	@$(MAKE) -j 4 rows
+	@$(MAKE) -j 2 computing waiting
 	@$(MAKE) losses
 
 .PHONY: whole
 whole: ## The tests of `make test` with the race detector everywhere, and nothing left out: hours.
 	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 CATALOG_SHARE=1
 
-# Rows of packages are tested side by side. Those that take long wait for control planes most of the time. Units and peers
-# compute, so the short suites begin after them. Real nodes need a processor, so little else runs beside them.
-.PHONY: rows raced units peers long short nodes
-rows: long raced short nodes
-peers: units
-short: peers
-nodes: long peers
+# Two rows of packages are tested side by side: one that computes most of the time, and one that waits
+# for control planes, three packages at a time.
+.PHONY: computing waiting
+computing:
+	@$(MAKE) units
+	@$(MAKE) peers
+waiting:
+	@$(GO) run ./test/packages suites e2e | grep -vxF "$$($(GO) list $(RACED))" | xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -p 3 -timeout $(TEST_TIMEOUT)
 
-SUITES = xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -timeout $(TEST_TIMEOUT)
-WITHOUT_RACED = grep -vxF "$$($(GO) list $(RACED))"
-
-long:
-	@$(GO) run ./test/packages long | $(WITHOUT_RACED) | $(SUITES) -p 4
-raced:
-	@$(RACE_GO) test $(LEAN) $(RACE) $(AFRESH) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT) $(RACED) $(LISTING)
+.PHONY: units
 units:
 	@$(GO) test $(LEAN) $(AFRESH) $(PAGES)
+	@$(RACE_GO) test $(LEAN) $(RACE) $(AFRESH) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT) $(RACED) $(LISTING)
 	@$(GO) run ./test/packages unit | grep -vxF "$$($(GO) list $(PAGES) $(LISTING))" | xargs env $(RACE_GO) test $(LEAN) $(RACE) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
-peers:
-	@$(GO) test $(LEAN) $(AFRESH) $(SIDE_BY_SIDE) -run '$(PLAIN)' $(PLAIN_PACKAGES)
-	@$(GO) run ./test/packages peers | xargs $(GO) test $(LEAN) $(AFRESH) -timeout $(TEST_TIMEOUT)
-short:
-	@$(GO) run ./test/packages short | $(WITHOUT_RACED) | $(SUITES) -p 3
-	@$(GO) run ./test/demo --exit
-nodes:
-	@$(GO) run ./test/packages nodes | $(SUITES)
 
 .PHONY: e2e
 e2e: test-env build ## The end-to-end suites, as root on real nodes too, then the demo.
-	@$(GO) run ./test/packages e2e nodes | $(SUITES) -v -p 2
+	@$(GO) run ./test/packages e2e | xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 2 -timeout $(TEST_TIMEOUT)
 	@$(MAKE) losses
-	@$(GO) run ./test/demo --exit
+
+.PHONY: peers
+peers:
+	@$(GO) test $(LEAN) $(AFRESH) $(SIDE_BY_SIDE) -run '$(PLAIN)' $(PLAIN_PACKAGES)
+	@$(GO) run ./test/packages peers | xargs $(GO) test $(LEAN) $(AFRESH) -timeout $(TEST_TIMEOUT)
 
 # Nothing else runs beside the suite that measures how long calls fail when nodes are lost;
 # its verbose output is the table of what was lost.
 .PHONY: losses
 losses:
-	@$(GO) run ./test/packages losses | $(SUITES) -v
+	@$(GO) run ./test/packages nodes | xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/demo --exit
 
 # Dots show the progress. The command outcomes prints the results, and decides.
 COMPAT = $(TOOL) gotestsum --format dots --hide-summary all

@@ -20,7 +20,7 @@ const (
 	builder = "github.com/chandlery/chandlery/test/buildcache"
 	// endToEnd is the path above the end-to-end suites.
 	endToEnd = "github.com/chandlery/chandlery/test/e2e"
-	// realNodes is the end-to-end suite that loses real nodes. compatNodes are the compatibility tests with them.
+	// realNodes is the end-to-end suite with real nodes. compatNodes are the compatibility tests with them.
 	realNodes   = endToEnd + "/nodes"
 	compatNodes = module + "test/compat/nodes"
 )
@@ -47,7 +47,7 @@ func long() []string {
 
 // classes returns the names of the classes, in the order of the documentation.
 func classes() []string {
-	return []string{"unit", "suites", "e2e", "long", "short", "nodes", "losses", "peers", "bench", "fuzz"}
+	return []string{"unit", "suites", "e2e", "nodes", "peers", "bench", "fuzz"}
 }
 
 // lines returns the output for a class.
@@ -56,13 +56,11 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 	case "unit":
 		return longFirst(paths(packages, isUnit)), nil
 	case "suites":
-		return longFirst(paths(packages, isPlainSuite)), nil
+		return longFirst(paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && isSuite(p) })), nil
 	case "e2e":
 		return longFirst(paths(packages, needsNoNodes)), nil
 	case "nodes":
-		return paths(packages, func(p golist.Package) bool { return p.ImportPath == compatNodes }), nil
-	case "losses":
-		return paths(packages, losesNodes), nil
+		return paths(packages, needsNodes), nil
 	case "peers":
 		return paths(packages, isPeer), nil
 	case "bench":
@@ -93,26 +91,15 @@ func isEndToEnd(p golist.Package) bool {
 // isUnit reports whether the package's tests need only Go.
 func isUnit(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && !isSuite(p) }
 
-// isPlainSuite reports whether the package is a suite but no end-to-end suite.
-func isPlainSuite(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && isSuite(p) }
-
 // needsNoNodes reports whether the package is an end-to-end suite that needs no real nodes.
-func needsNoNodes(p golist.Package) bool {
-	return isEndToEnd(p) && p.ImportPath != compatNodes && !losesNodes(p)
-}
-
-// needsControlPlane reports whether the package is a suite that needs no real nodes.
-func needsControlPlane(p golist.Package) bool { return isPlainSuite(p) || needsNoNodes(p) }
-
-// isLong reports whether the package's tests take minutes.
-func isLong(p golist.Package) bool { return slices.Contains(long(), p.ImportPath) }
+func needsNoNodes(p golist.Package) bool { return isEndToEnd(p) && !needsNodes(p) }
 
 // isPeer reports whether the package's tests only run other programs.
 func isPeer(p golist.Package) bool { return slices.Contains(peers(), p.ImportPath) }
 
-// losesNodes reports whether the package's tests lose real nodes.
-func losesNodes(p golist.Package) bool {
-	return p.ImportPath == realNodes || strings.HasPrefix(p.ImportPath, realNodes+"/")
+// needsNodes reports whether the package's tests need real nodes.
+func needsNodes(p golist.Package) bool {
+	return p.ImportPath == compatNodes || p.ImportPath == realNodes || strings.HasPrefix(p.ImportPath, realNodes+"/")
 }
 
 // isSuite reports whether the package's tests need programs that are built beforehand.

@@ -18,7 +18,6 @@ func TestLines(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a_test.go"), []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	slow := long()[0]
 	packages := []golist.Package{
 		{ImportPath: "m/pure", Dir: dir, TestFiles: []string{"a_test.go", "gone_test.go"}, TestDeps: []string{"fmt"}},
 		{ImportPath: "m/untested", Deps: []string{builder}},
@@ -27,7 +26,6 @@ func TestLines(t *testing.T) {
 		{ImportPath: realNodes + "/web", TestDeps: []string{builder}},
 		{ImportPath: compatNodes, TestDeps: []string{builder}},
 		{ImportPath: peers()[0], TestDeps: []string{builder}},
-		{ImportPath: slow, TestDeps: []string{builder}},
 	}
 	cases := map[string]struct {
 		reason string
@@ -35,12 +33,9 @@ func TestLines(t *testing.T) {
 		want   []string
 	}{
 		"Unit":   {"what a package is built of does not make its tests a suite", "unit", []string{"m/pure", "m/untested"}},
-		"Suites": {"needing a built program makes a suite", "suites", []string{slow, "m/suite"}},
+		"Suites": {"needing a built program makes a suite", "suites", []string{"m/suite"}},
 		"E2E":    {"the folder makes an end-to-end suite", "e2e", []string{endToEnd + "/install"}},
-		"Long":   {"a suite that takes minutes is named", "long", []string{slow}},
-		"Short":  {"all other suites are short", "short", []string{"m/suite", endToEnd + "/install"}},
-		"Nodes":  {"the compatibility tests on real nodes are apart", "nodes", []string{compatNodes}},
-		"Losses": {"the suite that loses nodes is apart", "losses", []string{realNodes + "/web"}},
+		"Nodes":  {"the suite on real nodes is apart", "nodes", []string{realNodes + "/web", compatNodes}},
 		"Peers":  {"what watches other programs is named", "peers", []string{peers()[0]}},
 		"Bench":  {"one line for a package with benchmarks", "bench", []string{"m/pure"}},
 		"Fuzz":   {"one line for a fuzz target, none for a comment", "fuzz", []string{"m/pure FuzzRead"}},

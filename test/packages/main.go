@@ -1,14 +1,11 @@
 // Command packages prints the packages of the module for a make target. Each test belongs to
-// a class by its requirements, because tags could be forgotten:
+// exactly one class by its requirements, because tags could be forgotten:
 //
 //	packages unit    tests that need nothing but Go
 //	packages suites  tests that need programs built by test/buildcache (a control
 //	                 plane, a peer server)
 //	packages e2e     end-to-end suites: our programs as processes (below test/e2e)
-//	packages long    those of the suites and e2e that take minutes, in the order in which they begin
-//	packages short   the other ones of the suites and e2e
-//	packages nodes   the compatibility tests with real nodes
-//	packages losses  the end-to-end suite that loses real nodes
+//	packages nodes   the end-to-end suite that loses real nodes
 //	packages peers   those that only watch programs which run apart from them: in no other class
 //	packages bench   packages with benchmarks
 //	packages fuzz    one "PACKAGE TARGET" line for each fuzz target
