@@ -126,9 +126,9 @@ func (b *bundleFixture) serve(name string) stepKind {
 	return k
 }
 
-// installTime bounds the time between the creation of a plan and its completion: 1 s for a bundle without unknown fields,
-// which needs less than half of it, and 2 s.
-func installTime() time.Duration { return compattest.Limit(3*time.Second, compattest.Patience) }
+// installTime bounds the time between the creation of a plan and its completion. A bundle without unknown fields needs less
+// than half a second on a machine without other work, and 8 s on a busy one; 2 s more are allowed.
+func installTime() time.Duration { return compattest.Limit(10*time.Second, compattest.Patience) }
 
 // install installs a bundle with some objects in time, and returns its plan.
 func (b *bundleFixture) install(objects ...any) *operatorsv1alpha1.InstallPlan {

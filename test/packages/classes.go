@@ -67,18 +67,6 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 		return benchmarks(packages)
 	case "fuzz":
 		return fuzzTargets(packages)
-	default:
-		return linesByTime(class, packages)
-	}
-}
-
-// linesByTime returns the output for a class of suites that take minutes or seconds.
-func linesByTime(class string, packages []golist.Package) ([]string, error) {
-	switch class {
-	case "long":
-		return longFirst(paths(packages, func(p golist.Package) bool { return needsControlPlane(p) && isLong(p) })), nil
-	case "short":
-		return paths(packages, func(p golist.Package) bool { return needsControlPlane(p) && !isLong(p) }), nil
 	}
 	return nil, fmt.Errorf("unknown class %q: want one of %s", class, strings.Join(classes(), ", "))
 }

@@ -2,7 +2,6 @@ package tenant_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -167,14 +166,18 @@ func TestLookalikeDeployments(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	select {
-	case <-second.Done():
-	case <-time.After(patience):
-		t.Fatalf("it continues beside OLM; see %s", second.Log())
-	}
-	var exit *process.ExitError
-	if err := second.Unexpected(); !errors.As(err, &exit) {
-		t.Errorf("it ended without an error: %v", err)
+	testenv.Until(t, patience, "the supervisor to step down", func(ctx context.Context) string {
+		lease := &coordinationv1.Lease{}
+		if err := admin.Get(ctx, client.ObjectKey{Namespace: home, Name: api.LeaseName}, lease); err != nil {
+			return err.Error()
+		}
+		if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != "" {
+			return holder + " leads beside OLM"
+		}
+		return ""
+	})
+	if err := second.Unexpected(); err != nil {
+		t.Errorf("it does not wait for the end of OLM: %v", err)
 	}
 	if text := logOf(t, second); !strings.Contains(text, "Deployment olm/olm-operator") {
 		t.Errorf("the log does not name OLM: %s", text)
