@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -171,6 +172,14 @@ func isOwned(recorded *unstructured.Unstructured, live objectsByKey) bool {
 	return live[labels[api.LabelOwnerKind]+" "+labels[api.LabelOwnerNamespace]+"/"+labels[api.LabelOwner]] != nil
 }
 
+// isCopy reports whether a ConfigMap is a copy that this project created: it made it immutable. The ConfigMap of a user has the
+// CatalogSource as owner, too, and this project may have written that.
+func isCopy(o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return strings.HasPrefix(f.Manager, ourManager) && f.FieldsV1 != nil && bytes.Contains(f.FieldsV1.Raw, []byte(`"f:immutable":`))
+	})
+}
+
 // isWrittenByUs reports whether this project has written to an object.
 func isWrittenByUs(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
@@ -270,8 +279,10 @@ func isForCatalog(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {
 	case "Deployment":
 		return o.GetLabels()[labelManagedBy] == managedBy
-	case "PodDisruptionBudget", "ConfigMap":
+	case "PodDisruptionBudget":
 		return isWrittenByUs(o)
+	case "ConfigMap":
+		return isCopy(o)
 	default:
 		return false
 	}

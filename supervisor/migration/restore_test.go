@@ -147,7 +147,8 @@ func TestRestorationOfConfigMaps(t *testing.T) {
 	}
 	record := object("ConfigMap", "home/chandlery-takeover", map[string]any{"metadata|labels": map[string]any{api.LabelRecord: "record"}})
 	checkRestoration(t, nil, []*unstructured.Unstructured{
-		source, by(of("shop-0123456789ab"), ours, `{}`), of("unpacked"), object("ConfigMap", "olm/content", nil), by(record, ours, fields),
+		source, by(of("shop-0123456789ab"), ours, `{"f:data":{},"f:immutable":{}}`), of("unpacked"),
+		by(of("goods"), ours, `{"f:metadata":{"f:ownerReferences":{}}}`), object("ConfigMap", "olm/content", nil), by(record, ours, fields),
 	}, []string{"Remove ConfigMap olm/shop-0123456789ab"})
 }
 
