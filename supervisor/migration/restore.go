@@ -1,7 +1,6 @@
 package migration
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -176,7 +175,7 @@ func isOwned(recorded *unstructured.Unstructured, live objectsByKey) bool {
 // CatalogSource as owner, too, and this project may have written that.
 func isCopy(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
-		return strings.HasPrefix(f.Manager, ourManager) && f.FieldsV1 != nil && bytes.Contains(f.FieldsV1.Raw, []byte(`"f:immutable":`))
+		return strings.HasPrefix(f.Manager, ourManager) && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:immutable":`)
 	})
 }
 
