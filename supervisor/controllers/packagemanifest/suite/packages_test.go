@@ -183,7 +183,7 @@ func (w *world) admitsUsers(namespace string) {
 	}
 }
 
-// refusesStrangers calls the server as somebody who is not the front proxy.
+// refusesStrangers calls the server without the certificate of the front proxy.
 func (w *world) refusesStrangers() {
 	w.T.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
