@@ -23,8 +23,11 @@ func Build(ctx context.Context, dir string, packages ...string) error {
 	if err != nil {
 		return fmt.Errorf("building programs: %w", err)
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("building programs: %w", err)
+	}
 	for _, name := range packages {
-		cmd := exec.CommandContext(ctx, "go", "run", "-trimpath", "-ldflags=-s -w", "-exec", "cp", name, filepath.Join(dir, filepath.Base(name)))
+		cmd := exec.CommandContext(ctx, "go", "run", "-trimpath", "-ldflags=-s -w", "-exec", "cp -f", name, filepath.Join(dir, filepath.Base(name)))
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
