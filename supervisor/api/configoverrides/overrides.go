@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 )
@@ -25,6 +27,21 @@ type Overrides struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// TopologySpreadConstraints replace those of the pods.
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+	// PodLabels are added to the labels of the pods. A label of the bundle keeps its value, because the Deployment may
+	// select its pods by it.
+	PodLabels map[string]string `json:"podLabels,omitempty"`
+	// PodSecurityContext replaces that of the pods.
+	PodSecurityContext *corev1.PodSecurityContext `json:"podSecurityContext,omitempty"`
+	// Containers are the changes to single containers, by the container's name.
+	Containers map[string]Container `json:"containers,omitempty"`
+}
+
+// Container is the changes to one container.
+type Container struct {
+	// Resources replace those of the container, also those from spec.config.
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	// SecurityContext replaces that of the container.
+	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
 }
 
 // Parse returns the overrides of a Subscription; the zero Overrides if it has no annotation. The error names the
@@ -37,13 +54,24 @@ func Parse(subscription metav1.Object) (Overrides, error) {
 	var o Overrides
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&o); err != nil {
+	err := decoder.Decode(&o)
+	if err == nil {
+		err = o.validate()
+	}
+	if err != nil {
 		return Overrides{}, fmt.Errorf("annotation %s of Subscription %s/%s: %w; correct or remove it",
 			api.AnnotationConfig, subscription.GetNamespace(), subscription.GetName(), err)
 	}
-	if o.Replicas != nil && *o.Replicas < 0 {
-		return Overrides{}, fmt.Errorf("annotation %s of Subscription %s/%s: replicas is %d and must not be negative; correct or remove it",
-			api.AnnotationConfig, subscription.GetNamespace(), subscription.GetName(), *o.Replicas)
-	}
 	return o, nil
+}
+
+// validate returns an error for the first value that every API server refuses.
+func (o Overrides) validate() error {
+	if o.Replicas != nil && *o.Replicas < 0 {
+		return fmt.Errorf("replicas is %d and must not be negative", *o.Replicas)
+	}
+	if refused := validation.ValidateLabels(o.PodLabels, field.NewPath("podLabels")); len(refused) > 0 {
+		return refused[0]
+	}
+	return nil
 }

@@ -96,7 +96,7 @@ func (s settings) apply(spec *appsv1.DeploymentSpec) {
 	configurePod(pod, &s.config)
 	for i := range pod.Containers {
 		configureContainer(&pod.Containers[i], &s.config)
-		pod.Containers[i].Args = append(pod.Containers[i].Args, s.overrides.Args[pod.Containers[i].Name]...)
+		overrideContainer(&pod.Containers[i], &s.overrides)
 	}
 	for _, secret := range s.overrides.ImagePullSecrets {
 		addMissing(&pod.ImagePullSecrets, corev1.LocalObjectReference(secret))
@@ -106,5 +106,9 @@ func (s settings) apply(spec *appsv1.DeploymentSpec) {
 	}
 	if s.overrides.TopologySpreadConstraints != nil {
 		pod.TopologySpreadConstraints = s.overrides.TopologySpreadConstraints
+	}
+	spec.Template.Labels = withMissing(spec.Template.Labels, s.overrides.PodLabels)
+	if s.overrides.PodSecurityContext != nil {
+		pod.SecurityContext = s.overrides.PodSecurityContext.DeepCopy()
 	}
 }

@@ -7,6 +7,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/chandlery/chandlery/supervisor/api/configoverrides"
 )
 
 // configurePod applies the settings of a pod as a whole.
@@ -37,6 +39,18 @@ func configureContainer(c *corev1.Container, config *operatorsv1alpha1.Subscript
 	}
 	if config.Resources != nil {
 		c.Resources = *config.Resources.DeepCopy()
+	}
+}
+
+// overrideContainer applies the annotation's settings of a container, which replace those of spec.config.
+func overrideContainer(c *corev1.Container, overrides *configoverrides.Overrides) {
+	c.Args = append(c.Args, overrides.Args[c.Name]...)
+	own := overrides.Containers[c.Name]
+	if own.Resources != nil {
+		c.Resources = *own.Resources.DeepCopy()
+	}
+	if own.SecurityContext != nil {
+		c.SecurityContext = own.SecurityContext.DeepCopy()
 	}
 }
 
@@ -89,12 +103,12 @@ func addMissing[T any](items *[]T, item T) {
 	}
 }
 
-// withMissing returns annotations, with those of others for keys that they lack.
-func withMissing(annotations, others map[string]string) map[string]string {
+// withMissing returns annotations or labels, with those of others for keys that they lack.
+func withMissing(have, others map[string]string) map[string]string {
 	if len(others) == 0 {
-		return annotations
+		return have
 	}
 	out := maps.Clone(others)
-	maps.Copy(out, annotations)
+	maps.Copy(out, have)
 	return out
 }

@@ -81,6 +81,9 @@ func TestSettingsFor(t *testing.T) {
 		"NoJSON":   {"replicas: 2", "invalid character"},
 		"Unknown":  {`{"probes":{}}`, `unknown field "probes"`},
 		"Negative": {`{"replicas":-1}`, "must not be negative"},
+		"Label":    {`{"podLabels":{"team":"tea time"}}`, `podLabels: Invalid value: "tea time"`},
+		"Quantity": {`{"containers":{"manager":{"resources":{"limits":{"cpu":"much"}}}}}`, "quantities must match"},
+		"Nested":   {`{"containers":{"manager":{"securitycontexts":{}}}}`, `unknown field "securitycontexts"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := settingsOf(subscriptionOf(kettle(), asking(tc.text)))
@@ -103,6 +106,38 @@ func TestSettingsFor(t *testing.T) {
 	pod.ImagePullSecrets, pod.PriorityClassName = []corev1.LocalObjectReference{{Name: "pull"}}, "high"
 	if diff := cmp.Diff(want, spec); diff != "" {
 		t.Errorf("the spec with the settings (-want +got):\n%s", diff)
+	}
+}
+
+// TestSettingsOfContainers checks that the settings of a container replace those of the bundle and of spec.config, and
+// that labels of the bundle keep their values.
+func TestSettingsOfContainers(t *testing.T) {
+	sub := subscription("my-kettle", installed("kettle.v1"), func(s *operatorsv1alpha1.Subscription) {
+		s.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{
+			Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2")}},
+		}
+		s.Annotations = map[string]string{api.AnnotationConfig: `{
+			"podLabels": {"app": "lost", "team": "tea"}, "podSecurityContext": {"runAsNonRoot": true},
+			"containers": {"manager": {"resources": {"limits": {"cpu": "3"}}, "securityContext": {"privileged": false}},
+			               "unknown": {"resources": {}}}}`}
+	})
+	s, err := settingsOf(&sub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: declaredPod()}}
+	spec.Template.Labels = map[string]string{"app": "kettle"}
+	s.apply(&spec)
+
+	want := corev1.PodTemplateSpec{Spec: declaredPod()}
+	want.Labels = map[string]string{"app": "kettle", "team": "tea"}
+	want.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true)}
+	manager, proxy := &want.Spec.Containers[0], &want.Spec.Containers[1]
+	manager.Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("3")}}
+	manager.SecurityContext = &corev1.SecurityContext{Privileged: new(false)}
+	proxy.Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2")}}
+	if diff := cmp.Diff(want, spec.Template); diff != "" {
+		t.Errorf("the pods with the settings (-want +got):\n%s", diff)
 	}
 }
 
