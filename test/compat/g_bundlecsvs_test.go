@@ -171,6 +171,27 @@ func (f *subscriptionFixture) condition(sub *operatorsv1alpha1.Subscription, kin
 	})
 }
 
+// noPlan waits until the namespace has no plan, and the Subscription refers to none.
+func (f *subscriptionFixture) noPlan(sub *operatorsv1alpha1.Subscription) {
+	f.t.Helper()
+	f.Eventually(compattest.Patience, func() string {
+		if left := f.Read(sub); left != "" {
+			return left
+		}
+		if ref := sub.Status.InstallPlanRef; ref != nil {
+			return "the Subscription refers to InstallPlan " + ref.Name
+		}
+		plans := &operatorsv1alpha1.InstallPlanList{}
+		if err := f.List(f.t.Context(), plans, client.InNamespace(f.Namespace)); err != nil {
+			return err.Error()
+		}
+		for _, p := range plans.Items {
+			return fmt.Sprintf("InstallPlan %s is in phase %q: %s", p.Name, p.Status.Phase, p.Status.Message)
+		}
+		return ""
+	})
+}
+
 func checkBundle(t *testing.T, id string, run func(t *testing.T, b *bundleFixture)) {
 	t.Helper()
 	compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) { run(t, newBundleFixture(t, c)) })
@@ -211,18 +232,22 @@ func TestBundleCSVs(t *testing.T) {
 	checkBundle(t, "G4", func(_ *testing.T, b *bundleFixture) {
 		sub := b.subscribe(b.imageEntry(with(b.bundleCSV("mill.v1"), "apiVersion", nil)))
 		b.condition(sub, operatorsv1alpha1.SubscriptionBundleUnpackFailed, "ErrorPreventedUnpacking", "missing APIVersion", "mill.v1")
+		b.noPlan(sub)
 	})
 	checkBundle(t, "G5", func(_ *testing.T, b *bundleFixture) {
 		sub := b.subscribe(b.imageEntry(with(b.bundleCSV("mill.v1"), "kind", nil)))
 		b.condition(sub, operatorsv1alpha1.SubscriptionBundleUnpackFailed, "ErrorPreventedUnpacking", "missing Kind", "mill.v1")
+		b.noPlan(sub)
 	})
 	checkBundle(t, "G6", func(_ *testing.T, b *bundleFixture) {
 		sub := b.subscribe(b.entry("mill.v1", "1.0.0", with(b.bundleCSV("mill.v1"), "apiVersion", nil)))
 		b.condition(sub, operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "failed to turn bundle into steps: ", "bundle CSV mill.v1 missing APIVersion")
+		b.noPlan(sub)
 	})
 	checkBundle(t, "G7", func(_ *testing.T, b *bundleFixture) {
 		sub := b.subscribe(b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), b.bundleCSV("mill.v2")))
 		b.condition(sub, operatorsv1alpha1.SubscriptionBundleUnpackFailed, "EnsureInstallPlanFailed", "two ClusterServiceVersions", "mill.v1", "mill.v2")
+		b.noPlan(sub)
 	})
 	checkBundle(t, "G8", func(t *testing.T, b *bundleFixture) {
 		manifest := b.bundleCSV("mill.v1")
@@ -239,6 +264,7 @@ func TestBundleCSVs(t *testing.T) {
 		widget := map[string]any{"kind": "Widget", "metadata": map[string]any{"name": "hook"}}
 		sub := b.subscribe(b.entry("mill.v1", "1.0.0", b.bundleCSV("mill.v1"), widget))
 		b.condition(sub, operatorsv1alpha1.SubscriptionBundleUnpackFailed, "EnsureInstallPlanFailed", "Widget hook lacks apiVersion", "mill.v1")
+		b.noPlan(sub)
 	})
 	checkBundle(t, "G9", func(t *testing.T, b *bundleFixture) {
 		role := map[string]any{"apiVersion": "v1", "kind": "Role", "metadata": map[string]any{"name": "hook"}, "rules": []any{}}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/operator-registry/alpha/property"
@@ -15,13 +16,23 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
-// initialStatus returns the first status of a plan: its steps, and the phase before they are
-// applied. While content is missing, the phase is Planning, and the error names what is missing. It
-// also returns the warnings about the manifests of the steps.
-func (r *contentReader) initialStatus(
-	ctx context.Context, o *namespaceState, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan, now metav1.Time,
-) (status operatorsv1alpha1.InstallPlanStatus, warnings string, err error) {
-	status = operatorsv1alpha1.InstallPlanStatus{CatalogSources: []string{}, Phase: operatorsv1alpha1.InstallPlanPhasePlanning}
+// planContent is what the bundles of a plan determine.
+type planContent struct {
+	// status is the first status: the steps, and the phase before they are applied. While content is missing, the phase
+	// is Planning.
+	status operatorsv1alpha1.InstallPlanStatus
+	// warnings are the warnings about the manifests of the steps.
+	warnings string
+	// err is why there are no steps.
+	err error
+}
+
+// planContent reads the bundles of a plan, and returns what they determine.
+func (r *contentReader) planContent(
+	ctx context.Context, o *namespaceState, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan, now time.Time,
+) planContent {
+	content := planContent{status: operatorsv1alpha1.InstallPlanStatus{CatalogSources: []string{}, Phase: operatorsv1alpha1.InstallPlanPhasePlanning}}
+	status := &content.status
 	for i, c := range desired.choices {
 		if !slices.Contains(status.CatalogSources, c.Catalog.Name) {
 			status.CatalogSources = append(status.CatalogSources, c.Catalog.Name)
@@ -32,20 +43,30 @@ func (r *contentReader) initialStatus(
 	}
 	bundles, err := r.bundles(ctx, o, desired)
 	if err == nil {
-		status.Plan, warnings, err = r.stepsOf(p.Namespace, p.Name, desired, bundles)
+		status.Plan, content.warnings, err = r.stepsOf(p.Namespace, p.Name, desired, bundles)
 	}
 	if missing, waits := errors.AsType[imagesError](err); waits {
-		status.BundleLookups = missing.withConditions(status.BundleLookups, p.Status.BundleLookups, now)
+		status.BundleLookups = missing.withConditions(status.BundleLookups, p.Status.BundleLookups, metav1.NewTime(now).Rfc3339Copy())
 	}
 	if err != nil {
 		status.Message = clipped(err.Error())
-		return status, "", err
+		content.warnings, content.err = "", err
+		return content
 	}
 	status.Phase = operatorsv1alpha1.InstallPlanPhaseRequiresApproval
 	if p.Spec.Approved {
 		status.Phase = operatorsv1alpha1.InstallPlanPhaseInstalling
 	}
-	return status, warnings, nil
+	return content
+}
+
+// unusable reports whether an error says that a bundle cannot be used until its content changes.
+func unusable(err error) bool {
+	if _, invalid := errors.AsType[*invalidBundleError](err); invalid {
+		return true
+	}
+	missing, _ := errors.AsType[imagesError](err)
+	return slices.ContainsFunc(missing, func(m missingImage) bool { return m.invalid() })
 }
 
 // stepsOf returns the steps of a plan for some bundles. It also returns the warnings about their

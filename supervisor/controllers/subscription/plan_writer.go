@@ -47,6 +47,8 @@ type ensuredPlan struct {
 	plan *operatorsv1alpha1.InstallPlan
 	// created is the plan as it was created; nil if it existed before.
 	created *operatorsv1alpha1.InstallPlan
+	// deleted is the name of the plan that was deleted because its bundles cannot be used; empty for none.
+	deleted string
 	// next is when to continue without an event; zero for none.
 	next time.Time
 	err  error
@@ -67,6 +69,7 @@ func (w *planWriter) ensure(ctx context.Context, o *namespaceState, decisions []
 			// Later plans of this pass need its generation.
 			plans[p.Name] = p
 		}
+		delete(plans, ensured.deleted)
 		for _, d := range desired.served {
 			name := d.subscription.Name
 			if ensured.plan != nil {
@@ -91,47 +94,81 @@ func (w *planWriter) ensure(ctx context.Context, o *namespaceState, decisions []
 	return state, next
 }
 
-// ensureOne finds or creates the plan of a desired plan, and updates it.
+// ensureOne finds or creates the plan of a desired plan, and updates it. There is no plan for bundles that cannot be
+// used: it could not leave Planning.
 func (w *planWriter) ensureOne(ctx context.Context, o *namespaceState, desired *desiredPlan, verify func() error) ensuredPlan {
-	found, err := w.findOrCreate(ctx, o, desired, verify)
+	p, name, err := w.find(ctx, o, desired)
 	if err != nil {
 		return ensuredPlan{err: err}
 	}
-	found.next, found.err = w.update(ctx, o, found.plan, desired)
-	return found
+	if p != nil {
+		return w.update(ctx, o, p, desired)
+	}
+	p = newPlan(o, name, desired)
+	content := w.content.planContent(ctx, o, p, desired, w.clock.Now())
+	if unusable(content.err) {
+		return ensuredPlan{err: content.err}
+	}
+	if err := verify(); err != nil {
+		return ensuredPlan{err: err}
+	}
+	err = w.create(ctx, p, desired)
+	if apierrors.IsAlreadyExists(err) {
+		if p, err = w.get(ctx, o, name); err == nil {
+			return w.update(ctx, o, p, desired)
+		}
+	}
+	if err != nil {
+		return ensuredPlan{err: err}
+	}
+	ensured := ensuredPlan{plan: p, created: p.DeepCopy()}
+	ensured.next, ensured.err = w.writeSteps(ctx, p, desired, content)
+	return ensured
 }
 
-// update updates the owners, the record, the approval and the steps of a plan.
-func (w *planWriter) update(ctx context.Context, o *namespaceState, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan) (next time.Time, err error) {
+// update updates a plan, or deletes it if its bundles cannot be used.
+func (w *planWriter) update(ctx context.Context, o *namespaceState, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan) ensuredPlan {
+	if err := w.updateRecord(ctx, p, desired); err != nil {
+		return ensuredPlan{plan: p, err: err}
+	}
+	if !lacksSteps(p) {
+		return ensuredPlan{plan: p}
+	}
+	content := w.content.planContent(ctx, o, p, desired, w.clock.Now())
+	if unusable(content.err) {
+		if err := w.delete(ctx, p, "its bundles cannot be used"); err != nil {
+			return ensuredPlan{plan: p, err: err}
+		}
+		return ensuredPlan{deleted: p.Name, err: content.err}
+	}
+	next, err := w.writeSteps(ctx, p, desired, content)
+	return ensuredPlan{plan: p, next: next, err: err}
+}
+
+// updateRecord updates the owners, the record and the approval of a plan.
+func (w *planWriter) updateRecord(ctx context.Context, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan) error {
 	var served []*operatorsv1alpha1.Subscription
 	for _, d := range desired.served {
 		served = append(served, d.subscription)
 	}
 	if err := w.owners.ensure(ctx, p, served...); err != nil {
-		return time.Time{}, err
+		return err
 	}
 	if stripped(p) {
 		if err := w.owners.restoreRecord(ctx, p, desired.versions); err != nil {
-			return time.Time{}, err
+			return err
 		}
 	}
 	if err := w.markRollback(ctx, p, desired); err != nil {
-		return time.Time{}, err
+		return err
 	}
-	if err := w.ensureApproval(ctx, p, approvalOf(desired.served)); err != nil {
-		return time.Time{}, err
-	}
-	if !lacksSteps(p) {
-		return time.Time{}, nil
-	}
-	return w.writeSteps(ctx, o, p, desired)
+	return w.ensureApproval(ctx, p, approvalOf(desired.served))
 }
 
 // writeSteps writes the steps of a new plan, once its Subscriptions show its phase. It also completes
 // desired plan whose creator died before it wrote the steps. It returns when to continue without an event.
-func (w *planWriter) writeSteps(ctx context.Context, o *namespaceState, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan) (next time.Time, err error) {
-	now := w.clock.Now()
-	status, warnings, err := w.content.initialStatus(ctx, o, p, desired, metav1.NewTime(now).Rfc3339Copy())
+func (w *planWriter) writeSteps(ctx context.Context, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan, content planContent) (next time.Time, err error) {
+	now, status, warnings, err := w.clock.Now(), content.status, content.warnings, content.err
 	if missing, waits := errors.AsType[imagesError](err); waits && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone {
 		if end := missing.graceEnd(now); !end.IsZero() {
 			return earliest(end, missing.retryAt()), nil
@@ -184,10 +221,10 @@ func (w *planWriter) acknowledgedBy(p *operatorsv1alpha1.InstallPlan, served []*
 	return since.Add(acknowledgeTimeout)
 }
 
-// findOrCreate returns the plan of the current attempt. An attempt is over when its plan was deleted, or is
-// complete and one of its versions is gone. The version then has to be installed again. Clients that know
-// the deleted plan recognize the next one by its name.
-func (w *planWriter) findOrCreate(ctx context.Context, o *namespaceState, desired *desiredPlan, verify func() error) (ensuredPlan, error) {
+// find returns the plan of the current attempt; nil with the name of the plan to create. An attempt is over when its
+// plan was deleted, or is complete and one of its versions is gone. The version then has to be installed again. Clients
+// that know the deleted plan recognize the next one by its name.
+func (w *planWriter) find(ctx context.Context, o *namespaceState, desired *desiredPlan) (p *operatorsv1alpha1.InstallPlan, name string, err error) {
 	former := formerPlans(desired.served)
 	for attempt := o.plans.latestAttempt(desired.versions); attempt <= maxAttempts; attempt++ {
 		name := plansteps.Name(desired.versions, attempt)
@@ -196,23 +233,20 @@ func (w *planWriter) findOrCreate(ctx context.Context, o *namespaceState, desire
 			if former[name] {
 				continue
 			}
-			if err := verify(); err != nil {
-				return ensuredPlan{}, err
-			}
-			return w.create(ctx, o, name, desired)
+			return nil, name, nil
 		}
 		if err != nil {
-			return ensuredPlan{}, err
+			return nil, "", err
 		}
 		over, err := w.removedSince(ctx, p, desired)
 		if err != nil {
-			return ensuredPlan{}, err
+			return nil, "", err
 		}
 		if !over {
-			return ensuredPlan{plan: p}, nil
+			return p, name, nil
 		}
 	}
-	return ensuredPlan{}, fmt.Errorf("version %s was installed and removed %d times; delete its InstallPlans to install it again", strings.Join(desired.names(), ", "), maxAttempts)
+	return nil, "", fmt.Errorf("version %s was installed and removed %d times; delete its InstallPlans to install it again", strings.Join(desired.names(), ", "), maxAttempts)
 }
 
 // formerPlans returns the names of plans that Subscriptions refer to or record.
@@ -263,22 +297,16 @@ func (w *planWriter) removedSince(ctx context.Context, p *operatorsv1alpha1.Inst
 
 // create creates a plan with its owners. Its steps are written after its Subscriptions show its
 // phase.
-func (w *planWriter) create(ctx context.Context, o *namespaceState, name string, desired *desiredPlan) (ensuredPlan, error) {
-	p := newPlan(o, name, desired)
-	err := apply.Create(ctx, w.client, p)
-	if apierrors.IsAlreadyExists(err) {
-		p, err := w.get(ctx, o, name)
-		return ensuredPlan{plan: p}, err
-	}
-	if err != nil {
-		return ensuredPlan{}, fmt.Errorf("creating InstallPlan %s/%s: %w", o.namespace, name, err)
+func (w *planWriter) create(ctx context.Context, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan) error {
+	if err := apply.Create(ctx, w.client, p); err != nil {
+		return fmt.Errorf("creating InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
 	}
 	for _, c := range desired.choices {
-		log.FromContext(ctx).Info("Planned version", "installPlan", name, "installs", c.Bundle, "replaces", c.Replaces,
+		log.FromContext(ctx).Info("Planned version", "installPlan", p.Name, "installs", c.Bundle, "replaces", c.Replaces,
 			"catalogSource", c.Catalog.String(), "because", c.Because, "approval", p.Spec.Approval)
 	}
 	w.tracker.add(p, w.clock.Now())
-	return ensuredPlan{plan: p.DeepCopy(), created: p}, nil
+	return nil
 }
 
 // newPlan returns a plan as it is created, without steps.
@@ -322,18 +350,25 @@ func (w *planWriter) markRollback(ctx context.Context, p *operatorsv1alpha1.Inst
 	return nil
 }
 
-// deleteSuperseded deletes superseded plans. A plan that was approved since it was read has another
-// resource version, and stays.
+// deleteSuperseded deletes superseded plans.
 func (w *planWriter) deleteSuperseded(ctx context.Context, plans []*operatorsv1alpha1.InstallPlan) error {
 	for _, p := range plans {
-		err := apply.DeleteIf(ctx, w.client, p, apply.SameVersion(p))
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			continue
+		if err := w.delete(ctx, p, "another plan supersedes it"); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("deleting InstallPlan %s/%s, which another one supersedes: %w", p.Namespace, p.Name, err)
-		}
-		log.FromContext(ctx).Info("Deleted superseded plan", "installPlan", p.Name, "installs", p.Spec.ClusterServiceVersionNames)
 	}
+	return nil
+}
+
+// delete deletes a plan. A plan that was approved since it was read has another resource version, and stays.
+func (w *planWriter) delete(ctx context.Context, p *operatorsv1alpha1.InstallPlan, because string) error {
+	err := apply.DeleteIf(ctx, w.client, p, apply.SameVersion(p))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("deleting InstallPlan %s/%s, because %s: %w", p.Namespace, p.Name, because, err)
+	}
+	log.FromContext(ctx).Info("Deleted plan", "installPlan", p.Name, "installs", p.Spec.ClusterServiceVersionNames, "because", because)
 	return nil
 }

@@ -33,7 +33,7 @@ func statusOf(o *namespaceState, d *decision, p *operatorsv1alpha1.InstallPlan, 
 		status.InstallPlanRef = referenceTo(p, &before)
 		status.Install = operatorsv1alpha1.NewInstallPlanReference(status.InstallPlanRef)
 		status.InstallPlanGeneration = p.Spec.Generation
-	case status.CurrentCSV == "" || o.plans.misreferenced(d.subscription):
+	case status.CurrentCSV == "" || o.plans.misreferenced(d.subscription) || unusable(d.err):
 		// Otherwise the condition InstallPlanMissing reports a deleted plan.
 		status.InstallPlanRef, status.Install = nil, nil
 	}

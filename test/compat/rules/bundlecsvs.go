@@ -14,20 +14,20 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 	},
 	{
 		ID: "G4", Given: "a bundle image whose ClusterServiceVersion lacks apiVersion",
-		Then:    "BundleUnpackFailed is True with reason ErrorPreventedUnpacking, and says what is missing of which",
+		Then:    "BundleUnpackFailed is True with reason ErrorPreventedUnpacking, and says what is missing of which; there is no plan",
 		Untried: unpackPods,
 	},
 	{
 		ID: "G5", Given: "a bundle image whose ClusterServiceVersion lacks kind",
-		Then:    "BundleUnpackFailed is True with reason ErrorPreventedUnpacking, and says what is missing of which",
+		Then:    "BundleUnpackFailed is True with reason ErrorPreventedUnpacking, and says what is missing of which; there is no plan",
 		Untried: unpackPods,
 	},
 	{
 		ID: "G6", Given: "an inline bundle whose ClusterServiceVersion lacks apiVersion",
-		Then: "ResolutionFailed is True with reason ErrorPreventedResolution, and says what is missing of which",
+		Then: "ResolutionFailed is True with reason ErrorPreventedResolution, and says what is missing of which; there is no plan",
 	},
 	{
-		ID: "G7", Given: "a bundle with two ClusterServiceVersions", Then: "it is not installed, and the message names both",
+		ID: "G7", Given: "a bundle with two ClusterServiceVersions", Then: "it is not installed, the message names both, and there is no plan",
 		Difference: "the first one is installed", Reason: "no operator may lack a part (decision 39)",
 	},
 	{
@@ -37,7 +37,7 @@ var bundleCSVs = Group{Letter: "G", Title: "ClusterServiceVersions of bundles, a
 	},
 	{
 		ID: "G9-Refused", Given: "a bundle with an object of an unknown kind without apiVersion",
-		Then:       "BundleUnpackFailed names the kind, the object and the missing field",
+		Then:       "BundleUnpackFailed names the kind, the object and the missing field; there is no plan",
 		Difference: "the InstallPlan fails with the message `the InstallPlan contains invalid data`", Reason: "The author learns what to correct (decision 39).",
 	},
 	{ID: "G9", Given: "a bundle with a Role of apiVersion v1, and a ConfigMap without apiVersion", Then: "it is installed"},
