@@ -97,7 +97,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Identity, "identity", defaultIdentity(), "name of this process in leader election; a random suffix makes it unique")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(),
 		"namespace of the Lease "+api.LeaseName+"; in a pod, the default is the namespace of the pod")
-	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces in which every OLM-like Deployment and every renewed Lease "+api.LeaseName+" counts as a competing manager; elsewhere, only if the service account of the Deployment or Lease holder can write ClusterServiceVersions or InstallPlans cluster-wide")
+	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces where every OLM-like Deployment and every renewed Lease "+api.LeaseName+" counts as a competing manager; in other namespaces, it counts only if the service account of the Deployment or Lease holder can write ClusterServiceVersions or InstallPlans cluster-wide")
 	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "time without renewal after which a standby takes the Lease; whole seconds, at most 60s")
 	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up; at least 1s less than --lease-duration")
 	fs.DurationVar(&o.RetryPeriod, "retry-period", 500*time.Millisecond, "pause between attempts to take or renew the Lease")
@@ -118,9 +118,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "burst for --failover-rate: largest number of catalog pods that fail over at once")
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller reconciles at once")
 	fs.BoolVar(&o.TakeOver, "takeover", false, "if OLM runs, take over from it before leading, instead of waiting")
-	fs.Var(&o.PackageManifests.Mode, "packagemanifests", "whether to serve the API packages.operators.coreos.com/v1 of PackageManifests; auto: in a pod; disabled: never, and delete its APIService if it is that of this installation")
+	fs.Var(&o.PackageManifests.Mode, "packagemanifests", "whether to serve the API packages.operators.coreos.com/v1 of PackageManifests; auto: in a pod; disabled: never, and delete the APIService if it belongs to this installation")
 	fs.StringVar(&o.PackageManifests.Address, "packagemanifests-address", ":10250", "address that serves PackageManifests to the API server")
-	fs.Var(&o.OpenShift, optional.OpenShift, "whether operator containers get the proxy settings of the OpenShift Proxy named cluster; auto: if the cluster has the API config.openshift.io; required: always, and fail without the API; disabled: never")
+	fs.Var(&o.OpenShift, optional.OpenShift, "whether operator containers get the proxy settings of OpenShift's Proxy object \"cluster\"; auto: if the cluster has the API config.openshift.io; required: always, and fail without the API; disabled: never")
 	o.Catalogs.AddFlags(fs, o.Version)
 }
 

@@ -24,7 +24,7 @@ func newConvertCommand() *cobra.Command {
 		Short: "Convert the objects of a catalog to newer forms",
 		Long: "Convert the objects of a catalog to newer forms. CATALOG is a directory or an image. If a bundle has an image, its\n" +
 			"olm.bundle.object properties become olm.csv.metadata, which is much smaller. Bundles without an image keep their\n" +
-			"manifests. The command cannot read SQLite databases, the format before file-based catalogs.",
+			"manifests. The command cannot read SQLite databases, which older catalogs use.",
 		Example: "  catalog convert ./catalog --to ./converted\n" +
 			"  catalog convert registry.example.com/team/catalog:v1 -o yaml > catalog.yaml",
 		Args: cobra.ExactArgs(1),

@@ -18,7 +18,8 @@ import (
 func inspected() inspect.Program {
 	return inspect.Program{
 		Name: "registry", EnvPrefix: envPrefix, Sources: sourceHelp,
-		Image: imagePrefix + "registry.example.org/catalog:v1", Reader: &inspectReader{},
+		Warnings: "For a ConfigMap, the list includes warnings. A ConfigMap with warnings can still be served.",
+		Image:    imagePrefix + "registry.example.org/catalog:v1", Reader: &inspectReader{},
 	}
 }
 

@@ -37,7 +37,7 @@ func (c *connectionFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.serverName, "server-name", "", "name to verify in the server certificate; default: the host in ADDRESS")
 	flags.BoolVar(&c.skipVerify, "insecure-skip-tls-verify", false, "accept any server certificate")
 	c.maxMessage = 256 << 20
-	flags.Var(&c.maxMessage, "max-message-size", "largest message to accept, in bytes or as 512Mi or 4Gi")
+	flags.Var(&c.maxMessage, "max-message-size", "largest message to accept, in bytes or with a unit, such as 512Mi")
 }
 
 var (

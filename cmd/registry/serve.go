@@ -98,7 +98,7 @@ func (o *serveOptions) addTLSFlags(flags *pflag.FlagSet) {
 		"file with the server's TLS certificate chain (PEM); the server reloads a changed file")
 	flags.StringVar(&o.tls.Key, "tls-key", "", "file with the key (PEM) of the certificate")
 	flags.StringVar(&o.tls.ClientCA, "tls-client-ca", "",
-		"file with CA certificates (PEM) that sign the certificates of clients")
+		"file with CA certificates (PEM) to verify client certificates; the server refuses clients without a valid certificate")
 }
 
 func (o *serveOptions) run(ctx context.Context, argument string, logs io.Writer) error {

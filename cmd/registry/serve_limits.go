@@ -20,12 +20,12 @@ type limitFlags struct {
 func (o *limitFlags) AddFlags(flags *pflag.FlagSet) {
 	o.values = server.DefaultLimits()
 	o.request, o.headers = pulling.ByteSize(o.values.RequestBytes), pulling.ByteSize(o.values.HeaderBytes)
-	flags.Var(&o.request, "max-request-size", "largest request, in bytes or as 64Ki")
-	flags.Var(&o.headers, "max-header-size", "largest total size of request headers, in bytes or as 16Ki")
+	flags.Var(&o.request, "max-request-size", "largest request, in bytes or with a unit, such as 64Ki")
+	flags.Var(&o.headers, "max-header-size", "largest total size of request headers, in bytes or with a unit, such as 16Ki")
 	flags.Uint32Var(&o.values.ConnectionStreams, "max-connection-streams", o.values.ConnectionStreams,
 		"largest number of concurrent calls on one connection; further calls wait")
 	flags.IntVar(&o.values.Connections, "max-connections", o.values.Connections,
-		"largest number of connections; at the limit, the server closes a connection of the client with the most connections, or else closes the new connection after 5s; 0: no limit")
+		"largest number of connections; at the limit, the server closes a connection of the client with the most connections; if it can close none, it closes the new connection after 5s; 0: no limit")
 	flags.Float64Var(&o.values.CallRate, "max-call-rate", o.values.CallRate,
 		"largest average number of calls per second from each client address; 0: no limit")
 	flags.IntVar(&o.values.CallBurst, "max-call-burst", o.values.CallBurst,

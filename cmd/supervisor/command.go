@@ -95,10 +95,11 @@ func newRBACCommand() *cobra.Command {
 		Use:   "rbac --bundle-kind=GROUP/KIND ...",
 		Short: "Print the permissions that the supervisor needs for additional kinds in bundles",
 		Long: `Print a ClusterRole and a ClusterRoleBinding with the permissions that the
-supervisor needs for additional kinds in bundles. Name all kinds of 'supervisor run'
-in one call: when you apply the output with kubectl, it replaces the permissions of
-earlier calls. The command assumes that each resource name is the lower-case English
-plural of its kind, as controller-gen does. If it is not, correct the output.`,
+supervisor needs for additional kinds in bundles. Pass every --bundle-kind flag of
+'supervisor run' in one call. When you apply the output with kubectl, it replaces the
+permissions of earlier calls. The command assumes that each resource name is the
+lower-case English plural of its kind, as controller-gen does. If it is not, correct
+the output.`,
 		Example: `  supervisor rbac --bundle-kind=shop.example/Widget --bundle-kind=shop.example/Policy:cluster | kubectl apply -f -`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -120,7 +121,7 @@ plural of its kind, as controller-gen does. If it is not, correct the output.`,
 			return nil
 		},
 	}
-	cmd.Flags().Var(&kinds, plansteps.FlagKind, "kind, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; repeat it for each kind of 'supervisor run'")
+	cmd.Flags().Var(&kinds, plansteps.FlagKind, "kind, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; repeat the flag for every kind that you pass to 'supervisor run'")
 	cmd.Flags().StringVar(&account.Namespace, "namespace", "chandlery-system", "namespace of the supervisor")
 	cmd.Flags().StringVar(&account.Name, "service-account", "chandlery-supervisor", "service account of the supervisor")
 	// $SUPERVISOR_NAMESPACE sets the namespace that 'supervisor status' reads. It must not grant permissions to another account.

@@ -156,7 +156,7 @@ func planCodes() []CodeInfo {
 		{CodePlanStepAPIMissing, "The cluster does not serve the kind of an object in the InstallPlan.", "Install the operator or API server that serves the kind. If Kubernetes has removed the kind, use a newer version of the operator."},
 		{CodePlanDefinitionUnsafe, "A change to a CustomResourceDefinition would lose stored objects or make them invalid.", "Migrate the stored objects to another API version, or make them valid in the new schema."},
 		{CodePlanObjectOwnedByOther, "An object in the InstallPlan belongs to another operator.", "Uninstall one of the two operators."},
-		{CodePlanObjectUnsupported, "A bundle contains an object of an unsupported kind.", "Ask the author of the bundle to remove it, or add any supervisor flag that the message names."},
+		{CodePlanObjectUnsupported, "A bundle contains an object of an unsupported kind.", "Ask the author of the bundle to remove it. If the message names a supervisor flag, you can add the flag instead."},
 		{CodePlanStepFailed, "A step of an InstallPlan cannot be applied.", "Fix the cause in the message. The plan then continues automatically."},
 		{CodePlanDeclaredFailed, "Another client set the phase of an InstallPlan to Failed.", "Delete the InstallPlan. The supervisor then recreates it."},
 		{CodeRightsMissing, "The account that applies the objects lacks a permission.", "Grant the permission in the message."},

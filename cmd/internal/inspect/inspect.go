@@ -20,6 +20,8 @@ type Program struct {
 	Name, EnvPrefix string
 	// Sources is a sentence about the possible arguments.
 	Sources string
+	// Warnings is a paragraph about the catalogs that can have warnings; empty if none can.
+	Warnings string
 	// Image is an example of an argument that names an image, as oci:registry.example.org/catalog:v1.
 	Image string
 	// Reader reads catalogs.

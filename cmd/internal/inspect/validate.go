@@ -27,12 +27,15 @@ type validateOptions struct {
 // Validate returns the command "validate" of a program.
 func Validate(p Program) *cobra.Command {
 	o := validateOptions{Program: p}
+	sources := p.Sources + "\n\n"
+	if p.Warnings != "" {
+		sources += p.Warnings + "\n\n"
+	}
 	cmd := &cobra.Command{
 		Use:   "validate SOURCE...",
 		Short: "Check catalogs and list all problems",
 		Long: "Check catalogs and list all problems. Each problem is on one line, with file and line, cause and remedy.\n\n" +
-			p.Sources + "\n\n" +
-			"For a ConfigMap, the list includes warnings. A ConfigMap with warnings can still be served.\n\n" +
+			sources +
 			"Exit codes:\n" +
 			"  0  no catalog has a problem other than warnings\n" +
 			"  1  a catalog has a problem\n" +

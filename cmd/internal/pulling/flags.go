@@ -33,7 +33,7 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.timeout, "pull-timeout", 10*time.Minute, "time limit for reading an image, including all attempts")
 	f.maxImageSize = 4 << 30
 	flags.Var(&f.maxImageSize, "max-image-size",
-		"size limit for the catalog in an image, and for the compressed layers of the image; in bytes, or as 512Mi")
+		"size limit for the catalog in an image, and for the compressed layers of the image; in bytes or with a unit, such as 512Mi")
 }
 
 // AddRegistryFlags adds the flags for the connection to a registry, for commands that pull no image.

@@ -38,7 +38,7 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 		"channel to select, as PACKAGE/CHANNEL or PACKAGE/CHANNEL@RANGE; may be repeated; default: all channels of the selected packages")
 	flags.StringSliceVar(&f.terms.From, From, nil,
 		"select only the upgrade path from PACKAGE@BUNDLE or PACKAGE@VERSION to the head of each channel; may be repeated")
-	flags.BoolVar(&f.terms.Heads, "heads", false, "select only the head of each channel; with a range, the highest version in it")
+	flags.BoolVar(&f.terms.Heads, "heads", false, "select only the head of each channel; with a range, the highest version in the range")
 	flags.BoolVar(&f.terms.Dependencies, "dependencies", false,
 		"also select the bundles that the selected bundles require")
 	flags.StringVar(&f.selection, flagSelection, "",

@@ -26,7 +26,7 @@ const addHelp = `Create a CatalogSource for an image or a server.
 Exit codes:
   0  the catalog exists; with --wait: it is ready
   1  the command failed
-  2  the catalog is not ready in time
+  2  the catalog did not become ready in time
   3  a permission is missing
   4  the API server cannot be reached`
 
@@ -64,7 +64,7 @@ func newAdd(name, agent string) *cobra.Command {
 	flags, s := cmd.Flags(), &a.settings
 	flags.StringVar(&s.image, "image", "", "image of the catalog")
 	flags.StringVar(&s.address, "address", "", "address of the server")
-	flags.StringSliceVar(&s.secrets, "pull-secret", nil, "Secrets for the image")
+	flags.StringSliceVar(&s.secrets, "pull-secret", nil, "Secrets with credentials for the image, in the namespace of the catalog")
 	flags.IntVar(&s.priority, "priority", 0, "spec.priority")
 	flags.DurationVar(&s.poll, "poll-interval", 0, "time between checks of the tag; 0: no checks")
 	flags.BoolVar(&a.dryRun, "dry-run", false, "show the result; change nothing")

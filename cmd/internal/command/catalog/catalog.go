@@ -33,7 +33,7 @@ type shared struct {
 // addFlags adds the flags that add and remove share.
 func (s *shared) addFlags(cmd *cobra.Command) {
 	s.connection.AddFlags(cmd)
-	s.connection.AddNamespaceFlag(cmd, "namespace of the catalog; empty: that of global catalogs")
+	s.connection.AddNamespaceFlag(cmd, "namespace of the catalog; empty: the namespace of global catalogs")
 	s.connection.AddCatalogNamespaceFlag(cmd, &s.global)
 	s.output.AddFlags(cmd)
 }

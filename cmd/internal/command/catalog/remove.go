@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
-const removeHelp = `Delete a CatalogSource. The command shows first which Subscriptions lose their updates.
+const removeHelp = `Delete a CatalogSource. The command first shows which Subscriptions lose their updates.
 
 Exit codes:
   0  the command succeeded

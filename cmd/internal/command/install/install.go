@@ -26,13 +26,14 @@ import (
 )
 
 const help = `Install an operator: create a Subscription, and its namespace and OperatorGroup if they
-are missing. The command shows them and the installations first. It creates nothing if
-the package cannot be installed. With --wait, it approves the first InstallPlan.
+are missing. The command first shows these objects and the planned installations. It
+creates nothing if the package cannot be installed. With --wait, it approves the first
+InstallPlan.
 
 Exit codes:
   0  the objects exist; with --wait: a version is installed
   1  the command failed
-  2  the package cannot be installed, or not in time
+  2  the package cannot be installed, or was not installed in time
   3  a permission is missing
   4  the API server cannot be reached`
 
@@ -67,11 +68,11 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddFlags(cmd)
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
-	flags.StringVar(&o.request.catalog, "catalog", "", "catalog, as [NAMESPACE/]NAME; empty: the only one with the package")
+	flags.StringVar(&o.request.catalog, "catalog", "", "catalog, as [NAMESPACE/]NAME; empty: the only catalog with the package")
 	flags.StringVar(&o.request.channel, "channel", "", "channel; empty: the default")
 	flags.StringVar(&o.request.version, "version", "", "first version, as a number or ClusterServiceVersion; empty: the newest")
 	flags.StringVar(&o.approval, "approval", "", "Automatic or Manual; empty: Automatic for a new Subscription")
-	flags.StringSliceVar(&o.request.targets, "target-namespaces", nil, "namespaces that a new OperatorGroup targets; empty: all, or its own if the operator requires it")
+	flags.StringSliceVar(&o.request.targets, "target-namespaces", nil, "namespaces that a new OperatorGroup targets; empty: all namespaces, or the namespace of the operator if it requires that")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
 	flags.BoolVar(&o.wait, "wait", false, "wait until a version is installed")

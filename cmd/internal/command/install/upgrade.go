@@ -22,13 +22,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
 )
 
-const upgradeHelp = `Upgrade an operator, and wait for it. The command shows the steps first, and approves
-their InstallPlans.
+const upgradeHelp = `Upgrade an operator, and wait until the upgrade is complete. The command first shows
+the steps, and then approves their InstallPlans.
 
 Exit codes:
   0  the version is installed, or there is no newer one
   1  the command failed
-  2  the upgrade is impossible, failed, or is not complete in time
+  2  the upgrade is impossible, failed, or did not finish in time
   3  a permission is missing
   4  the API server cannot be reached`
 
@@ -63,7 +63,7 @@ func NewUpgrade(name, agent string) *cobra.Command {
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	flags.StringVar(&o.channel, "channel", "", "new channel")
-	flags.StringVar(&o.version, "version", "", "last version, as a number or ClusterServiceVersion, for approval Manual; empty: the newest")
+	flags.StringVar(&o.version, "version", "", "version to stop at, as a number or ClusterServiceVersion; needs approval Manual; empty: the newest")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit")

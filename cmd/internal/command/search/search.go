@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
 )
 
-const help = `Find packages in catalogs: those with every WORD in name, display name, keywords,
-categories, provider, APIs or description.
+const help = `Find packages in catalogs. A package matches if its name, display name, keywords,
+categories, provider, APIs and description together contain every WORD.
 
 Exit codes:
   0  packages were found

@@ -18,11 +18,11 @@ import (
 )
 
 const helpMigrate = `Migrate this cluster from OLM to the supervisors: check that nothing prevents it, take
-over, wait until a supervisor leads, and compare the cluster with its state before.
+over, wait until a supervisor leads, and compare the cluster with its earlier state.
 
-The comparison has the Deployments of operators with their generations, the pods with
-their restarts, ClusterServiceVersions, Subscriptions, webhooks and APIs. A difference in
-a namespace whose InstallPlan was in progress is expected.
+The command compares operator Deployments and their generations, pods and their restarts,
+ClusterServiceVersions, Subscriptions, webhooks and APIs. It expects differences in a
+namespace if an InstallPlan was in progress there.
 
 With --back, hand the cluster back to OLM, wait until OLM is ready, and compare.
 
@@ -30,14 +30,14 @@ With --finish, remove what only OLM uses: its Deployments, their Services and
 NetworkPolicies, unpacked bundles and the takeover record. The command keeps namespaces,
 CustomResourceDefinitions, catalogs and operators. You cannot hand back afterwards.
 
-You can interrupt the command at any time and repeat it. A repeated command compares with
-the state at its own start. The commands takeover and handback do the same without the
-comparison, and describe the permissions.
+You can interrupt the command at any time and repeat it. Each run compares the cluster
+with its state at the start of that run. The commands takeover and handback make no
+comparison. 'takeover --help' describes the permissions that you need.
 
 Exit codes:
   0  the step is complete, and nothing unexpected changed; with --dry-run: it is possible
   1  the command failed, or you did not confirm
-  2  there is nothing to do, it is blocked, or something unexpected changed
+  2  there is nothing to do, the step is blocked, or something unexpected changed
   3  a permission is missing
   4  the API server cannot be reached`
 
@@ -83,7 +83,7 @@ func NewMigrate(name, agent string) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&o.back, "back", false, "hand the cluster back to OLM")
 	flags.BoolVar(&o.finish, "finish", false, "remove what only OLM uses")
-	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "maximum wait for the new manager, and then for a state that does not change")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the new manager to become ready, and then for the cluster to stop changing")
 	cmd.MarkFlagsMutuallyExclusive("back", "finish")
 	return cmd
 }

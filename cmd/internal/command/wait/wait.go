@@ -14,14 +14,14 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
-const help = `Wait until Subscriptions have a state, or catalogs are ready. The command ends early if a
-plan or version fails. After a change of a Subscription, give --version: its old status
-still counts for some seconds.
+const help = `Wait until Subscriptions reach a state, or catalogs are ready. The command ends early if
+a plan or version fails. After you change a Subscription, set --version, because the
+command can see its old status for some seconds.
 
 Exit codes:
   0  all objects have the state
   1  the command failed
-  2  an object failed, does not exist, or is not done in time
+  2  an object failed, does not exist, or did not reach the state in time
   3  a permission is missing
   4  the API server cannot be reached`
 
@@ -51,7 +51,7 @@ func New(name, agent string) *cobra.Command {
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
-	flags.StringVar(&o.goal, "for", string(Installed), "state of Subscriptions: installed (any version), latest (of the channel), or approval (a plan waits for it)")
+	flags.StringVar(&o.goal, "for", string(Installed), "state to wait for: installed (any version), latest (the newest version of the channel), or approval (a plan waits for approval)")
 	flags.StringVar(&o.version, "version", "", "version, as a number or ClusterServiceVersion; empty: any")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit")
 	console.Complete(cmd, "for", cobra.FixedCompletions(goals(), cobra.ShellCompDirectiveNoFileComp))
