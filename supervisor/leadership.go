@@ -2,291 +2,233 @@ package supervisor
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/http"
-	"regexp"
-	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/apiserver/availability"
-	"github.com/chandlery/chandlery/supervisor/controllers/failover"
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/supervisor/migration"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
-// ErrNotLeading is the error of a write by a process that does not lead, or cannot know that it still does.
-var ErrNotLeading = errors.New("this process does not lead, so that it must not write")
-
-// ErrLeaseLost means that another process leads although this one had not stopped.
-var ErrLeaseLost = errors.New("another process leads now")
-
-// ErrLeaseTaken means that another standby took the Lease first. The standby goes on waiting.
-var ErrLeaseTaken = errors.New("another process took the Lease first")
-
-// fence prevents writes by a process that does not lead. Leader election alone does not prevent them. A process
-// that was frozen, or cut off, believes for a while that it still leads, and its writes are based on outdated
-// state.
-//
-// The fence is open only while the last renewal of the Lease is younger than the renew deadline. A standby
-// waits longer than that (the lease duration) before it takes over, so the two never write at the same time.
-//
-// When a leader stops renewing its Lease and the Lease has not expired, the standbys may send writes that are
-// harmless from any process (see allowedOnStandby).
-type fence struct {
-	clock         clock.PassiveClock
-	renewDeadline time.Duration
-	// leaderTimeout is how long a leader may fail to renew its Lease before standbys may send
-	// some writes (see allowedOnStandby).
-	leaderTimeout time.Duration
-	// cancelRun ends the run of the process; it is called at most once.
-	cancelRun context.CancelCauseFunc
-	// beforeLeading is called before the process takes the lead, unless it is nil. Its error prevents that.
-	beforeLeading func(context.Context) error
-
-	mu sync.Mutex
-	// renewed is the start of the last successful renewal; zero while the process does not lead. Both clocks advance
-	// while the process is frozen.
-	renewed time.Time
-	lost    bool
-	// leaseChanged is when another leader's Lease was last seen to change, and lease is its content at that time.
-	leaseChanged time.Time
-	lease        string
-}
-
-// open reports whether the process may write now.
-func (f *fence) open() bool { return f.remaining() > 0 }
-
-// remaining returns how long the process may still write if it does not renew the Lease; 0 if it may not write.
-func (f *fence) remaining() time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.lost || f.renewed.IsZero() {
-		return 0
-	}
-	return max(0, f.renewDeadline-f.elapsed(f.renewed))
-}
-
-// elapsed returns the time since a reading of the clock, by the monotonic clock or by the wall clock, whichever
-// is longer. The monotonic clock stops while a virtual machine is paused or suspended. A wall clock that is set
-// forward closes the fence until the next renewal. One that is set back has no effect.
-func (f *fence) elapsed(since time.Time) time.Duration {
-	return max(f.clock.Since(since), f.clock.Now().Round(0).Sub(since.Round(0)))
-}
-
-// isLeading reports whether the process has the Lease, as far as it knows.
-func (f *fence) isLeading() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return !f.renewed.IsZero()
-}
-
-// renew records a renewal that started at a time.
-func (f *fence) renew(start time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.renewed = start
-}
-
-// release records that the process released the Lease.
-func (f *fence) release() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.renewed = time.Time{}
-}
-
-// loseLease records that another process took the lead, and ends the run. It has no effect on a process that
-// does not lead.
-func (f *fence) loseLease(how string) {
-	f.mu.Lock()
-	leading := !f.renewed.IsZero() && !f.lost
-	f.lost = f.lost || leading
-	f.mu.Unlock()
-	if leading {
-		f.cancelRun(fmt.Errorf("%w: %s", ErrLeaseLost, how))
-	}
-}
-
-// observeLease records the content of another leader's Lease.
-func (f *fence) observeLease(lease []byte) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if content := string(lease); content != f.lease {
-		f.lease, f.leaseChanged = content, f.clock.Now()
-	}
-}
-
-// role returns what the process may do about replicas.
-func (f *fence) role() failover.Role {
-	if f.open() {
-		return failover.Leader
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.lost || !f.renewed.IsZero() || f.leaseChanged.IsZero() || f.clock.Since(f.leaseChanged) < f.leaderTimeout {
-		return failover.Standby
-	}
-	return failover.LeaderlessStandby
-}
-
-// statusOfPod and eventsPath match the paths that standbys may write to, after the prefix of some API servers.
-var (
-	statusOfPod = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/pods/[^/]+/status$`)
-	eventsPath  = regexp.MustCompile(`^/apis/events\.k8s\.io/v1/namespaces/[^/]+/events(/[^/]+)?$`)
-	apiPrefix   = regexp.MustCompile(`/apis?/`)
+const (
+	// managerPollInterval is the interval of the checks for competing managers while the process leads. They read
+	// Deployments from the cache, so they are cheap.
+	managerPollInterval = 5 * time.Second
+	// waitPollInterval is the interval while the process waits for another manager to stop, and takeoverPollInterval
+	// if it tries to take over each time, which reads more.
+	waitPollInterval     = time.Second
+	takeoverPollInterval = 10 * time.Second
+	// changePause is the time from a change of another manager's Deployment to the check.
+	changePause = 500 * time.Millisecond
 )
 
-// allowedOnStandby reports whether a standby without a leader may send a request. It may write the condition
-// of a pod, which its kubelet corrects if it is wrong, and Events, which are only messages.
-func allowedOnStandby(req *http.Request) bool {
-	path := withoutPrefix(req.URL.Path)
-	return req.Method == http.MethodPatch && statusOfPod.MatchString(path) ||
-		(req.Method == http.MethodPost || req.Method == http.MethodPatch) && eventsPath.MatchString(path)
+// managerChecker prevents a supervisor from working beside another lifecycle manager: before it takes the lead, and
+// while it leads.
+type managerChecker struct {
+	detector *competing.Detector
+	// takeover takes over from a lifecycle manager; nil to wait until it stops.
+	takeover *migration.Takeover
+	record   *migration.Records
+	log      logr.Logger
+	waits    *waitReporter
+	// cached reads Deployments from a cache, and synced returns an error while that cache is not full.
+	cached client.Reader
+	synced func(context.Context) error
+	// changes has an element after a change of a Deployment that looks like a lifecycle manager's.
+	changes chan struct{}
 }
 
-// withoutPrefix returns a path from the place where the API begins. This is the first matching place, so that a
-// path behind a proxy of the API does not count as a path of the API.
-func withoutPrefix(path string) string {
-	if begin := apiPrefix.FindStringIndex(path); begin != nil {
-		return path[begin[0]:]
+// newManagerChecker returns a checker. Its writes bypass the fence: it takes over before the process
+// leads, when no other process may work.
+func newManagerChecker(o Options, waits *waitReporter) *managerChecker {
+	c, log := waits.client, waits.log
+	deployments := informer.ReducedLists(c)
+	m := &managerChecker{
+		detector: competing.NewDetector(competing.Config{
+			Client: c, Deployments: deployments, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
+			OnWait: func(w competing.WaitState) {
+				log.Info("Waiting to see whether another lifecycle manager works here before starting",
+					"leases", w.Leases, "unreviewedServiceAccounts", w.Reviews, "atMost", w.AtMost.Round(time.Second).String())
+			},
+		}),
+		record: migration.NewRecords(c, o.LeaderElectionNamespace), log: log,
+		waits: waits, changes: make(chan struct{}, 1),
 	}
-	return path
+	if o.TakeOver {
+		m.takeover = &migration.Takeover{Options: migration.Options{
+			Config: competing.Config{
+				Client: c, Deployments: deployments, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
+			},
+			GlobalCatalogNamespace: o.GlobalCatalogNamespace,
+			OnStep:                 func(step string) { log.Info("Taking over", "step", step) },
+		}}
+	}
+	return m
 }
 
-// wrap returns a transport that refuses requests that change something while the fence is closed. It sends requests that only a leader
-// may send through writes, and others through next.
-func (f *fence) wrap(next, writes http.RoundTripper) http.RoundTripper {
-	return roundTripperFunc(func(req *http.Request) (*http.Response, error) {
-		switch req.Method {
-		case http.MethodGet, http.MethodHead, http.MethodOptions:
-			return next.RoundTrip(req)
+// use sets the cache from which Deployments are read when it is full. A cluster may have thousands.
+func (m *managerChecker) use(ctx context.Context, c cache.Cache) error {
+	m.cached, m.synced = c, cachesSynced(c)
+	deployments, err := c.GetInformer(ctx, &appsv1.Deployment{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching Deployments of other lifecycle managers: %w", err)
+	}
+	changed := func(o any) {
+		d, is := o.(*appsv1.Deployment)
+		if !is || len(competing.WorkloadsAmong([]appsv1.Deployment{*d})) == 0 {
+			return
 		}
-		allowed := allowedOnStandby(req)
-		if !f.open() && (f.role() != failover.LeaderlessStandby || !allowed) {
-			return nil, errors.Join(fmt.Errorf("%s %s: %w", req.Method, req.URL.Path, ErrNotLeading), closeBody(req))
+		select {
+		case m.changes <- struct{}{}:
+		default:
 		}
-		if allowed {
-			return next.RoundTrip(req)
-		}
-		return writes.RoundTrip(req)
+	}
+	_, err = deployments.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }, DeleteFunc: changed,
 	})
-}
-
-// closeBody closes the body of a refused request, as a RoundTripper must.
-func closeBody(req *http.Request) error {
-	if req.Body == nil {
-		return nil
+	if err != nil {
+		return fmt.Errorf("watching Deployments of other lifecycle managers: %w", err)
 	}
-	return req.Body.Close()
+	return nil
 }
 
-// roundTripperFunc is a function that implements http.RoundTripper.
-type roundTripperFunc func(*http.Request) (*http.Response, error)
-
-// RoundTrip calls the function.
-func (r roundTripperFunc) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
-
-// fencedLock is a Lease that reports its changes to a fence.
-type fencedLock struct {
-	resourcelock.Interface
-
-	fence *fence
-	// monitor waits for the API server, with pauses, while the process does not lead; nil to not wait.
-	monitor *availability.Monitor
-	pause   time.Duration
-}
-
-// Create creates the Lease.
-func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if err := l.checkBeforeLeading(ctx); err != nil {
-		return err
+// checkBeforeStart looks for other managers until the result is certain, so that the check before leading is quick.
+func (m *managerChecker) checkBeforeStart(ctx context.Context) error {
+	found, err := m.detector.Wait(ctx)
+	if err != nil {
+		return err //nolint:wrapcheck // says what was looked for
 	}
-	start := l.fence.clock.Now()
-	err := l.Interface.Create(ctx, record)
-	l.recordRenewal(record, start, err)
-	return l.asTaken(record, err)
+	for _, hidden := range found.Hidden {
+		m.log.Info("Cannot look for other lifecycle managers everywhere", "because", hidden)
+	}
+	if found.State == competing.Stopped && m.takeover == nil {
+		m.log.Info("OLM is installed and was scaled to zero without the command takeover, so that handback cannot restore it. To record its state, run takeover before a supervisor works")
+	}
+	return nil
 }
 
-// Update takes, renews or releases the Lease.
-func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if record.HolderIdentity == l.Identity() {
-		if err := l.checkBeforeLeading(ctx); err != nil {
+// checkBeforeLeading is called before the process takes the lead. It waits while another manager works, or while a
+// takeover or a handback is incomplete.
+func (m *managerChecker) checkBeforeLeading(ctx context.Context) error {
+	interval := waitPollInterval
+	if m.takeover != nil {
+		interval = takeoverPollInterval
+	}
+	for {
+		err := m.mayLead(ctx)
+		if !isRefusal(err) {
+			m.waits.end()
 			return err
 		}
-	} else {
-		// Once the Lease is released, the process must not write any more, whether or not the release succeeds.
-		l.fence.release()
-	}
-	start := l.fence.clock.Now()
-	err := l.Interface.Update(ctx, record)
-	l.recordRenewal(record, start, err)
-	return l.asTaken(record, err)
-}
-
-// Get reads the Lease, and checks whether another process has it.
-func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := l.read(ctx)
-	switch {
-	case apierrors.IsNotFound(err):
-		l.fence.loseLease("the Lease is gone")
-	case err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity():
-		l.fence.observeLease(raw)
-		l.fence.loseLease("the Lease is held by " + record.HolderIdentity)
-	}
-	return record, raw, err //nolint:wrapcheck // leader election reads the API's own error
-}
-
-// read reads the Lease. A process that does not lead has no deadline, and waits for the API server. Otherwise
-// leader election would log each attempt.
-func (l *fencedLock) read(ctx context.Context) (record *resourcelock.LeaderElectionRecord, raw []byte, err error) {
-	get := func() error {
-		record, raw, err = l.Interface.Get(ctx)
-		return err //nolint:wrapcheck // leader election reads the API's own error
-	}
-	if l.monitor == nil || l.fence.isLeading() {
-		err = get()
-	} else {
-		err = l.monitor.Retry(ctx, "reading the Lease", l.pause, get)
-	}
-	return record, raw, err
-}
-
-// checkBeforeLeading checks whether the process may take the lead. A leading process is checked elsewhere.
-func (l *fencedLock) checkBeforeLeading(ctx context.Context) error {
-	if l.fence.beforeLeading == nil || l.fence.isLeading() {
-		return nil
-	}
-	return l.fence.beforeLeading(ctx)
-}
-
-// asTaken returns ErrLeaseTaken with an error of a standby that lost a race for the Lease, and other errors unchanged.
-func (l *fencedLock) asTaken(record resourcelock.LeaderElectionRecord, err error) error {
-	races := record.HolderIdentity == l.Identity() && !l.fence.isLeading()
-	if races && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
-		return fmt.Errorf("%w: %w", ErrLeaseTaken, err)
-	}
-	return err
-}
-
-func (l *fencedLock) recordRenewal(record resourcelock.LeaderElectionRecord, start time.Time, err error) {
-	if err == nil && record.HolderIdentity == l.Identity() {
-		l.fence.renew(start)
+		m.waits.report(ctx, err)
+		if !m.awaitChange(ctx, interval) {
+			return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+		}
 	}
 }
 
-// uniqueIdentity adds a unique suffix to a name. Two processes with the same name thus never use the Lease as
-// the same holder.
-func uniqueIdentity(name string) string {
-	var suffix [4]byte
-	// Read never fails: https://pkg.go.dev/crypto/rand#Read.
-	_, _ = rand.Read(suffix[:])
-	return name + "_" + hex.EncodeToString(suffix[:])
+// awaitChange waits until a Deployment of another manager changes, or for an interval. It returns false if ctx ends.
+func (m *managerChecker) awaitChange(ctx context.Context, interval time.Duration) bool {
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	select {
+	case <-m.changes:
+		timer.Reset(min(interval, changePause))
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
-// IdentityOf returns the --identity of the process that holds a Lease.
-func IdentityOf(holder string) string { return competing.Identity(holder) }
+// mayLead returns an error if the process may not take the lead now.
+func (m *managerChecker) mayLead(ctx context.Context) error {
+	if m.takeover != nil {
+		if err := m.takeover.Run(ctx); err != nil {
+			return fmt.Errorf("taking over because of --takeover: %w", err)
+		}
+	}
+	if m.synced(ctx) == nil {
+		m.detector.Read(m.cached)
+	}
+	found, err := m.detector.Check(ctx)
+	if err != nil {
+		return err //nolint:wrapcheck // says what was looked for
+	}
+	return m.evaluate(ctx, &found)
+}
+
+// evaluate returns an error if another manager works, or if a takeover or a handback is incomplete.
+func (m *managerChecker) evaluate(ctx context.Context, found *competing.Finding) error {
+	if err := found.Err(); err != nil {
+		return err //nolint:wrapcheck // says everything
+	}
+	return m.record.Check(ctx) //nolint:wrapcheck // says everything
+}
+
+// isRefusal reports whether an error means that the process must not work here, rather than a temporary failure.
+func isRefusal(err error) bool {
+	var beside *competing.Error
+	return errors.As(err, &beside) || errors.Is(err, migration.ErrRefused)
+}
+
+// managerWatcher looks for competing managers while the process leads, and stops the controllers if there is one.
+type managerWatcher struct {
+	*managerChecker
+
+	mgr       ctrl.Manager
+	namespace string
+	cancelRun context.CancelCauseFunc
+}
+
+// NeedLeaderElection returns true: standbys check before they lead.
+func (w *managerWatcher) NeedLeaderElection() bool { return true }
+
+// Start checks until ctx ends.
+func (w *managerWatcher) Start(ctx context.Context) error {
+	w.detector.Read(w.cached)
+	suspects := newSuspectReporter(w.mgr.GetEventRecorder("supervisor"), w.namespace, w.log)
+	for w.awaitChange(ctx, managerPollInterval) {
+		found, err := w.detector.Check(ctx)
+		if err == nil {
+			suspects.report(&found)
+			err = w.evaluate(ctx, &found)
+		}
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case isRefusal(err):
+			w.cancelRun(err)
+			w.waits.stepDown(ctx, err)
+			return nil
+		default:
+			w.log.Error(err, "Cannot see whether another lifecycle manager works")
+		}
+	}
+	return nil
+}
+
+// leaseOf returns the object of Events about the supervisor as a whole.
+func leaseOf(namespace string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: api.LeaseName},
+	}
+}

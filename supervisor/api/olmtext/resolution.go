@@ -7,6 +7,26 @@ import (
 
 // Facts of Unsatisfiable. The identifier of a version is catalog/namespace/channel/name.
 
+// CatalogNotFound is a fact of Unsatisfiable: the catalog of a Subscription does not exist.
+func CatalogNotFound(name, namespace, subscription string) string {
+	return fmt.Sprintf("no operators found from catalog %s in namespace %s referenced by subscription %s", name, namespace, subscription)
+}
+
+// PackageNotFound is a fact of Unsatisfiable: the catalog does not have the package.
+func PackageNotFound(pkg, subscription string) string {
+	return fmt.Sprintf("no operators found in package %s in the catalog referenced by subscription %s", pkg, subscription)
+}
+
+// ChannelNotFound is a fact of Unsatisfiable: the package does not have the channel.
+func ChannelNotFound(channel, pkg, subscription string) string {
+	return fmt.Sprintf("no operators found in channel %s of package %s in the catalog referenced by subscription %s", channel, pkg, subscription)
+}
+
+// VersionNotFound is a fact of Unsatisfiable: the channel does not have the version.
+func VersionNotFound(version, channel, pkg, subscription string) string {
+	return fmt.Sprintf("no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s", version, channel, pkg, subscription)
+}
+
 // SubscriptionExists is the fact that a Subscription needs a version.
 func SubscriptionExists(subscription string) string {
 	return "subscription " + subscription + " exists"

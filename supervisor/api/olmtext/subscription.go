@@ -27,26 +27,6 @@ func Unsatisfiable(facts []string) string {
 	return "constraints not satisfiable: " + strings.Join(facts, ", ")
 }
 
-// CatalogNotFound is a fact of Unsatisfiable: the catalog of a Subscription does not exist.
-func CatalogNotFound(name, namespace, subscription string) string {
-	return fmt.Sprintf("no operators found from catalog %s in namespace %s referenced by subscription %s", name, namespace, subscription)
-}
-
-// PackageNotFound is a fact of Unsatisfiable: the catalog does not have the package.
-func PackageNotFound(pkg, subscription string) string {
-	return fmt.Sprintf("no operators found in package %s in the catalog referenced by subscription %s", pkg, subscription)
-}
-
-// ChannelNotFound is a fact of Unsatisfiable: the package does not have the channel.
-func ChannelNotFound(channel, pkg, subscription string) string {
-	return fmt.Sprintf("no operators found in channel %s of package %s in the catalog referenced by subscription %s", channel, pkg, subscription)
-}
-
-// VersionNotFound is a fact of Unsatisfiable: the channel does not have the version.
-func VersionNotFound(version, channel, pkg, subscription string) string {
-	return fmt.Sprintf("no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s", version, channel, pkg, subscription)
-}
-
 // ExpectedOneGroup is of ResolutionFailed in a namespace that does not have exactly one OperatorGroup.
 func ExpectedOneGroup(found int) string {
 	return fmt.Sprintf("expected 1 OperatorGroup in the namespace, found %d", found)
