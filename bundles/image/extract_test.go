@@ -471,7 +471,7 @@ func TestExtractRefuses(t *testing.T) {
 		},
 		"Database": {
 			reason: "old catalogs are told", labels: map[string]string{"operators.operatorframework.io.index.database.v1": "/db"},
-			layers: [][]byte{layer(t, entry{name: "db"})}, want: ReasonNoTree, text: "before file-based catalogs",
+			layers: [][]byte{layer(t, entry{name: "db"})}, want: ReasonNoTree, text: "SQLite database",
 		},
 		"Bundle": {
 			reason: "bundles are told", labels: map[string]string{"operators.operatorframework.io.bundle.manifests.v1": "manifests/"},

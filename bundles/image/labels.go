@@ -43,7 +43,7 @@ func Catalog() Tree {
 	return Tree{
 		Label: labelCatalog, Default: "/configs",
 		Legacy: map[string]string{
-			labelDatabase: "a database of the format before file-based catalogs: " +
+			labelDatabase: "an SQLite database, which older catalogs use: " +
 				"convert it with 'opm migrate' of an older release",
 			labelManifests: "a single bundle, not a catalog",
 		},
@@ -57,7 +57,7 @@ func Bundle() Tree {
 		FormatLabel: labelMediaType, Format: "registry+v1",
 		Legacy: map[string]string{
 			labelCatalog:  "a catalog, not a bundle: the catalog that names it has to name the image of the bundle",
-			labelDatabase: "a catalog of the format before file-based catalogs, not a bundle: the catalog that names it has to name the image of the bundle",
+			labelDatabase: "an SQLite catalog, not a bundle: the catalog that names it must name the image of the bundle",
 		},
 	}
 }

@@ -67,7 +67,7 @@ func (o *Opener) Open(ctx context.Context, reference string) (Source, error) {
 	case err == nil:
 		return nil, bundles.Problems{{
 			File: reference, Message: "is a file",
-			Remedy: "name the directory that holds it; databases of the format before file-based catalogs cannot be read",
+			Remedy: "name the directory that holds it; SQLite databases cannot be read",
 		}}
 	case !errors.Is(err, fs.ErrNotExist) || !isLikeImage(reference):
 		return nil, bundles.Problems{{
@@ -187,7 +187,7 @@ func content(reference string, labels map[string]string) (image.Tree, error) {
 		return image.Tree{Default: "/"}, nil
 	case labels[labelDatabase] != "":
 		return image.Tree{}, bundles.Problems{{
-			File: reference, Message: "the image holds a database of the format before file-based catalogs",
+			File: reference, Message: "the image holds an SQLite database",
 			Remedy: "convert it with 'opm migrate' of an older release",
 		}}
 	}

@@ -15,7 +15,7 @@ var (
 		Name: "chandlery_packagemanifest_broken_channels", Help: "Channels of a catalog that PackageManifests do not show because their head cannot be read.",
 	}, []string{"namespace", "name"})
 	available = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
-		Name: "chandlery_packagemanifests_available", Help: "1 while the APIService of PackageManifests is that of this installation and available, as the leader sees it.",
+		Name: "chandlery_packagemanifests_available", Help: "1 while the APIService of PackageManifests belongs to this installation and is available, as the leader sees it.",
 	})
 )
 
