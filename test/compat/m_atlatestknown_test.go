@@ -1,6 +1,7 @@
 package compat_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -52,10 +53,21 @@ func keepsAtLatest(t *testing.T, c *compattest.Cluster, sub *operatorsv1alpha1.S
 		}
 		return "currentCSV " + sub.Status.CurrentCSV
 	})
+	log := logSubscriptions(t, c)
 	mergeStatus(t, c, sub, `{"status":{"state":"AtLatestKnown","installedCSV":"lamp.v1","lastUpdated":`+c.Manifest(metav1.Now())+`}}`)
 	pause.For(t.Context(), restTime)
 	subscriptionStatus(c, sub, "lamp.v1", "lamp.v1", operatorsv1alpha1.SubscriptionStateAtLatest)
 	c.AtRest(restTime, sub)
+	kept := func(s operatorsv1alpha1.SubscriptionStatus) bool {
+		return s.State == operatorsv1alpha1.SubscriptionStateAtLatest && s.InstalledCSV == "lamp.v1"
+	}
+	all := log.statuses(sub.Name)
+	written := max(0, slices.IndexFunc(all, kept))
+	for _, s := range all[written:] {
+		if !kept(s) {
+			t.Errorf("after OLM's, the Subscription had the status %s", c.Manifest(s))
+		}
+	}
 }
 
 // olmLooksAgain is how long OLM may show a state before it looks at the version.

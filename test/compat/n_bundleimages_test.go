@@ -182,10 +182,16 @@ func lacksCondition(t *testing.T, sub *operatorsv1alpha1.Subscription, kind oper
 	}
 }
 
-// stays checks that currentCSV and installedCSV are lamp.v1, and were nothing else.
+// stays checks for some seconds that currentCSV and installedCSV are lamp.v1, and that they were nothing else.
 func (i *imageCase) stays() {
 	i.t.Helper()
-	pause.For(i.t.Context(), restTime)
+	i.staysFor(restTime)
+}
+
+// staysFor is stays for a time.
+func (i *imageCase) staysFor(rest time.Duration) {
+	i.t.Helper()
+	pause.For(i.t.Context(), rest)
 	if left := i.Read(i.sub); left != "" {
 		i.t.Fatal(left)
 	}
@@ -321,7 +327,8 @@ func TestUnpackFailures(t *testing.T) {
 	compattest.Check(t, "N1", func(t *testing.T, c *compattest.Cluster) {
 		i := missingImage(t, c)
 		lacksCondition(t, i.sub, unpacking)
-		i.stays()
+		i.staysFor(time.Minute)
+		saysCondition(c, time.Second, i.sub, unpackFailed, "BundleUnpackFailed", begins(notFound))
 		lacksCondition(t, i.sub, unpacking)
 	})
 	compattest.Check(t, "N2", func(t *testing.T, c *compattest.Cluster) {
