@@ -272,12 +272,16 @@ func TestFormerNames(t *testing.T) {
 		c.Gone(compattest.Patience, old...)
 	})
 	compattest.Check(t, "L6", func(t *testing.T, c *compattest.Cluster) {
-		service := oldestObjects(c.Namespace, "l6.service", ownerLabelsOf(c.Namespace, "v1-l6"))[0]
-		c.Make(service)
+		service := &corev1.Service{}
+		old := oldestObjects(c.Namespace, "l6.service", ownerLabelsOf(c.Namespace, "v1-l6"))[0]
+		c.Make(old)
 		csv := c.CSV("v1-l6", ownsAPIs("l6.service"))
 		c.Make(csv)
 		serving(c, csv)
-		stay(t, c, restTime, service)
+		stay(t, c, restTime, old)
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(old), service); err != nil || service.Spec.Selector["app"] != "v1-l6" {
+			t.Errorf("the Service selects the pods %v (%v)", service.Spec.Selector, err)
+		}
 	})
 	compattest.Check(t, "L7", func(t *testing.T, c *compattest.Cluster) {
 		server := newAPIServer(t)

@@ -10,7 +10,7 @@ var apiServices = Group{Letter: "L", Title: "APIServices of operators", Rules: [
 	{ID: "L3", Given: "the six objects have the labels of another version that exists", Then: "as L2"},
 	{ID: "L4", Given: "the six objects have the labels of a version that does not exist", Then: "as L2"},
 	{ID: "L5", Given: "only one of the six objects exists for each API", Then: "it is deleted, and the absence of the others is no error"},
-	{ID: "L6", Given: "the former and the present name of the Service are equal", Then: "the Service stays"},
+	{ID: "L6", Given: "the former and the present name of the Service are equal", Then: "the Service stays, and selects the pods of the version"},
 	{
 		ID: "L7", Given: "the deletion of one of the six objects is forbidden",
 		Then:       "the version succeeds, the other five objects are deleted, and a Warning FormerObjectKept names the object",
