@@ -45,7 +45,7 @@ func clientSection() string {
 	for _, c := range rules.Clients() {
 		limits := c.Limits
 		if len(limits) == 0 {
-			limits = []rules.Limit{{Missing: "nothing is known"}}
+			limits = []rules.Limit{{Missing: "no limit is known"}}
 		}
 		for _, l := range limits {
 			fmt.Fprintf(&section, "| %s | %s | %s | %s | %s |\n", c.Name, c.Version, c.Checks, inCell(l.Missing), inCell(l.Reason))
@@ -199,8 +199,8 @@ The suite ` + "`test/compat`" + ` checks these %d rules against a Kubernetes API
 - A text: what OLM does instead, and why the difference remains (%d of the cases that run).
 - %d cases with %s do not run with OLM. The column is from OLM's sources. Reasons: %s.
 
-A difference that something does not happen was observed for a minute. "as A17" stands for the text of row A17 in the same
-column. Group E is reserved for PackageManifests; K6 and T4 were never used.
+If the text is that OLM does not do something, the case waited for it for a minute. "as A17" stands for the text of row
+A17 in the same column. Group E is reserved for PackageManifests; K6 and T4 were never used.
 
 | Command | Cluster |
 |---|---|
@@ -209,7 +209,7 @@ column. Group E is reserved for PackageManifests; K6 and T4 were never used.
 | ` + "`make compat-olm`" + ` | new control planes with OLM, one with a real node (as root); it fails if the cases that fail differ from this table |
 | ` + "`make soak`" + ` | a new control plane with the supervisor; only rules with a time in parentheses are checked |
 
-A time in parentheses is how long ` + "`make soak`" + ` waits. The other commands wait for 65 s at most. The results are also in ` + "`out/compat.xml`, or in `out/compat-olm.xml` and `out/compat-olm-nodes.xml`" + `, in JUnit format.
+A time in parentheses is how long ` + "`make soak`" + ` waits. In the other commands, this time is 75 s at most. The results are also in ` + "`out/compat.xml`, or in `out/compat-olm.xml` and `out/compat-olm-nodes.xml`" + `, in JUnit format.
 
 Each command prints a table of the groups, each failed rule with its output, and the transcripts of unmodified clients.
 The transcripts are also in ` + "`out/compat-clients.xml` or `out/compat-olm-clients.xml`" + `.

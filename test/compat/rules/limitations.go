@@ -34,7 +34,7 @@ func Clients() []Client {
 			Limits: []Limit{{"it does not wait for an installation", "as with OLM, no kind has the condition Ready"}},
 		},
 		{
-			Name: "kubectl", Module: "k8s.io/kubectl v0.36.3", Version: "v1.36.3", Checks: "T10, T11, `TestPackages`",
+			Name: "kubectl", Module: "k8s.io/kubectl v0.36.3", Version: "v1.36.3", Checks: "T10, T11, supervisor/controllers/packagemanifest/suite",
 		},
 		{
 			Name: "kubectl-operator", Module: "github.com/operator-framework/kubectl-operator v0.6.0", Version: "v0.6.0", Checks: "T20 to T24",
@@ -47,7 +47,7 @@ func Clients() []Client {
 			Name: "operator-sdk", Version: "60559f3", Checks: "T30 to T32",
 			Limits: []Limit{
 				{"only its requests are tried, not the program", "its module cannot be built, because the look-up of a checksum fails"},
-				{"`operator-sdk olm status` and `uninstall`", "they look for OLM's own Deployments and for the ClusterServiceVersion packageserver"},
+				{"`operator-sdk olm status` and `operator-sdk olm uninstall` find no OLM", "they look for OLM's own Deployments and for the ClusterServiceVersion packageserver"},
 				{"`operator-sdk run bundle` with a registry without TLS, unless the supervisor runs with --image-plain-http", "the supervisor, not a pod, pulls the bundle (decision 20)"},
 			},
 		},

@@ -93,7 +93,7 @@ func resting(r Rule, rest time.Duration) Rule {
 }
 
 func unknownFieldsByKind() []Rule {
-	const then = "within 3 s the bundle is installed without the field, and one Event has exactly OLM's note with the path"
+	const then = "within 10 s the bundle is installed without the field, and one Event has exactly OLM's note with the path"
 	var rules []Rule
 	for _, kind := range []string{
 		"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "BundleSecret", "Service", "CustomResourceDefinition",
