@@ -286,18 +286,23 @@ func TestKubectl(t *testing.T) {
 	compattest.Check(t, "T10", func(t *testing.T, c *compattest.Cluster) {
 		c.Catalog("shelf", lamp(c, 1))
 		c.Subscribe("shelf", "lamp")
+		wait := func(timeout time.Duration, args ...string) {
+			args = append([]string{"wait", "-n", c.Namespace, "--timeout=" + timeout.String()}, args...)
+			if _, code := compattest.Kubectl(t, args...); code != 0 {
+				t.Errorf("kubectl %v ends with %d", args, code)
+			}
+		}
+		// The installation has just begun.
+		wait(compattest.Patience, "subscription/lamp", "--for=jsonpath={.status.state}=AtLatestKnown")
 		plan := installed(c, "lamp.v1.0.0").Status.InstallPlanRef.Name
 		for _, args := range [][]string{
-			{"subscription/lamp", "--for=jsonpath={.status.state}=AtLatestKnown"},
 			{"subscription/lamp", "--for=condition=CatalogSourcesUnhealthy=False"},
 			{"csv/lamp.v1.0.0", "--for=jsonpath={.status.phase}=Succeeded"},
 			{"installplan/" + plan, "--for=condition=Installed"},
 			{"installplan/" + plan, "--for=jsonpath={.status.phase}=Complete"},
 			{"catalogsource/shelf", "--for=jsonpath={.status.connectionState.lastObservedState}=READY"},
 		} {
-			if _, code := compattest.Kubectl(t, append([]string{"wait", "-n", c.Namespace, "--timeout=60s"}, args...)...); code != 0 {
-				t.Errorf("kubectl wait %v ends with %d", args, code)
-			}
+			wait(time.Minute, args...)
 		}
 	})
 	compattest.Check(t, "T11", func(t *testing.T, c *compattest.Cluster) {
