@@ -38,9 +38,11 @@ type planFixture struct {
 	crane *operatorsv1alpha1.ClusterServiceVersion
 }
 
-// newPlanFixture creates ClusterServiceVersion crane.v1.
+// newPlanFixture creates ClusterServiceVersion crane.v1, once the OperatorGroup has its targets. Without them, OLM sets a
+// condition of a plan, whose time then stays.
 func newPlanFixture(t *testing.T, c *compattest.Cluster) *planFixture {
 	t.Helper()
+	awaitTargets(c)
 	f := &planFixture{stepObjects: stepObjects{c, t}, crane: c.CSV("crane.v1")}
 	c.Make(f.crane)
 	return f
