@@ -1,6 +1,7 @@
 package nodes_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -259,11 +260,23 @@ func TestConfigMapCatalogs(t *testing.T) {
 		warnings(c, source, 1)
 	})
 	compattest.Check(t, "C15", func(t *testing.T, c *compattest.Cluster) {
-		source := begin(t, c, func(in *content) {
-			head, _ := in.versions[1].(object)
-			specOf(head)["skips"] = []any{"lamp.v0.9.0"}
-		})
-		served(c, "lamp", "main")
+		old := content{versions: []any{version(t, c, "lamp.v0.9.0", "0.9.0", "")}, packages: []any{pkg("lamp", "main", channel("main", "lamp.v0.9.0"))}}
+		held, source := serve(t, c, "goods", old.data(t))
+		sub := c.Subscribe("goods", "lamp")
+		installed(c, "lamp.v0.9.0")
+		current(c, sub, "lamp.v0.9.0", compattest.Patience)
+		in := lamp(t, c)
+		head, _ := in.versions[1].(object)
+		specOf(head)["skips"] = []any{"lamp.v0.9.0"}
+		change(t, c, held, source, in.data(t))
+		ready(c, source, compattest.Patience)
+		installed(c, "lamp.v1.1.0")
+		// lamp.v1.0.0 is not installed in between.
+		completed(t, c, sub, "lamp.v1.1.0")
+		var plans operatorsv1alpha1.InstallPlanList
+		if err := c.List(t.Context(), &plans, client.InNamespace(c.Namespace)); err != nil || len(plans.Items) != 2 {
+			t.Errorf("there are %d InstallPlans, want 2 (%v)", len(plans.Items), err)
+		}
 		warnings(c, source, 0)
 	})
 	compattest.Check(t, "C16", func(t *testing.T, c *compattest.Cluster) {
@@ -468,8 +481,14 @@ func TestValidate(t *testing.T) {
 		in := lamp(t, c)
 		in.packages = []any{pkg("LampShade", "main", channel("main", "lamp.v1.1.0"))}
 		out, code := validate(t, in.data(t))
-		if code != 0 || !contains(out, `"severity": "warning"`) || !contains(out, "packages[0]") {
-			t.Errorf("exit code %d: %s", code, out)
+		var reports []struct {
+			Problems []struct{ Severity, File string }
+		}
+		if err := json.Unmarshal([]byte(out), &reports); err != nil || code != 0 {
+			t.Fatalf("exit code %d, %v: %s", code, err, out)
+		}
+		if found := reports[0].Problems; len(found) != 1 || found[0].Severity != "warning" || !strings.HasSuffix(found[0].File, "/"+keyPackages+"[0]") {
+			t.Errorf("the problems are %+v", found)
 		}
 		if out, code := validate(t, in.data(t), "--strict"); code != 1 {
 			t.Errorf("exit code %d: %s", code, out)

@@ -112,7 +112,10 @@ var configMapCatalogs = Group{Letter: "C", Title: "ConfigMap catalogs", Rules: [
 		ID: "C14", Given: "spec.replaces names a version that is not in the list", Then: "the catalog is served; one warning",
 		Difference: "the pod ends with an error", Reason: loader,
 	},
-	{ID: "C15", Given: "spec.skips names a version that is not in the list", Then: "the catalog is served; no warning"},
+	{
+		ID: "C15", Given: "spec.skips names an installed version that is not in the list",
+		Then: "the catalog is served; the installed version is updated directly; no warning",
+	},
 	{
 		ID: "C16", Given: "a ClusterServiceVersion is in no channel", Then: "the catalog is served without it; one warning that names it",
 		Difference: noWarnings, Reason: warned,
@@ -163,7 +166,7 @@ var configMapCatalogs = Group{Letter: "C", Title: "ConfigMap catalogs", Rules: [
 		Difference: noWarnings, Reason: warned, Rest: 10 * time.Minute,
 	},
 	{
-		ID: "C29", Given: "'registry validate' reads a directory with the three keys and a warning", Then: "exit code 0 and a problem of severity warning with its place; 1 with --strict",
+		ID: "C29", Given: "'registry validate' reads a directory with the three keys and a warning", Then: "exit code 0 and one problem, of severity warning, with its file and place; 1 with --strict",
 		Difference: "OLM has no such command", Reason: warned, Untried: registryCommand,
 	},
 	{
