@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,7 @@ import (
 const (
 	// labelSupervisor is the label of the Deployment of the supervisors.
 	labelSupervisor = "app.kubernetes.io/name"
-	// readyTimeout is how long restored pods of catalogs may take to become ready. After that, the catalogs are left
-	// to OLM, which starts other pods.
+	// readyTimeout is how long OLM's pods of catalogs may take to become ready. After that, the catalogs are left to OLM.
 	readyTimeout = time.Minute
 )
 
@@ -50,6 +50,9 @@ func (h *Handback) Plan(ctx context.Context) (Plan, error) {
 	operations, live, err := h.operations(ctx, record)
 	if err != nil {
 		return Plan{}, err
+	}
+	if record.Restored {
+		operations = slices.DeleteFunc(operations, func(op Operation) bool { return !op.isOfCatalog() })
 	}
 	p := NewHandbackPlan(record, supervisors, operations)
 	p.Left = append(p.Left, replacedPlans(record.Plans, live)...)
@@ -80,6 +83,8 @@ func (h *Handback) runStep(ctx context.Context, step Step) error {
 		return h.awaitRelease(ctx)
 	case RestoreObjects:
 		return h.restore(ctx)
+	case DeleteReplicas:
+		return h.deleteReplicas(ctx)
 	case ScaleUp:
 		return client.IgnoreNotFound(h.scaleTo(ctx, step, step.Replicas, map[string]any{api.LabelTakenOver: nil}))
 	case DeleteRecord:
@@ -134,7 +139,7 @@ func (h *Handback) mark(ctx context.Context) error {
 		return err
 	}
 	if record == nil || record.Phase != "" {
-		return h.records().change(ctx, func(r *Record) { r.Phase = HandingBack })
+		return h.records().change(ctx, func(r *Record) { r.Phase, r.Restored = HandingBack, false })
 	}
 	record.Phase = HandingBack
 	return h.records().write(ctx, record, nil)
@@ -226,9 +231,23 @@ func (h *Handback) awaitRelease(ctx context.Context) error {
 	}
 }
 
-// restore restores objects. It deletes replicas of this project after the restored pods are ready, or after a
-// timeout.
+// restore restores objects, and records that. The replicas of catalogs serve until OLM has started, so that no wait for
+// OLM's pods delays the start.
 func (h *Handback) restore(ctx context.Context) error {
+	err := h.write(ctx, func(op Operation) bool { return !op.isOfCatalog() })
+	if err != nil {
+		return err
+	}
+	return h.records().change(ctx, func(r *Record) { r.Restored = true })
+}
+
+// deleteReplicas deletes the replicas of catalogs after OLM's pods are ready, or after a timeout.
+func (h *Handback) deleteReplicas(ctx context.Context) error {
+	return h.write(ctx, Operation.isOfCatalog)
+}
+
+// write writes the operations that match. It waits for the pods of catalogs before it deletes their replicas.
+func (h *Handback) write(ctx context.Context, matches func(Operation) bool) error {
 	record, _, err := h.records().read(ctx)
 	if err != nil || record == nil {
 		return err
@@ -237,14 +256,11 @@ func (h *Handback) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	waited := false
+	operations = slices.DeleteFunc(operations, func(op Operation) bool { return !matches(op) })
+	if err := h.awaitPods(ctx, operations); err != nil {
+		return err
+	}
 	for _, op := range operations {
-		if op.Verb == Delete && !waited {
-			waited = true
-			if err := h.awaitReady(ctx, operations); err != nil {
-				return err
-			}
-		}
 		if err := op.write(ctx, h.Client); err != nil {
 			return fmt.Errorf("%s %s %s/%s: %w", strings.ToLower(string(op.Verb)), op.Kind, op.Namespace, op.Name, err)
 		}
@@ -252,20 +268,20 @@ func (h *Handback) restore(ctx context.Context) error {
 	return nil
 }
 
-// awaitReady waits until the restored pods are ready.
-func (h *Handback) awaitReady(ctx context.Context, operations []Operation) error {
+// awaitPods waits until each catalog whose replicas are deleted has a ready pod of OLM.
+func (h *Handback) awaitPods(ctx context.Context, operations []Operation) error {
 	begun := h.Clock.Now()
 	for _, op := range operations {
-		if op.Verb != Create || op.Kind != "Pod" {
+		if !op.isOfCatalog() || op.Kind != "Deployment" {
 			continue
 		}
-		for {
-			pod := &corev1.Pod{}
-			err := h.Client.Get(ctx, client.ObjectKey{Namespace: op.Namespace, Name: op.Name}, pod)
-			if client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("reading pod %s/%s: %w", op.Namespace, op.Name, err)
+		catalog := client.MatchingLabels{api.LabelCatalogSource: ownerOf(op.live, operatorsv1alpha1.CatalogSourceKind).Name}
+		for h.Clock.Since(begun) < readyTimeout {
+			var pods corev1.PodList
+			if err := h.Client.List(ctx, &pods, client.InNamespace(op.Namespace), catalog); err != nil {
+				return fmt.Errorf("listing the pods of catalog %s/%s: %w", op.Namespace, op.Name, err)
 			}
-			if err != nil || isReady(pod) || h.Clock.Since(begun) > readyTimeout {
+			if slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Labels[labelManagedBy] != managedBy && isReady(&p) }) {
 				break
 			}
 			if err := h.pause(ctx); err != nil {

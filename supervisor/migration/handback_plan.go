@@ -16,10 +16,12 @@ const (
 	ScaleDownSupervisors Action = "Dismiss"
 	// AwaitRelease waits until no supervisor leads.
 	AwaitRelease Action = "Release"
-	// RestoreObjects restores objects.
+	// RestoreObjects restores objects, but keeps the replicas of catalogs.
 	RestoreObjects Action = "Restore"
 	// ScaleUp scales a Deployment of OLM up again.
 	ScaleUp Action = "Start"
+	// DeleteReplicas waits until the pods of catalogs are ready, and deletes the replicas of this project.
+	DeleteReplicas Action = "DeleteReplicas"
 	// DeleteRecord deletes the record.
 	DeleteRecord Action = "Forget"
 )
@@ -46,13 +48,29 @@ func NewHandbackPlan(record *Record, supervisors []string, operations []Operatio
 		p.Steps = append(p.Steps, Step{Action: ScaleDownSupervisors, Namespace: namespace, Name: name, Text: fmt.Sprintf("scale Deployment %s/%s, the supervisors, to 0 replicas", namespace, name)})
 	}
 	add(AwaitRelease, "wait until no supervisor leads")
-	add(RestoreObjects, "%s", describeOperations(operations))
+	if !record.Restored {
+		add(RestoreObjects, "%s", describeOperations(operations))
+	}
 	for i := range record.Deployments {
 		d := &record.Deployments[i]
 		p.Steps = append(p.Steps, Step{Action: ScaleUp, Namespace: d.Namespace, Name: d.Name, Replicas: d.Replicas, Text: describeStart(d)})
 	}
+	if n := countReplicas(operations); n > 0 {
+		add(DeleteReplicas, "wait until OLM's pods of %d catalog%s are ready, at most %s, and delete the replicas of the supervisors", n, plural(n), readyTimeout)
+	}
 	add(DeleteRecord, "delete ConfigMap %s, and those with the recorded objects", RecordName)
 	return p
+}
+
+// countReplicas returns the number of catalogs whose replicas are deleted.
+func countReplicas(operations []Operation) int {
+	n := 0
+	for _, op := range operations {
+		if op.isOfCatalog() && op.Kind == "Deployment" {
+			n++
+		}
+	}
+	return n
 }
 
 // replacedPlans describes the recorded InstallPlans that no longer exist. They are not restored. Their
@@ -73,11 +91,13 @@ func describeStart(d *ScaledDeployment) string {
 	return fmt.Sprintf("scale Deployment %s/%s to %d replica%s, as before", d.Namespace, d.Name, d.Replicas, plural(int(d.Replicas)))
 }
 
-// describeOperations returns a text with the number of changes to objects.
+// describeOperations returns a text with the number of changes to objects before OLM starts.
 func describeOperations(operations []Operation) string {
 	count := map[Verb]int{}
 	for _, op := range operations {
-		count[op.Verb]++
+		if !op.isOfCatalog() {
+			count[op.Verb]++
+		}
 	}
 	return fmt.Sprintf("recreate %d objects, restore %d, delete %d that OLM does not create, and remove our labels from %d and our conditions from %d",
 		count[Create], count[ReplaceContent], count[Delete], count[RemoveMetadata], count[RemoveConditions])

@@ -60,6 +60,8 @@ type Record struct {
 	// Plans are the InstallPlans, as NAMESPACE/NAME, that were waiting or in progress. The supervisors recreate them
 	// under other names.
 	Plans []string `json:"plans,omitempty"`
+	// Restored is true if a handback has restored the objects. OLM may have changed them since.
+	Restored bool `json:"restored,omitempty"`
 }
 
 // is reports whether there is a record in a phase.
@@ -81,7 +83,7 @@ func (r *Record) find(w *competing.Workload) *ScaledDeployment {
 // begin starts a takeover from Deployments. Objects that were recorded before one of them worked again are
 // outdated, so they have to be recorded again, even if the takeover is interrupted before.
 func (r *Record) begin(workloads []competing.Workload) {
-	r.Phase = TakingOver
+	r.Phase, r.Restored = TakingOver, false
 	for i := range workloads {
 		w := &workloads[i]
 		if w.Replicas > 0 || r.find(w) == nil {

@@ -56,6 +56,9 @@ type Operation struct {
 	live, want *unstructured.Unstructured
 }
 
+// isOfCatalog reports whether an operation deletes what serves a catalog until the pod of OLM is ready.
+func (op Operation) isOfCatalog() bool { return op.Verb == Delete && isForCatalog(op.live) }
+
 func (op Operation) write(ctx context.Context, c client.Client) error {
 	switch op.Verb {
 	case Create:
@@ -120,7 +123,7 @@ func restoration(recorded []*unstructured.Unstructured, live objectsByKey) []Ope
 			}
 		}
 	}
-	// Pods come early: they take time to serve, and the replicas of this project serve until then.
+	// Pods come early: they take time to serve.
 	early := []string{"Pod", "ServiceAccount"}
 	slices.SortStableFunc(created, func(a, b Operation) int { return slices.Index(early, b.Kind) - slices.Index(early, a.Kind) })
 	return slices.Concat(created, replaced, removed, stripped, cleared)

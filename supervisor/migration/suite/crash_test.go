@@ -16,6 +16,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -132,6 +133,53 @@ func TestDiesAtEveryWrite(t *testing.T) {
 		}
 	}
 	handsBackLosses(t, c, options(c))
+	startsOLMFirst(t, c, options(c))
+}
+
+// startsOLMFirst hands back a cluster whose supervisors serve a catalog. OLM must have its replicas before the handback
+// waits for the pod of the catalog. The replicas of the catalog must serve until then.
+func startsOLMFirst(t *testing.T, c client.WithWatch, o migration.Options) {
+	t.Helper()
+	if err := (&migration.Takeover{Options: o}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	work(t, c)
+	pods := client.MatchingLabels{"olm.catalogSource": "hosted"}
+	if err := c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("olm"), pods, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	reads := 0
+	read := func() {
+		reads++
+		olm, replicas := &appsv1.Deployment{}, &appsv1.Deployment{}
+		err := errors.Join(c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: "catalog-operator"}, olm),
+			c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: "hosted"}, replicas))
+		if err != nil || *olm.Spec.Replicas != 1 || replicas.DeletionTimestamp != nil {
+			t.Errorf("while the handback waits for a pod: %v, OLM has %d replicas, the replicas of the catalog end at %v",
+				err, *olm.Spec.Replicas, replicas.DeletionTimestamp)
+		}
+	}
+	o.Client = interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, pod := o.(*corev1.Pod); pod {
+				read()
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, pods := list.(*corev1.PodList); pods {
+				read()
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	if err := (&migration.Handback{Options: o}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	isHandedBack(t, c, o.Namespace, "with a catalog")
+	if reads == 0 {
+		t.Error("the handback did not wait for the pod of the catalog")
+	}
 }
 
 // lose deletes ConfigMaps of the record.
@@ -264,6 +312,26 @@ func areStopped(t *testing.T, c client.Client, home, when string) {
 // work makes the changes of a supervisor to OLM's objects.
 func work(t *testing.T, c client.Client) {
 	t.Helper()
+	source := &operatorsv1alpha1.CatalogSource{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: "hosted"}, source); err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"app.kubernetes.io/managed-by": "chandlery-supervisor", "olm.catalogSource": "hosted"}
+	replicas := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "hosted", Labels: labels, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "operators.coreos.com/v1alpha1", Kind: "CatalogSource", Name: source.Name, UID: source.UID},
+		}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "registry", Image: "registry.example.com/registry"}}},
+			},
+		},
+	}
+	if err := c.Create(t.Context(), replicas, client.FieldOwner("chandlery-supervisor")); err != nil {
+		t.Fatal(err)
+	}
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "hosted-unpack-bundles"}}
 	if err := c.Delete(t.Context(), policy); err != nil {
 		t.Fatal(err)
@@ -308,6 +376,12 @@ func isHandedBack(t *testing.T, c client.Client, home, when string) {
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: "hosted-unpack-bundles"}, &networkingv1.NetworkPolicy{}); err != nil {
 		t.Errorf("%s: %v", when, err)
 	}
+	testenv.Until(t, testenv.Patience, "the replicas of the catalog to be deleted", func(ctx context.Context) string {
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "olm", Name: "hosted"}, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+			return fmt.Sprint(err)
+		}
+		return ""
+	})
 	var plans operatorsv1alpha1.InstallPlanList
 	if err := c.List(t.Context(), &plans, client.InNamespace("olm")); err != nil {
 		t.Fatal(err)
