@@ -219,6 +219,11 @@ func (b builder) copy(ctx context.Context, f File) error {
 	return os.Rename(temporary, target)
 }
 
+// ModuleDir returns the directory with the files of a module that m requires. The files are read-only.
+func ModuleDir(ctx context.Context, m Module, required string) (string, error) {
+	return builder{module: m}.moduleDir(ctx, required)
+}
+
 // moduleDir returns the directory with the files of a required module.
 func (b builder) moduleDir(ctx context.Context, module string) (string, error) {
 	list := []string{"list", "-mod=readonly", "-m", "-f", "{{.Dir}}", "--", module}

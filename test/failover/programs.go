@@ -10,6 +10,7 @@ import (
 
 	"github.com/chandlery/chandlery/deploy/images"
 	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/nodes"
 )
 
 // version is the image tag in the manifests.
@@ -18,9 +19,9 @@ const version = "latest"
 // sampleOperatorImage is the image of the sample operators. They only wait.
 const sampleOperatorImage = "pause:3.10"
 
-// pushPrograms builds the images of this checkout's programs, for this machine only, and pushes
+// PushPrograms builds the images of this checkout's programs, for this machine only, and pushes
 // them to the bed's registry.
-func (s *Scene) pushPrograms(ctx context.Context) error {
+func PushPrograms(ctx context.Context, bed *nodes.Bed) error {
 	root, err := buildcache.SourceDir(".")
 	if err != nil {
 		return err
@@ -32,7 +33,7 @@ func (s *Scene) pushPrograms(ctx context.Context) error {
 		return fmt.Errorf("making the images: %w", err)
 	}
 	for _, image := range made {
-		repository, err := name.NewRepository(s.Bed.Registry()+"/"+image.Name, name.Insecure)
+		repository, err := name.NewRepository(bed.Registry()+"/"+image.Name, name.Insecure)
 		if err != nil {
 			return fmt.Errorf("naming image %s: %w", image.Name, err)
 		}

@@ -46,20 +46,15 @@ type Scene struct {
 // Install pushes the images to the bed's registry, applies the manifests of deploy/ with kubectl
 // and waits until all supervisors are ready. It builds programs into dir.
 func Install(ctx context.Context, bed *nodes.Bed, dir string, progress io.Writer) (*Scene, error) {
-	log.SetLogger(logr.Discard())
-	scheme, err := supervisor.NewScheme()
+	c, err := NewClient(bed)
 	if err != nil {
 		return nil, err
-	}
-	c, err := client.NewWithWatch(bed.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("making a client of the bed: %w", err)
 	}
 	s := &Scene{Bed: bed, Client: c, bin: dir, progress: progress}
 	if err := s.build(ctx); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.pushPrograms(ctx), s.Bed.PushIdle(ctx, sampleOperatorImage)); err != nil {
+	if err := errors.Join(PushPrograms(ctx, s.Bed), s.Bed.PushIdle(ctx, sampleOperatorImage)); err != nil {
 		return nil, err
 	}
 	manifests, err := buildcache.SourceDir("deploy")
@@ -83,6 +78,20 @@ func Install(ctx context.Context, bed *nodes.Bed, dir string, progress io.Writer
 		return nil, err
 	}
 	return s, nil
+}
+
+// NewClient returns a client of the bed's cluster, without the logs of its library.
+func NewClient(bed *nodes.Bed) (client.WithWatch, error) {
+	log.SetLogger(logr.Discard())
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewWithWatch(bed.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the bed: %w", err)
+	}
+	return c, nil
 }
 
 func (s *Scene) program(name string) string { return filepath.Join(s.bin, name) }

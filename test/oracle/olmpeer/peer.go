@@ -66,7 +66,7 @@ func Start(ctx context.Context, o Options) (*Peer, error) {
 		return nil, fmt.Errorf("starting OLM: %w", err)
 	}
 	if o.Pods != nil {
-		if p.services, err = serveServices(ctx, p.client); err != nil {
+		if p.services, err = serveServices(ctx, p.client, "127.0.0.1"); err != nil {
 			return nil, fmt.Errorf("starting OLM: %w", err)
 		}
 	}

@@ -40,14 +40,13 @@ type Pods struct {
 // BuildPods builds the images unless the cache has their programs. It builds the programs of this repository into a
 // folder. It writes progress.
 func BuildPods(ctx context.Context, dir string, progress io.Writer) (*Pods, error) {
-	if err := programs.Build(ctx, dir, "./test/oracle/olmpeer/cp", "./test/oracle/healthprobe"); err != nil {
+	if err := programs.Build(ctx, dir, "./test/oracle/healthprobe"); err != nil {
 		return nil, err //nolint:wrapcheck // names the programs
 	}
-	utilities, err := buildUtilities(ctx, progress)
+	utilities, err := buildUtilities(ctx, dir, progress)
 	if err != nil {
 		return nil, fmt.Errorf("building OLM's utilities: %w", err)
 	}
-	utilities["cp"] = filepath.Join(dir, "cp")
 	opm, err := oracle.Build(ctx, progress)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the program
@@ -73,8 +72,11 @@ func BuildPods(ctx context.Context, dir string, progress io.Writer) (*Pods, erro
 	return p, nil
 }
 
-// buildUtilities returns the files of OLM's utilities by their names.
-func buildUtilities(ctx context.Context, progress io.Writer) (map[string]string, error) {
+// buildUtilities returns the files of OLM's utilities by their names. It builds the program cp into a folder.
+func buildUtilities(ctx context.Context, into string, progress io.Writer) (map[string]string, error) {
+	if err := programs.Build(ctx, into, "./test/oracle/olmpeer/cp"); err != nil {
+		return nil, err //nolint:wrapcheck // names the program
+	}
 	dir, err := buildcache.SourceDir(helperModule)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the module
@@ -92,7 +94,7 @@ func buildUtilities(ctx context.Context, progress io.Writer) (map[string]string,
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the program
 	}
-	files := map[string]string{}
+	files := map[string]string{"cp": filepath.Join(into, "cp")}
 	for _, p := range module.Programs {
 		files[p.Name] = filepath.Join(binaries, p.Name)
 	}

@@ -22,10 +22,20 @@ type services struct {
 	listener net.Listener
 }
 
+// ServeServices starts a proxy to the Services of a cluster, on an address of this machine, and returns its URL for
+// $GRPC_PROXY of OLM. The proxy runs until the process ends.
+func ServeServices(ctx context.Context, c client.Client, host string) (string, error) {
+	s, err := serveServices(ctx, c, host)
+	if err != nil {
+		return "", err
+	}
+	return s.url(), nil
+}
+
 // serveServices starts the proxy, which runs until the process ends.
-func serveServices(ctx context.Context, c client.Client) (*services, error) {
+func serveServices(ctx context.Context, c client.Client, host string) (*services, error) {
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, fmt.Errorf("starting the proxy to Services: %w", err)
 	}

@@ -32,7 +32,7 @@ func TestServices(t *testing.T) {
 			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"127.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
 		}
 	}
-	s, err := serveServices(t.Context(), fake.NewClientBuilder().WithObjects(endpoints("shelf", true), endpoints("attic", false)).Build())
+	s, err := serveServices(t.Context(), fake.NewClientBuilder().WithObjects(endpoints("shelf", true), endpoints("attic", false)).Build(), "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
