@@ -126,6 +126,11 @@ node-lost: ## Cut the power of a node (N=2).
 node-back: ## Return a lost node and wait until it is Ready (N=2).
 	@$(NODES) back $(or $(N),$(error say which node: make node-back N=2))
 
+# ROUNDS has another default here than for tests that repeat themselves.
+.PHONY: rehearsal
+rehearsal: test-env ## Migrate a real OLM with sixteen operators on real nodes there and back, as root, and compare (ROUNDS=1).
+	@$(GO) run ./test/rehearsal $(if $(filter-out file,$(origin ROUNDS)),--rounds '$(ROUNDS)') $(ARGS)
+
 ##@ Working on it
 
 .PHONY: build

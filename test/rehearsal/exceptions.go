@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/test/buildcache"
+)
+
+// page is the document that names the differences.
+const page = "docs/migration.md"
+
+// exception is a difference that the document names.
+type exception struct {
+	// text is a part of the document.
+	text string
+	// matches reports whether the text names a difference.
+	matches func(d *difference) bool
+}
+
+// isLate reports whether an object belongs to an operator whose InstallPlan was under way at a switch. Roles of the
+// cluster that aggregate others have the rules of its roles.
+func isLate(d *difference) bool {
+	return strings.HasPrefix(d.namespace, "late") || strings.HasPrefix(d.name, "late") || strings.Contains(d.name, ".late") ||
+		d.kind == "ClusterRole" && d.field == "rules" && strings.Contains(d.after, ".late")
+}
+
+// unpacked matches the names of the objects that OLM creates for the image of a bundle.
+var unpacked = regexp.MustCompile("^[0-9a-f]{50,}(-[0-9a-z]{5})?$")
+
+// isUnpacked reports whether an object is a new one of the image of a bundle.
+func isUnpacked(d *difference) bool {
+	return d.namespace == "olm" && d.before == absent && d.field == "" && unpacked.MatchString(d.name)
+}
+
+// isOLM reports whether an object is one of OLM's Deployments that are scaled, or belongs to one.
+func isOLM(d *difference) bool {
+	if d.namespace != "olm" || !slices.Contains([]string{"Deployment", "ReplicaSet", "Pod", "PodMetrics"}, d.kind) {
+		return false
+	}
+	for name := range olmPrograms {
+		if d.name == name || strings.HasPrefix(d.name, name+"-") {
+			return true
+		}
+	}
+	return false
+}
+
+// isHosted reports whether an object belongs to the pods of the catalog.
+func isHosted(d *difference) bool {
+	return d.namespace == "olm" && strings.HasPrefix(d.name, catalogName) && d.kind != "NetworkPolicy"
+}
+
+// isMarked reports whether an object has got a label or an annotation of the supervisors.
+func isMarked(d *difference) bool {
+	return (strings.HasPrefix(d.field, "metadata.labels") || strings.HasPrefix(d.field, "metadata.annotations")) &&
+		strings.Contains(d.field+d.after, api.Prefix)
+}
+
+// has returns a check for a kind and the beginning of a field.
+func has(kind, field string) func(*difference) bool {
+	return func(d *difference) bool {
+		return d.kind == kind && (d.field == field || strings.HasPrefix(d.field, field+"."))
+	}
+}
+
+func anyOf(all ...func(*difference) bool) func(*difference) bool {
+	return func(d *difference) bool {
+		return slices.ContainsFunc(all, func(one func(*difference) bool) bool { return one(d) })
+	}
+}
+
+// ofManual reports whether a difference is the replaced InstallPlan of the operator whose update waits.
+func ofManual(d *difference) bool {
+	return d.namespace == "manual" && (d.kind == "InstallPlan" && d.field == "" || d.kind == "Subscription" &&
+		slices.ContainsFunc([]string{"status.installplan", "status.installPlanRef", "status.installPlanGeneration"}, func(field string) bool {
+			return has("Subscription", field)(d)
+		}))
+}
+
+// atTakeover returns the differences that the document names between OLM and the supervisors.
+func atTakeover() []exception {
+	return []exception{
+		{"scaled to 0 and labelled", isOLM},
+		{"continue, or end as `Failed` if they refer to an unpacked bundle", isLate},
+		{"ConfigMaps, Jobs and roles of unpacked bundles", isUnpacked},
+		{"They wait until OLM has stopped.", func(d *difference) bool { return d.namespace == home || d.name == home }},
+		{"run as a Deployment behind the same Service", isHosted},
+		{"`requirementStatus` and `catalogHealth` are written again", anyOf(
+			has("ClusterServiceVersion", "status.requirementStatus"), has("Subscription", "status.catalogHealth"))},
+		{"without the labels that OLM also removes when a newer plan appears", has("InstallPlan", "metadata.labels")},
+		{"replaced by plans with the same content and another name", ofManual},
+		{"recreated with the operator's namespace in their names", func(d *difference) bool {
+			return d.field == "" && (strings.Contains(d.name, "-system:auth-delegator") || strings.Contains(d.name, "-auth-reader"))
+		}},
+		{"NetworkPolicies `…-unpack-bundles`", func(d *difference) bool {
+			return d.kind == "NetworkPolicy" && d.field == "" && strings.HasSuffix(d.name, "-unpack-bundles")
+		}},
+		{"get labels and annotations `chandlery.dev/…`", isMarked},
+		{"without `olm.permissions.hash`", has("ClusterRole", "metadata.labels.olm.permissions.hash")},
+		{"name it as `CustomResourceDefinition`", has("ClusterRole", "metadata.ownerReferences")},
+		{"may also write `operatorconditions/status`", func(d *difference) bool { return d.kind == "Role" && d.field == "rules" }},
+	}
+}
+
+// atHandback returns the differences that the document names between OLM before the takeover and after the handback.
+func atHandback() []exception {
+	return []exception{
+		{"scaled to 0 and labelled", isOLM},
+		{"Operators stay at their present version.", isLate},
+		{"ConfigMaps, Jobs and roles of unpacked bundles", isUnpacked},
+		{"The Deployment of the supervisors has 0 replicas.", func(d *difference) bool { return d.namespace == home || d.name == home }},
+		{"Recreated objects have a new UID and time.", func(d *difference) bool {
+			return slices.Contains([]string{"metadata.uid", "metadata.creationTimestamp", "metadata.generation"}, d.field) &&
+				slices.Contains([]string{"ClusterRoleBinding", "RoleBinding", "NetworkPolicy"}, d.kind) || d.kind == "Pod" && isHosted(d)
+		}},
+		{"InstallPlans that waited or were in progress, and labels of old ones, are not restored.", anyOf(ofManual, has("InstallPlan", "metadata.labels"))},
+		{"ClusterRoles of kinds keep the reference to their `CustomResourceDefinition`.", has("ClusterRole", "metadata.ownerReferences")},
+		{"so does the status that supervisors wrote", func(d *difference) bool {
+			return (d.kind == "Subscription" || d.kind == "ClusterServiceVersion" || d.kind == "CatalogSource") && strings.HasPrefix(d.field, "status.")
+		}},
+	}
+}
+
+// document checks that the page has the texts of all exceptions.
+func document() error {
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page)))
+	if err != nil {
+		return fmt.Errorf("reading the document: %w", err)
+	}
+	words := strings.Join(strings.Fields(string(content)), " ")
+	for _, e := range append(atTakeover(), atHandback()...) {
+		if !strings.Contains(words, e.text) {
+			return fmt.Errorf("%s does not contain %q, which names differences of a rehearsal", page, e.text)
+		}
+	}
+	return nil
+}
+
+// judge counts the differences of each exception by its text, and returns those that none names.
+func judge(all []difference, exceptions []exception) (named map[string]int, unnamed []difference) {
+	named = map[string]int{}
+	for i := range all {
+		j := slices.IndexFunc(exceptions, func(e exception) bool { return e.matches(&all[i]) })
+		if j < 0 {
+			unnamed = append(unnamed, all[i])
+			continue
+		}
+		named[exceptions[j].text]++
+	}
+	return named, unnamed
+}

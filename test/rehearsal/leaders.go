@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/migration"
+	"github.com/chandlery/chandlery/test/oracle/olmpeer"
+	"github.com/chandlery/chandlery/test/pause"
+)
+
+// watchInterval is the precision of a witness.
+const watchInterval = 50 * time.Millisecond
+
+// witness records who manages the cluster.
+type witness struct {
+	// lost is when the former manager was first seen to be incomplete, and led when the next one worked.
+	lost, led time.Time
+	// free is when a supervisor was first permitted to lead: the record of the takeover was complete.
+	free time.Time
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+// watchTakeover records the time from the end of the first program of OLM to the Lease of a supervisor.
+func (s *scene) watchTakeover(ctx context.Context) *witness {
+	return s.watch(ctx, func(ctx context.Context, w *witness) {
+		if w.lost.IsZero() && runningPrograms() < len(olmPrograms) {
+			w.lost = time.Now()
+		}
+		if !w.lost.IsZero() && w.free.IsZero() && migration.NewRecords(s.Client, home).Check(ctx) == nil {
+			w.free = time.Now()
+		}
+		if !w.lost.IsZero() && w.led.IsZero() && s.supervisorLeads(ctx) {
+			w.led = time.Now()
+		}
+	})
+}
+
+// watchHandback records the time from the end of the Lease of a supervisor until both programs of OLM are ready.
+func (s *scene) watchHandback(ctx context.Context) *witness {
+	return s.watch(ctx, func(ctx context.Context, w *witness) {
+		if w.lost.IsZero() && !s.supervisorLeads(ctx) {
+			w.lost = time.Now()
+		}
+		if !w.lost.IsZero() && w.led.IsZero() && s.olmIsReady(ctx) {
+			w.led = time.Now()
+		}
+	})
+}
+
+func (s *scene) watch(ctx context.Context, look func(context.Context, *witness)) *witness {
+	ctx, stop := context.WithCancel(ctx)
+	w := &witness{stop: stop}
+	w.done.Go(func() {
+		for pause.For(ctx, watchInterval) {
+			look(ctx, w)
+		}
+	})
+	return w
+}
+
+// end ends the record. It returns the time without a manager, and how long a permitted supervisor took to lead, which is
+// zero after a handback.
+func (w *witness) end() (gap, lead time.Duration, err error) {
+	w.stop()
+	w.done.Wait()
+	if w.lost.IsZero() || w.led.IsZero() {
+		return 0, 0, fmt.Errorf("the manager did not change: the former one ended at %s, the next one worked at %s", w.lost, w.led)
+	}
+	if !w.free.IsZero() {
+		lead = max(0, w.led.Sub(w.free))
+	}
+	return w.led.Sub(w.lost), lead, nil
+}
+
+// supervisorLeads reports whether a supervisor holds the Lease. A failed read counts as before: the next one follows.
+func (s *scene) supervisorLeads(ctx context.Context) bool {
+	lease := &coordinationv1.Lease{}
+	if err := s.Get(ctx, client.ObjectKey{Namespace: home, Name: "chandlery-supervisor"}, lease); err != nil {
+		return false
+	}
+	return lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
+}
+
+// olmIsReady reports whether all Deployments of OLM have their replicas, which are ready.
+func (s *scene) olmIsReady(ctx context.Context) bool {
+	for name := range olmPrograms {
+		d := &appsv1.Deployment{}
+		if err := s.Get(ctx, client.ObjectKey{Namespace: olmpeer.Namespace, Name: name}, d); err != nil {
+			return false
+		}
+		if *d.Spec.Replicas == 0 || d.Status.ReadyReplicas != *d.Spec.Replicas || d.Status.ObservedGeneration != d.Generation {
+			return false
+		}
+	}
+	return true
+}
+
+// runningPrograms returns the number of programs of OLM that run on the nodes, which are on this machine.
+func runningPrograms() int {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	found := map[string]bool{}
+	for _, file := range files {
+		// A process may end between both calls.
+		text, _ := os.ReadFile(file)
+		program, _, _ := strings.Cut(string(text), "\x00")
+		for _, path := range olmPrograms {
+			if program == path {
+				found[path] = true
+			}
+		}
+	}
+	return len(found)
+}
