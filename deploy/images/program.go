@@ -49,6 +49,24 @@ func programs() []program {
 	}
 }
 
+// plugin is the kubectl plugin, which has no image.
+func plugin() program {
+	return program{name: Plugin, title: "Chandlery's kubectl plugin", description: "Shows, installs and removes the operators of a cluster"}
+}
+
+// Plugin is the name of the kubectl plugin's program.
+const Plugin = "kubectl-chandlery"
+
+// BuildPlugin builds the kubectl plugin for a platform, and returns the program and its SBOM, SPDX 2.3 as JSON.
+func (o Options) BuildPlugin(ctx context.Context, platform v1.Platform) (body, sbom []byte, err error) {
+	compiled, err := o.compile(ctx, Plugin, platform)
+	if err != nil {
+		return nil, nil, err
+	}
+	sbom, err = o.sbomText(plugin(), platform, compiled)
+	return compiled.body, sbom, err
+}
+
 // binary is a compiled program.
 type binary struct {
 	body []byte

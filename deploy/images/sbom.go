@@ -26,9 +26,9 @@ const SPDX types.MediaType = "application/spdx+json"
 
 // sbom returns the SBOM of an image, as an artifact that refers to the image.
 func (o Options) sbom(p program, platform v1.Platform, image v1.Image, compiled binary) (v1.Image, error) {
-	text, err := json.MarshalIndent(o.document(p, platform, compiled), "", "  ")
+	text, err := o.sbomText(p, platform, compiled)
 	if err != nil {
-		return nil, fmt.Errorf("listing what the image is made of: %w", err)
+		return nil, err
 	}
 	subject, err := partial.Descriptor(image)
 	if err != nil {
@@ -36,10 +36,20 @@ func (o Options) sbom(p program, platform v1.Platform, image v1.Image, compiled 
 	}
 	refers := *subject
 	refers.Platform = nil
-	return assembly.Artifact(SPDX, static.NewLayer(append(text, '\n'), SPDX), refers, o.Created)
+	return assembly.Artifact(SPDX, static.NewLayer(text, SPDX), refers, o.Created)
 }
 
-// document lists the program, the modules that it was built from, Go's standard library, and the certificates.
+// sbomText returns the SBOM of a program, SPDX 2.3 as JSON.
+func (o Options) sbomText(p program, platform v1.Platform, compiled binary) ([]byte, error) {
+	text, err := json.MarshalIndent(o.document(p, platform, compiled), "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("listing what %s is made of: %w", p.name, err)
+	}
+	return append(text, '\n'), nil
+}
+
+// document lists the program, the modules that it was built from, Go's standard library and, for an image, the
+// certificates.
 func (o Options) document(p program, platform v1.Platform, compiled binary) *spdx.Document {
 	sum := sha256.Sum256(compiled.body)
 	digest := hex.EncodeToString(sum[:])
@@ -62,7 +72,11 @@ func (o Options) document(p program, platform v1.Platform, compiled binary) *spd
 		Packages:      []*spdx.Package{main},
 		Relationships: []*spdx.Relationship{relationship("DOCUMENT", common.TypeRelationshipDescribe, "Program")},
 	}
-	for _, m := range append(modules(compiled.info), o.roots) {
+	components := modules(compiled.info)
+	if o.roots.Path != "" {
+		components = append(components, o.roots)
+	}
+	for _, m := range components {
 		pkg := modulePackage(m)
 		doc.Packages = append(doc.Packages, pkg)
 		doc.Relationships = append(doc.Relationships,
