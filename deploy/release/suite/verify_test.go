@@ -1,0 +1,157 @@
+package suite_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/chandlery/chandlery/deploy/release"
+)
+
+// TestReleaseVerifies verifies a release, and lists its files.
+func TestReleaseVerifies(t *testing.T) {
+	dir := first(t)
+	report, err := verify(t, dir, dir)
+	t.Log(report)
+	if err != nil || !strings.Contains(report, commit) {
+		t.Errorf("the release does not verify: %v", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, strings.ReplaceAll(entry.Name(), "_"+runtime.GOARCH, "_ARCH"))
+	}
+	want := []string{
+		"RELEASE_NOTES.md", "SHA256SUMS", "SHA256SUMS.sigstore.json", "chandlery-1.2.3-test.tgz", "chandlery.yaml", "cosign.pub",
+		"defaults.yaml", "images", "install.yaml",
+		"kubectl-chandlery_1.2.3-test_linux_ARCH.spdx.json", "kubectl-chandlery_1.2.3-test_linux_ARCH.tar.gz",
+		"prerequisites.yaml", "provenance.sigstore.json", "registry_1.2.3-test_linux_ARCH.spdx.json", "signatures",
+		"supervisor_1.2.3-test_linux_ARCH.spdx.json",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// TestReleaseIsReproducible builds a second release, in another time zone and folder. Only signatures and provenance differ.
+func TestReleaseIsReproducible(t *testing.T) {
+	t.Setenv("TZ", "Asia/Tokyo")
+	t.Setenv("TMPDIR", t.TempDir())
+	second := filepath.Join(folder, "second")
+	if err := build(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(read(t, first(t), "SHA256SUMS"), read(t, second, "SHA256SUMS")); diff != "" {
+		t.Errorf("checksums (-first +second):\n%s", diff)
+	}
+	if read(t, first(t), "cosign.pub") == read(t, second, "cosign.pub") {
+		t.Error("two releases have the same temporary key")
+	}
+	if _, err := verify(t, first(t), second); err == nil {
+		t.Error("a release verifies with the key of another one")
+	}
+}
+
+// TestChangesAreFound changes a part of a release in each case, and verifies it with the key of the release.
+func TestChangesAreFound(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(t *testing.T, dir string)
+		want   string
+	}{
+		"Manifest": {
+			change: func(t *testing.T, dir string) {
+				t.Helper()
+				write(t, dir, "install.yaml", strings.ReplaceAll(read(t, dir, "install.yaml"), "replicas: 2", "replicas: 1"))
+			},
+			want: "install.yaml has another checksum",
+		},
+		"ManifestWithChecksum": {
+			change: func(t *testing.T, dir string) {
+				t.Helper()
+				before := read(t, dir, "install.yaml")
+				after := strings.ReplaceAll(before, "replicas: 2", "replicas: 1")
+				write(t, dir, "install.yaml", after)
+				write(t, dir, "SHA256SUMS", strings.ReplaceAll(read(t, dir, "SHA256SUMS"), sum(before), sum(after)))
+			},
+			want: "cosign verify-blob-attestation",
+		},
+		"AddedFile":       {change: func(t *testing.T, dir string) { t.Helper(); write(t, dir, "more.yaml", "kind: Pod\n") }, want: "more.yaml has no checksum"},
+		"Blob":            {change: changeBlob, want: "failed to validate image"},
+		"ImageSignatures": {change: removeSignatures, want: "cosign verify:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "release")
+			if out, err := exec.CommandContext(t.Context(), "cp", "--recursive", "--link", first(t), dir).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			tt.change(t, dir)
+			if _, err := verify(t, dir, first(t)); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("verifying gives %v, want something with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func sum(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// changeBlob changes the largest blob of the images.
+func changeBlob(t *testing.T, dir string) {
+	t.Helper()
+	blobs, err := fs.Glob(os.DirFS(dir), "images/blobs/sha256/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest := slices.MaxFunc(blobs, func(a, b string) int { return len(read(t, dir, a)) - len(read(t, dir, b)) })
+	write(t, dir, largest, read(t, dir, largest)+"more")
+}
+
+// removeSignatures leaves no signature in the layout of the signatures.
+func removeSignatures(t *testing.T, dir string) {
+	t.Helper()
+	write(t, dir, "signatures/index.json", `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`)
+}
+
+// TestPush pushes a release to a registry, where cosign finds signatures and SBOMs.
+func TestPush(t *testing.T) {
+	dir := first(t)
+	if to, err := release.Push(t.Context(), dir); err != nil || to != host {
+		t.Fatalf("pushed to %s: %v", to, err)
+	}
+	programs, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, image := range []string{"chandlery/supervisor", "chandlery/registry", "chandlery/charts/chandlery"} {
+		tag, err := name.NewTag(fmt.Sprintf("%s/%s:1.2.3-test", host, image))
+		if err != nil {
+			t.Fatal(err)
+		}
+		described, err := remote.Head(tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), programs.Cosign, "verify", "--key", filepath.Join(dir, "cosign.pub"), "--insecure-ignore-tlog",
+			tag.Context().Digest(described.Digest.String()).String()).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", image, err, out)
+		}
+	}
+}
