@@ -37,7 +37,7 @@ func long() []string {
 	return []string{
 		module + "test/compat", endToEnd + "/takeover",
 		module + "supervisor/controllers/clusterserviceversion/suite", endToEnd, module + "supervisor/controllers/installplan/suite",
-		endToEnd + "/explain", module + "cmd/internal/command/uninstall/suite", endToEnd + "/tenant",
+		endToEnd + "/explain", module + "cmd/internal/command/uninstall/suite", endToEnd + "/tenant", module + "deploy/release/suite",
 		module + "supervisor/controllers/catalogsource/suite", endToEnd + "/faults", endToEnd + "/transitions", endToEnd + "/scale",
 		endToEnd + "/inventory", module + "cmd/internal/command/suite", endToEnd + "/cleanup",
 		module + "supervisor/controllers/copiedcsv/suite", module + "deploy/suite", module + "supervisor/controllers/subscription/suite",
