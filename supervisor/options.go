@@ -97,7 +97,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Identity, "identity", defaultIdentity(), "name of this process in leader election; a random suffix makes it unique")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(),
 		"namespace of the Lease "+api.LeaseName+"; in a pod, the default is the namespace of the pod")
-	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces where every OLM-like Deployment and every renewed Lease "+api.LeaseName+" counts as a competing manager; in other namespaces, it counts only if the service account of the Deployment or Lease holder can write ClusterServiceVersions or InstallPlans cluster-wide")
+	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces where OLM-like Deployments and holders of a renewed Lease "+api.LeaseName+" count as competing managers; in other namespaces, they count only if their service account can write ClusterServiceVersions or InstallPlans cluster-wide")
 	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "time without renewal after which a standby takes the Lease; whole seconds, at most 60s")
 	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up; at least 1s less than --lease-duration")
 	fs.DurationVar(&o.RetryPeriod, "retry-period", 500*time.Millisecond, "pause between attempts to take or renew the Lease")

@@ -133,7 +133,7 @@ func newRenderCommand() *cobra.Command {
 // addMigrateFlag adds the flag for the conversion of objects to newer forms.
 func addMigrateFlag(cmd *cobra.Command, level *string, value string) {
 	levels := render.MigrationLevels()
-	cmd.Flags().StringVar(level, "migrate-level", value, "apply this conversion and all earlier ones: "+strings.Join(levels, ", "))
+	cmd.Flags().StringVar(level, "migrate-level", value, "last conversion to apply: "+strings.Join(levels, ", "))
 	complete(cmd, "migrate-level", levels...)
 }
 

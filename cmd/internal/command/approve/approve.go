@@ -73,7 +73,7 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	flags.BoolVar(&o.all, "all", false, "approve all InstallPlans of the namespace that wait for approval")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the plans, and check your permission to approve them; change nothing")
-	flags.Var(&o.kinds, plansteps.FlagKind, "additional kind that the supervisor allows in bundles, as in its own flag; used by --dry-run; may be repeated")
+	flags.Var(&o.kinds, plansteps.FlagKind, "additional kind that bundles may contain, as in the supervisor's --bundle-kind; used by --dry-run; may be repeated")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
 	flags.BoolVar(&o.wait, "wait", false, "follow the plans until their versions are installed or have failed")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit for --wait")

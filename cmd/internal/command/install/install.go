@@ -72,7 +72,7 @@ func New(name, agent string) *cobra.Command {
 	flags.StringVar(&o.request.channel, "channel", "", "channel; empty: the default")
 	flags.StringVar(&o.request.version, "version", "", "first version, as a number or ClusterServiceVersion; empty: the newest")
 	flags.StringVar(&o.approval, "approval", "", "Automatic or Manual; empty: Automatic for a new Subscription")
-	flags.StringSliceVar(&o.request.targets, "target-namespaces", nil, "namespaces that a new OperatorGroup targets; empty: all namespaces, or the namespace of the operator if it requires that")
+	flags.StringSliceVar(&o.request.targets, "target-namespaces", nil, "namespaces that a new OperatorGroup targets; empty: all namespaces, or the operator's own if it does not support all")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
 	flags.BoolVar(&o.wait, "wait", false, "wait until a version is installed")

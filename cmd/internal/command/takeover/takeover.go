@@ -21,7 +21,7 @@ const help = `Take over from the OLM that runs in this cluster. The command scal
 to 0 and does not delete them. The supervisors then manage the operators that OLM
 installed, in their current state. No operator pod restarts. Before it changes anything,
 the command writes a record to ConfigMaps in the namespace of the supervisors. The
-command handback restores objects from this record.
+handback command restores objects from this record.
 
 You can interrupt the command at any time and repeat it. Supervisors that run with
 --takeover do the same automatically.
