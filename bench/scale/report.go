@@ -16,7 +16,7 @@ func report(machine string, rounds []round, after afterwards) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s; one supervisor.\n\n", machine)
 	writeTimes(&b, rounds)
-	b.WriteString("\nRequests and processor time are for each installation; conflicts and failed installations are of all. Requests do not\n" +
+	b.WriteString("\nRequests and processor time are for each installation; conflicts and failed installations are totals. Requests do not\n" +
 		"include Events, watches and periodic requests.\n")
 	writeAfterwards(&b, after)
 	writePasses(&b, rounds)
@@ -102,7 +102,7 @@ const withoutBudget = "Requests without a budget"
 // writeRequests writes the requests of one installation with their budget.
 func writeRequests(b *strings.Builder, r round) {
 	fmt.Fprintf(b, "\n## Requests of one installation\n\nThe mean of %d installations at once, from the audit log of the API server, and the budget that `test/e2e/scale`\n"+
-		"enforces. %d requests and %d reads are the limit of all.\n\n| Verb | Resource | Number | Budget | Why |\n|---|---|---|---|---|\n",
+		"enforces. Together, requests other than Events are limited to %d, and reads to %d.\n\n| Verb | Resource | Number | Budget | Why |\n|---|---|---|---|---|\n",
 		r.namespaces, scale.MaxRequests, scale.MaxReads)
 	batch := r.batches[0]
 	counts := batch.Counts()
