@@ -97,7 +97,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Identity, "identity", defaultIdentity(), "name of this process in leader election; a random suffix makes it unique")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(),
 		"namespace of the Lease "+api.LeaseName+"; in a pod, the default is the namespace of the pod")
-	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces where OLM-like Deployments and holders of a renewed Lease "+api.LeaseName+" count as competing managers; in other namespaces, they count only if their service account can write ClusterServiceVersions or InstallPlans cluster-wide")
+	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces where every OLM-like Deployment, and every process that renews a Lease "+api.LeaseName+", counts as a competing manager; in other namespaces, each counts only if its service account can write ClusterServiceVersions or InstallPlans cluster-wide")
 	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "time without renewal after which a standby takes the Lease; whole seconds, at most 60s")
 	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up; at least 1s less than --lease-duration")
 	fs.DurationVar(&o.RetryPeriod, "retry-period", 500*time.Millisecond, "pause between attempts to take or renew the Lease")
@@ -106,7 +106,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.HealthAddress, "health-address", ":8081", `address that serves /healthz and /readyz; "0" for none`)
 	fs.StringVar(&o.GlobalCatalogNamespace, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of all namespaces")
 	fs.StringSliceVar(&o.ProtectedCopiedCSVNamespaces, "protected-copied-csv-namespaces", nil, "namespaces that get copies of ClusterServiceVersions even if the OLMConfig sets disableCopiedCSVs")
-	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "interval between checks for changed catalog content; Chandlery's registry also reports changes immediately; if opm serves the catalog, the supervisor reads it at each new connection and every 30m")
+	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "interval between checks for changed catalog content; Chandlery's registry also reports changes immediately; opm does not report changes, so the supervisor reads the content at each new connection and every 30m")
 	fs.DurationVar(&o.InstallPlans.RetryTimeout, "install-plan-retry-timeout", time.Minute, "how long the supervisor retries a failed InstallPlan step if a user must fix the error")
 	fs.Var(&o.InstallPlans.BundleKinds, plansteps.FlagKind, "additional kind that bundles may contain, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; may be repeated; 'supervisor rbac' prints the permissions that the supervisor needs for it")
 	fs.BoolVar(&o.InstallPlans.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles as the service account that the OperatorGroup names, if any")

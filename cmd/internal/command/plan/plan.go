@@ -46,9 +46,9 @@ InstallPlan that the status names.
 --catalog [[NAMESPACE/]NAME=]SOURCE sets the content of a catalog. SOURCE is a
 directory, an index file, or host:port of a server. Without a name, the command uses the
 source for every catalog that the Subscriptions name. If you set -f, and --catalog for
-every catalog, the command does not contact a cluster. Otherwise it reads from the
-cluster each catalog that --catalog does not set, at its spec.address or through a
-port-forward. A port-forward needs permission to create pods/portforward.
+every catalog, the command does not contact a cluster. Otherwise, it reads the other
+catalogs from the cluster, at their spec.address or through a port-forward. A
+port-forward needs permission to create pods/portforward.
 
 The output marks steps that wait for approval, and also shows the steps after them. It
 assumes that the catalogs do not change and that every installation succeeds.
