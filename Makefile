@@ -213,8 +213,15 @@ clean: ## Remove what build made.
 test-env: ## Build the programs of the control plane and of nodes into the cache (six minutes, once).
 	@$(NODES) build
 
+# On a machine without a build cache, compilers take all processors for minutes. Suites have limits of seconds, so what
+# many of them need is compiled before.
+.PHONY: compile
+compile:
+	@$(RACE_GO) build $(RACE) ./...
+	@for tool in cosign krew kustomize; do $(GO) tool -modfile=tools/release/go.mod -n $$tool >/dev/null; done
+
 .PHONY: test
-test: test-env build ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
+test: test-env build compile ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
 	@$(MAKE) -j 2 computing waiting
 	@$(MAKE) losses
 

@@ -83,7 +83,7 @@ func TestExtractBundleRefuses(t *testing.T) {
 		text    string
 	}{
 		"Catalog":        {labels: map[string]string{labelCatalog: "/configs"}, entries: []entry{manifest}, want: ReasonNoTree, text: "it holds a catalog, not a bundle"},
-		"Database":       {labels: map[string]string{labelDatabase: "/x"}, entries: []entry{manifest}, want: ReasonNoTree, text: "a catalog of the format before"},
+		"Database":       {labels: map[string]string{labelDatabase: "/x"}, entries: []entry{manifest}, want: ReasonNoTree, text: "an SQLite catalog"},
 		"Neither":        {entries: []entry{{name: "bin/x", text: "1"}}, want: ReasonNoTree, text: "directory /manifests is not in the image, and it has no label " + labelManifests},
 		"Helm":           {labels: map[string]string{labelManifests: "manifests/", labelMediaType: "helm"}, entries: []entry{manifest}, want: ReasonFormat, text: `is of format "helm"`},
 		"AnnotatedPlain": {entries: []entry{manifest, annotated(labelMediaType + ": plain+v0")}, want: ReasonFormat, text: `is of format "plain+v0"`},
