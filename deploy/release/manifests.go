@@ -39,18 +39,18 @@ func (b builder) manifests(ctx context.Context, installed map[string]reference) 
 		return nil, err
 	}
 	return map[string][]byte{
-		prerequisitesFile: b.headed(prerequisites, "what is there before the supervisor and stays after it: the kinds of operators.coreos.com and the roles of users.",
+		prerequisitesFile: headed(b.Version, prerequisites, "what is there before the supervisor and stays after it: the kinds of operators.coreos.com and the roles of users.",
 			"kubectl apply --server-side -f "+prerequisitesFile+" -f "+installFile),
-		installFile: b.headed(product, "the supervisor and what belongs to it alone.",
+		installFile: headed(b.Version, product, "the supervisor and what belongs to it alone.",
 			"kubectl apply --server-side -f "+prerequisitesFile+" -f "+installFile, "kubectl delete -f "+installFile),
-		defaultsFile: b.headed(defaults, "what instructions for OLM expect. Create changes no existing object.",
+		defaultsFile: headed(b.Version, defaults, "what instructions for OLM expect. Create changes no existing object.",
 			"kubectl create -f "+defaultsFile),
 	}, nil
 }
 
 // headed returns a manifest below a comment with its content and with commands.
-func (b builder) headed(manifest []byte, content string, commands ...string) []byte {
-	text := fmt.Appendf(nil, "# Chandlery %s: %s\n#\n", b.Version, content)
+func headed(version Version, manifest []byte, content string, commands ...string) []byte {
+	text := fmt.Appendf(nil, "# Chandlery %s: %s\n#\n", version, content)
 	for _, command := range commands {
 		text = fmt.Appendf(text, "#   %s\n", command)
 	}

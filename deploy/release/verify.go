@@ -63,17 +63,17 @@ func (v verifier) verify(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "release %s of commit %s\n", v.version, v.commit)
-	return errors.Join(v.report(out, "checksums, signed", v.checksums(ctx)),
-		v.report(out, "provenance of every file and image", v.provenance(all)),
-		v.report(out, "images, signed, with provenance; the chart renders with them", v.registry(ctx, all)),
-		v.report(out, "install.yaml and the other manifests", v.manifests(all)),
-		v.report(out, "kubectl plugin, installed with krew", v.plugin(ctx)),
-		v.report(out, "SBOMs of every program", v.sboms(all)),
-		v.report(out, "release notes", v.notes()))
+	return errors.Join(report(out, "checksums, signed", v.checksums(ctx)),
+		report(out, "provenance of every file and image", v.provenance(all)),
+		report(out, "images, signed, with provenance; the chart renders with them", v.registry(ctx, all)),
+		report(out, "install.yaml and the other manifests", v.manifests(all)),
+		report(out, "kubectl plugin, installed with krew", v.plugin(ctx)),
+		report(out, "SBOMs of every program", v.sboms(all)),
+		report(out, "release notes", v.notes()))
 }
 
 // report writes the result of a check.
-func (v verifier) report(out io.Writer, what string, err error) error {
+func report(out io.Writer, what string, err error) error {
 	if err != nil {
 		fmt.Fprintln(out, "  FAILED  "+what)
 		return fmt.Errorf("%s: %w", what, err)

@@ -121,7 +121,7 @@ func (v verifier) sboms(all []stored) error {
 			return fmt.Errorf("reading an archive: %w", err)
 		}
 		body, err := extract(packed, pluginFile(platform))
-		problems = append(problems, err, v.describes(platformName(images.Plugin, v.version, platform), body))
+		problems = append(problems, err, describes(v.path(platformName(images.Plugin, v.version, platform)+sbomExtension), body))
 	}
 	for _, one := range all {
 		index, ok := one.content.(v1.ImageIndex)
@@ -149,25 +149,25 @@ func (v verifier) imageSBOMs(program string, index v1.ImageIndex) error {
 		if err := errors.Join(err, files.Close()); err != nil {
 			return err
 		}
-		if err := v.describes(platformName(program, v.version, *d.Platform), body); err != nil {
+		if err := describes(v.path(platformName(program, v.version, *d.Platform)+sbomExtension), body); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// describes compares the program that an SBOM describes with a program.
-func (v verifier) describes(name string, body []byte) error {
-	text, err := os.ReadFile(v.path(name + sbomExtension))
+// describes compares the program that the SBOM in a file describes with a program.
+func describes(file string, body []byte) error {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("reading an SBOM: %w", err)
 	}
 	list, err := decode[sbom](text)
 	if err != nil {
-		return fmt.Errorf("reading the SBOM %s: %w", name, err)
+		return fmt.Errorf("reading the SBOM %s: %w", filepath.Base(file), err)
 	}
 	if list.program() != checksum(body) {
-		return differs("the SBOM " + name + " describes another program")
+		return differs("the SBOM " + filepath.Base(file) + " describes another program")
 	}
 	return nil
 }

@@ -5,7 +5,7 @@
 //
 // OLM has sixteen operators of different shapes. At each switch, an InstallPlan is under way. The program fails if
 // the cluster differs in anything that docs/migration.md does not name, if a webhook, a conversion or an aggregated API
-// does not answer, or if nobody manages the cluster for too long. It needs what test/nodes needs: Linux, root, and some of
+// does not answer, or if the cluster has no manager for too long. It needs what test/nodes needs: Linux, root, and some of
 // Debian's packages.
 package main
 

@@ -11,7 +11,7 @@ func TestRefusedFlags(t *testing.T) {
 	for _, tt := range []struct{ args, want, reason string }{
 		{"build out", "VERSION=1.2.0", "no version"},
 		{"build out --version 1.2", "VERSION=1.2.0", "a version of two numbers"},
-		{"build out --version 1.2.0", errNoSigner.Error(), "a final version that nobody signs"},
+		{"build out --version 1.2.0", errNoSigner.Error(), "a final version without a signer"},
 		{"build out --version 1.2.0 --key cosign.key --keyless", "key keyless", "two signers"},
 		{"build out --version 1.2.0-rc.1 --platform a/b/c/d", "linux/amd64", "a platform with four parts"},
 		{"build --version 1.2.0-rc.1", "arg", "no folder"},
