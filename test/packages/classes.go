@@ -32,13 +32,15 @@ const module = "github.com/chandlery/chandlery/"
 func peers() []string { return []string{module + "test/conformance", module + "deploy/images"} }
 
 // long returns the packages whose tests take minutes, in the order in which they begin. They run first:
-// at the end, nothing would remain to run in parallel.
+// at the end, nothing would remain to run in parallel. The cases of test/compat have limits of seconds, so they begin when
+// the tests that compute have ended.
 func long() []string {
 	return []string{
-		module + "test/compat", endToEnd + "/takeover",
+		endToEnd + "/takeover",
 		module + "supervisor/controllers/clusterserviceversion/suite", endToEnd, module + "supervisor/controllers/installplan/suite",
 		endToEnd + "/explain", module + "cmd/internal/command/uninstall/suite", endToEnd + "/tenant", module + "deploy/release/suite",
-		module + "supervisor/controllers/catalogsource/suite", endToEnd + "/faults", endToEnd + "/transitions", endToEnd + "/scale",
+		module + "supervisor/controllers/catalogsource/suite", module + "test/compat",
+		endToEnd + "/faults", endToEnd + "/transitions", endToEnd + "/scale",
 		endToEnd + "/inventory", module + "cmd/internal/command/suite", endToEnd + "/cleanup",
 		module + "supervisor/controllers/copiedcsv/suite", module + "deploy/suite", module + "supervisor/controllers/subscription/suite",
 		module + "supervisor/controllers/failover/suite", module + "supervisor/catalogs", module + "supervisor/informer",
