@@ -36,7 +36,7 @@ func peers() []string { return []string{module + "test/conformance", module + "d
 // the tests that compute have ended.
 func long() []string {
 	return []string{
-		endToEnd + "/takeover",
+		endToEnd + "/takeover", endToEnd + "/owners",
 		module + "supervisor/controllers/clusterserviceversion/suite", endToEnd, module + "supervisor/controllers/installplan/suite",
 		endToEnd + "/explain", module + "cmd/internal/command/uninstall/suite", endToEnd + "/tenant", module + "deploy/release/suite",
 		module + "supervisor/controllers/catalogsource/suite", module + "test/compat",
