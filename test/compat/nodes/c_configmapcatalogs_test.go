@@ -229,8 +229,8 @@ func TestConfigMapCatalogs(t *testing.T) {
 				completed(t, c, desk, "desk.v1.0.0", "lamp.v1.0.0")
 			} else {
 				unresolved(c, desk, "desk.v1.0.0")
-				// The API cannot decode a ClusterServiceVersion with this version.
-				planned(t, c, c.Subscribe("goods", "lamp"), "lamp.v1.0.0")
+				// It is chosen, but the API cannot decode a ClusterServiceVersion with this version.
+				unusable(c, c.Subscribe("goods", "lamp"), "lamp.v1.0.0")
 			}
 			warnings(c, source, 1)
 		})
@@ -413,6 +413,20 @@ func testWarningAtRest(t *testing.T, c *compattest.Cluster, reach func(int)) {
 	if after := eventsOf(c, source, "CatalogWarnings"); len(after) != 1 || after[0].ResourceVersion != before[0].ResourceVersion {
 		t.Errorf("the Events are %+v, before %+v", after, before)
 	}
+}
+
+// unusable waits until a Subscription states that it chose a version whose bundle cannot be used.
+func unusable(c *compattest.Cluster, sub *operatorsv1alpha1.Subscription, version string) {
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(sub); left != "" {
+			return left
+		}
+		failed := sub.Status.GetCondition(operatorsv1alpha1.SubscriptionBundleUnpackFailed)
+		if failed.Status != "True" || !contains(failed.Message, "bundle "+version+" ") {
+			return "the conditions are " + c.Manifest(sub.Status.Conditions)
+		}
+		return ""
+	})
 }
 
 // planned waits until a Subscription has an InstallPlan, and checks for which versions it is.
