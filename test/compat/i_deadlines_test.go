@@ -26,7 +26,9 @@ import (
 
 // deadlineSlack bounds how much later than its deadline a plan fails. OLM retries every five seconds, later if it is
 // busy.
-func deadlineSlack() time.Duration { return compattest.Limit(2*time.Second, 15*time.Second) }
+func deadlineSlack() time.Duration {
+	return compattest.Stretched(compattest.Limit(2*time.Second, 15*time.Second))
+}
 
 // awaiting returns a plan whose steps each need a ClusterServiceVersion that does not exist.
 func (f *planFixture) awaiting(name string, csvs ...string) *operatorsv1alpha1.InstallPlan {
@@ -260,7 +262,7 @@ func TestManyDeadlines(t *testing.T) {
 			}
 		}
 		// OLM retries the plans one after the other.
-		slack := compattest.Limit(deadlineSlack(), 45*time.Second)
+		slack := compattest.Stretched(compattest.Limit(2*time.Second, 45*time.Second))
 		for _, p := range plans {
 			f.fails(retryLimit(), p, "ghost")
 			f.inTime(p, slack)

@@ -184,7 +184,7 @@ func TestCopiedVersions(t *testing.T) {
 		start := time.Now()
 		targetNamespaces(t, c, c.Namespace, "group", c.Namespace)
 		reaches(c, n.loser, operatorsv1alpha1.CSVPhaseSucceeded, "")
-		if after := n.loser.Status.LastTransitionTime.Sub(start); after > compattest.Limit(30*time.Second, compattest.Patience) {
+		if after := n.loser.Status.LastTransitionTime.Sub(start); after > compattest.Stretched(compattest.Limit(30*time.Second, compattest.Patience)) {
 			t.Errorf("the version succeeded after %s", after)
 		}
 		n.exists(n.copyOf(n.loser))
@@ -218,7 +218,7 @@ func TestCopiedVersions(t *testing.T) {
 		failed := n.loser.Status.LastTransitionTime.Time
 		c.Gone(compattest.Patience, copied)
 		c.Eventually(compattest.Patience, func() string { return n.copiedRoles(other) })
-		if after := time.Since(failed); after > 10*time.Second {
+		if after := time.Since(failed); after > compattest.Stretched(10*time.Second) {
 			t.Errorf("the copies were gone after %s", after)
 		}
 		if left := c.Read(n.copyOf(n.left)); left != "" {

@@ -248,7 +248,7 @@ func testOldestNames(t *testing.T, c *compattest.Cluster) {
 	}
 	pause.For(t.Context(), time.Second)
 	// The simulated pods get the address and the certificate of the server late.
-	if gap := longest(); gap > compattest.Limit(time.Second, compattest.Patience) {
+	if gap := longest(); gap > compattest.Stretched(compattest.Limit(time.Second, compattest.Patience)) {
 		t.Errorf("no request was answered for %s", gap)
 	}
 	if s, d := switched(), deleted(); s == 0 || d < s {

@@ -273,6 +273,7 @@ func (c *Cluster) Eventually(limit time.Duration, left func() string) {
 		// The pods of OLM start later than ours, and it has one worker for all catalogs.
 		limit = max(limit, Patience)
 	}
+	limit = Stretched(limit)
 	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
 	defer cancel()
 	if err := pause.Until(ctx, polling, left); err != nil {

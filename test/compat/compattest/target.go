@@ -69,6 +69,15 @@ func Limit(limit, ofOLM time.Duration) time.Duration {
 	return limit
 }
 
+// Stretched returns the longest time that a case accepts where its rule has a limit. $COMPAT_LIMIT_FACTOR is how many
+// times as long as the limit it is, on a machine that is busy with other tests; without it, it is the limit.
+func Stretched(limit time.Duration) time.Duration {
+	if limit >= Patience {
+		return limit
+	}
+	return min(limit*max(target.factor, 1), Patience)
+}
+
 // RepeatsEvents reports whether there may be further Events about a step. OLM applies some steps twice.
 func RepeatsEvents() bool { return target.olm }
 
@@ -82,6 +91,8 @@ var target struct {
 	olm bool
 	// fullRest is set if only the rules with a rest period are checked, with full rest periods.
 	fullRest bool
+	// factor is $COMPAT_LIMIT_FACTOR; 0 counts as 1.
+	factor time.Duration
 	// plane is the control plane of the tests; nil for an existing cluster.
 	plane *controlplane.ControlPlane
 	// bin is the folder with the program supervisor. It is empty if the tests did not start the cluster.
@@ -135,6 +146,13 @@ func prepareTests(parallel int) error {
 	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	target.olm = os.Getenv("COMPAT_MANAGER") == "olm"
 	target.fullRest = os.Getenv("COMPAT_REST") == "full"
+	if text := os.Getenv("COMPAT_LIMIT_FACTOR"); text != "" {
+		factor, err := strconv.ParseUint(text, 10, 8)
+		if err != nil {
+			return fmt.Errorf("reading $COMPAT_LIMIT_FACTOR: %w", err)
+		}
+		target.factor = time.Duration(factor)
+	}
 	return nil
 }
 

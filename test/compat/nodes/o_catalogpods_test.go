@@ -196,7 +196,7 @@ func TestConfigMapOwnersOnNodes(t *testing.T) {
 		c.Make(next)
 		ready(c, next, time.Minute)
 		served(c, "lamp", "main")
-		if after := time.Since(began); after > compattest.Limit(time.Minute, 2*compattest.Patience) {
+		if after := time.Since(began); after > compattest.Limit(compattest.Stretched(time.Minute), 2*compattest.Patience) {
 			t.Errorf("the new content was served after %s", after)
 		}
 		c.Read(next)
