@@ -89,7 +89,7 @@ func writesOfVersions() []Row {
 		{Kind: Kind{"patch", "roles" + rbac}, Each: 1.1, Why: "The Role with which the operator writes its OperatorCondition, by server-side apply."},
 		{Kind: Kind{"patch", "rolebindings" + rbac}, Each: 1.5, Why: "The RoleBinding of that Role to the operator's account, by server-side apply."},
 		{Kind: Kind{"create", operator}, Each: 1, Why: "The Operator of the package and namespace."},
-		{Kind: Kind{"patch", operator + "/status"}, Each: 6, Why: "The Operator lists its components as they appear, at most once in 1.5 s."},
+		{Kind: Kind{"patch", operator + "/status"}, Each: 8, Why: "The Operator lists its components as they appear, at most once in 1.5 s."},
 	}
 }
 
