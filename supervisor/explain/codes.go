@@ -107,8 +107,8 @@ func clusterCodes() []CodeInfo {
 		{CodeNotInstalled, "The Subscription API is not installed in the cluster.", "Run \"supervisor install-crds\" to install the CustomResourceDefinitions."},
 		{CodeSupervisorNotRunning, "No supervisor holds the Lease chandlery-supervisor. Statuses may be out of date.", "Find out why no supervisor pod runs or becomes the leader."},
 		{CodePackageManifestsUnavailable, "The APIService of PackageManifests is unavailable. No namespace can be deleted.", "Find out why API servers do not reach port 10250 of a supervisor. If no supervisor is installed, delete the APIService."},
-		{CodeUninstallHeld, "Something blocks the uninstallation of an operator whose Subscription was deleted.", "Remove the obstacle that the cause names. To keep the operator, remove the annotation chandlery.dev/on-delete."},
-		{CodeCleanupHeld, "Something blocks the deletion of a ClusterServiceVersion.", "Remove the obstacle that the cause names. To skip the clean-up of custom resources, set the annotation chandlery.dev/skip-cleanup=true on the ClusterServiceVersion."},
+		{CodeUninstallHeld, "Something blocks the uninstallation of an operator whose Subscription was deleted.", "Remove the obstacle in the message. To keep the operator, remove the annotation chandlery.dev/on-delete."},
+		{CodeCleanupHeld, "Something blocks the deletion of a ClusterServiceVersion.", "Remove the obstacle in the message. To skip the clean-up of custom resources, set the annotation chandlery.dev/skip-cleanup=true on the ClusterServiceVersion."},
 		{CodeConfigInvalid, "A Subscription contains invalid settings for the Deployments of the operator.", "Correct spec.config or the annotation chandlery.dev/config."},
 		{CodeNamespaceTerminating, "The namespace is being deleted. Nothing is installed in it.", "Wait until the namespace is deleted. If you want the operator, recreate the namespace. If the deletion does not finish, the status of the namespace lists the remaining objects."},
 		{CodeOperatorGroupMissing, "The namespace has no OperatorGroup. Nothing is installed in it.", "Create an OperatorGroup. It selects the namespaces that the operators watch."},
@@ -132,8 +132,8 @@ func catalogCodes() []CodeInfo {
 		{CodeCatalogUnschedulable, "No node accepts a pod of a catalog.", "Add node capacity, or change spec.grpcPodConfig of the CatalogSource."},
 		{CodeCatalogPodsRefused, "The API server refuses the pods of a catalog.", "Change the quota, PodSecurity level or webhook that refuses the pods."},
 		{CodeCatalogUnreachable, "Nothing answers at the address of a catalog.", "Correct spec.address. Check that the catalog serves at this address and that the supervisor's pods can reach it."},
-		{CodeCatalogFailing, "A catalog fails for a reason that has no other code.", "Fix the cause that the status shows."},
-		{CodeCatalogStarting, "A catalog is new, or its content is being read.", "Wait a moment."},
+		{CodeCatalogFailing, "A catalog fails for another reason.", "Fix the cause that the status shows."},
+		{CodeCatalogStarting, "A catalog is new, or the supervisor reads its content.", "Wait a moment."},
 	}
 }
 
@@ -142,7 +142,7 @@ func resolutionCodes() []CodeInfo {
 		{CodePackageNotFound, "The catalog has no package with this name.", "Correct spec.name or spec.source of the Subscription."},
 		{CodeChannelNotFound, "The package has no channel with this name.", "Correct spec.channel of the Subscription."},
 		{CodeStartingVersionNotFound, "The channel does not have the version that spec.startingCSV names.", "Correct spec.startingCSV, or remove it."},
-		{CodeDependencyNotFound, "The operator depends on another operator, but no catalog contains it.", "Add a catalog that contains it, or choose another channel or version."},
+		{CodeDependencyNotFound, "No catalog contains a dependency of the operator.", "Add a catalog that contains the dependency, or choose another channel or version."},
 		{CodeConstraintsNotSatisfiable, "No version satisfies all constraints.", "See the constraints in the output. Usually, another operator conflicts with the requested version."},
 		{CodeResolutionFailed, "The supervisor could not decide what to install.", "Fix the cause in the message."},
 		{CodeBundleImagePullFailed, "The image of a bundle cannot be pulled.", "Correct the credentials or the reference, and check that the supervisor's pods can reach the registry."},
@@ -184,7 +184,7 @@ func versionCodes() []CodeInfo {
 		{CodeVersionDeleted, "The ClusterServiceVersion that an InstallPlan created no longer exists.", "Delete the InstallPlan. The supervisor then recreates the InstallPlan and the ClusterServiceVersion."},
 		{CodeVersionInvalid, "The ClusterServiceVersion is invalid.", "Ask its author to correct it, or choose another version."},
 		{CodeServingResourcesBroken, "Certificates, Services or APIServices of an operator are missing or wrong.", "See the message. The supervisor repairs them automatically, unless another client changes them."},
-		{CodeVersionFailing, "A ClusterServiceVersion fails for a reason that has no other code.", "Fix the cause that the status shows."},
+		{CodeVersionFailing, "A ClusterServiceVersion fails for another reason.", "Fix the cause that the status shows."},
 	}
 }
 
@@ -201,7 +201,7 @@ func podCodes() []CodeInfo {
 		{CodeServiceAccountMissing, "The ServiceAccount of the pods does not exist.", "Create it, or delete the InstallPlan. The supervisor then applies the objects of the plan again."},
 		{CodePodsRefused, "The API server refuses the pods of a Deployment.", "Fix the quota, policy or webhook in the message."},
 		{CodeScaledDown, "The Deployment of an installed operator is scaled to 0 replicas.", "Scale it up again. If you do not want the operator, delete the Subscription and the ClusterServiceVersion."},
-		{CodeDeploymentNotAvailable, "A Deployment is unavailable for a reason that has no other code.", "See its pods and their Events."},
+		{CodeDeploymentNotAvailable, "A Deployment is unavailable for another reason.", "See its pods and their Events."},
 	}
 }
 

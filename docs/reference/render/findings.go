@@ -28,9 +28,9 @@ var errBareCode = errors.New("a code without meaning or remedy")
 // findingsText is the introduction of the page.
 const findingsText = `# Findings
 
-These are the findings of ` + "[`explain`](../command-line.md#explain) and `status`" + `, in the order in which the commands check
-for them. JSON and YAML output contains the code in the field ` + "`code`" + `. Codes do not change between releases. The
-output often contains a more specific remedy.
+These are the findings of ` + "[`explain`](../command-line.md#explain) and `status`" + `, in the order of their checks. In JSON and YAML
+output, the field ` + "`code`" + ` contains the code. Codes do not change between releases. The output often contains a more
+specific remedy.
 
 | Code | Meaning | Remedy |
 |---|---|---|
