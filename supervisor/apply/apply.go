@@ -116,11 +116,25 @@ func PatchMetadata(ctx context.Context, c client.Client, live *unstructured.Unst
 // change by others is lost, and repeating the call is harmless. The error is a conflict if the object was
 // recreated after it was read.
 func RemoveAnnotations(ctx context.Context, c client.Client, live *unstructured.Unstructured, keys []string) error {
-	changes := map[string]any{}
-	for _, key := range keys {
-		changes[key] = nil
+	return RemoveMetadata(ctx, c, live, MetadataKeys{Annotations: keys})
+}
+
+// MetadataKeys are the keys of labels and annotations.
+type MetadataKeys struct{ Labels, Annotations []string }
+
+// RemoveMetadata removes labels and annotations from an object, as RemoveAnnotations does.
+func RemoveMetadata(ctx context.Context, c client.Client, live *unstructured.Unstructured, keys MetadataKeys) error {
+	metadata := map[string]any{}
+	for field, keys := range map[string][]string{"labels": keys.Labels, "annotations": keys.Annotations} {
+		changes := map[string]any{}
+		for _, key := range keys {
+			changes[key] = nil
+		}
+		if len(changes) > 0 {
+			metadata[field] = changes
+		}
 	}
-	return mergeMetadata(ctx, c, live, map[string]any{"annotations": changes})
+	return mergeMetadata(ctx, c, live, metadata)
 }
 
 // mergeMetadata merges metadata into that of an object, which must still have the UID of live.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +53,7 @@ func (h *Handback) Plan(ctx context.Context) (Plan, error) {
 		return Plan{}, err
 	}
 	if record.Restored {
-		operations = slices.DeleteFunc(operations, func(op Operation) bool { return !op.isOfCatalog() })
+		operations = slices.DeleteFunc(operations, Operation.precedesStart)
 	}
 	p := NewHandbackPlan(record, supervisors, operations)
 	p.Left = append(p.Left, replacedPlans(record.Plans, live)...)
@@ -83,8 +84,10 @@ func (h *Handback) runStep(ctx context.Context, step Step) error {
 		return h.awaitRelease(ctx)
 	case RestoreObjects:
 		return h.restore(ctx)
+	case RemoveLabels:
+		return h.write(ctx, Operation.followsStart)
 	case DeleteReplicas:
-		return h.deleteReplicas(ctx)
+		return h.write(ctx, Operation.isOfCatalog)
 	case ScaleUp:
 		return client.IgnoreNotFound(h.scaleTo(ctx, step, step.Replicas, map[string]any{api.LabelTakenOver: nil}))
 	case DeleteRecord:
@@ -151,25 +154,17 @@ func (h *Handback) operations(ctx context.Context, record *Record) ([]Operation,
 	if err != nil {
 		return nil, nil, err
 	}
-	live := objectsByKey{}
-	var missing missingPermissions
-	for _, gvk := range slices.Concat(recordedKinds(), addedKinds()) {
-		list, err := listAll(ctx, h.Client, gvk)
-		if missing.collect(err) != nil {
-			return nil, nil, err
-		}
-		live.add(list)
-	}
-	for _, gvk := range markedKinds() {
-		list, err := listMetadata(ctx, h.Client, gvk)
-		if missing.collect(err) != nil {
-			return nil, nil, err
-		}
-		live.add(list)
-	}
-	if err := missing.err(); err != nil {
+	objects, err := listKinds(ctx, h.Client, slices.Concat(recordedKinds(), addedKinds()), listAll)
+	if err != nil {
 		return nil, nil, err
 	}
+	metadata, err := listKinds(ctx, h.Client, markedKinds(), listMetadata)
+	if err != nil {
+		return nil, nil, err
+	}
+	live := objectsByKey{}
+	live.add(objects)
+	live.add(metadata)
 	return restoration(recorded, live), live, nil
 }
 
@@ -232,21 +227,17 @@ func (h *Handback) awaitRelease(ctx context.Context) error {
 }
 
 // restore restores objects, and records that. The replicas of catalogs serve until OLM has started, so that no wait for
-// OLM's pods delays the start.
+// OLM's pods delays the start. Most labels that OLM does not know are removed while it starts.
 func (h *Handback) restore(ctx context.Context) error {
-	err := h.write(ctx, func(op Operation) bool { return !op.isOfCatalog() })
+	err := h.write(ctx, Operation.precedesStart)
 	if err != nil {
 		return err
 	}
 	return h.records().change(ctx, func(r *Record) { r.Restored = true })
 }
 
-// deleteReplicas deletes the replicas of catalogs after OLM's pods are ready, or after a timeout.
-func (h *Handback) deleteReplicas(ctx context.Context) error {
-	return h.write(ctx, Operation.isOfCatalog)
-}
-
-// write writes the operations that match. It waits for the pods of catalogs before it deletes their replicas.
+// write writes the operations that match. It waits for the pods of catalogs before it deletes their replicas, at most
+// until a timeout.
 func (h *Handback) write(ctx context.Context, matches func(Operation) bool) error {
 	record, _, err := h.records().read(ctx)
 	if err != nil || record == nil {
@@ -260,10 +251,26 @@ func (h *Handback) write(ctx context.Context, matches func(Operation) bool) erro
 	if err := h.awaitPods(ctx, operations); err != nil {
 		return err
 	}
-	for _, op := range operations {
-		if err := op.write(ctx, h.Client); err != nil {
-			return fmt.Errorf("%s %s %s/%s: %w", strings.ToLower(string(op.Verb)), op.Kind, op.Namespace, op.Name, err)
+	for len(operations) > 0 {
+		// The pods of catalogs need their accounts, so one kind follows the other.
+		same := 1
+		for same < len(operations) && operations[same].Verb == operations[0].Verb && operations[same].Kind == operations[0].Kind {
+			same++
 		}
+		var group errgroup.Group
+		group.SetLimit(parallelRequests)
+		for _, op := range operations[:same] {
+			group.Go(func() error {
+				if err := op.write(ctx, h.Client); err != nil {
+					return fmt.Errorf("%s %s %s/%s: %w", strings.ToLower(string(op.Verb)), op.Kind, op.Namespace, op.Name, err)
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		operations = operations[same:]
 	}
 	return nil
 }
@@ -272,7 +279,7 @@ func (h *Handback) write(ctx context.Context, matches func(Operation) bool) erro
 func (h *Handback) awaitPods(ctx context.Context, operations []Operation) error {
 	begun := h.Clock.Now()
 	for _, op := range operations {
-		if !op.isOfCatalog() || op.Kind != "Deployment" {
+		if !op.deletesReplicas() {
 			continue
 		}
 		catalog := client.MatchingLabels{api.LabelCatalogSource: ownerOf(op.live, operatorsv1alpha1.CatalogSourceKind).Name}

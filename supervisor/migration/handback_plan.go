@@ -20,6 +20,8 @@ const (
 	RestoreObjects Action = "Restore"
 	// ScaleUp scales a Deployment of OLM up again.
 	ScaleUp Action = "Start"
+	// RemoveLabels removes labels and annotations that OLM does not know, while OLM starts.
+	RemoveLabels Action = "RemoveLabels"
 	// DeleteReplicas waits until the pods of catalogs are ready, and deletes the replicas of this project.
 	DeleteReplicas Action = "DeleteReplicas"
 	// DeleteRecord deletes the record.
@@ -55,18 +57,21 @@ func NewHandbackPlan(record *Record, supervisors []string, operations []Operatio
 		d := &record.Deployments[i]
 		p.Steps = append(p.Steps, Step{Action: ScaleUp, Namespace: d.Namespace, Name: d.Name, Replicas: d.Replicas, Text: describeStart(d)})
 	}
-	if n := countReplicas(operations); n > 0 {
+	if n := countOperations(operations, Operation.followsStart); n > 0 {
+		add(RemoveLabels, "remove our labels from %d other object%s", n, plural(n))
+	}
+	if n := countOperations(operations, Operation.deletesReplicas); n > 0 {
 		add(DeleteReplicas, "wait until OLM's pods of %d catalog%s are ready, at most %s, and delete the replicas of the supervisors", n, plural(n), readyTimeout)
 	}
 	add(DeleteRecord, "delete ConfigMap %s, and those with the recorded objects", RecordName)
 	return p
 }
 
-// countReplicas returns the number of catalogs whose replicas are deleted.
-func countReplicas(operations []Operation) int {
+// countOperations returns the number of operations that match.
+func countOperations(operations []Operation, matches func(Operation) bool) int {
 	n := 0
 	for _, op := range operations {
-		if op.isOfCatalog() && op.Kind == "Deployment" {
+		if matches(op) {
 			n++
 		}
 	}
@@ -95,7 +100,7 @@ func describeStart(d *ScaledDeployment) string {
 func describeOperations(operations []Operation) string {
 	count := map[Verb]int{}
 	for _, op := range operations {
-		if !op.isOfCatalog() {
+		if op.precedesStart() {
 			count[op.Verb]++
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -111,22 +112,37 @@ func ownerOf(o metav1.Object, kind string) *metav1.OwnerReference {
 
 // readObjects reads the objects to record.
 func readObjects(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, error) {
-	var (
-		all     []*unstructured.Unstructured
-		missing missingPermissions
-	)
-	for _, gvk := range recordedKinds() {
-		list, err := listAll(ctx, c, gvk)
+	all, err := listKinds(ctx, c, recordedKinds(), listAll)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool { return !isOfOLM(o) })
+	for i := range all {
+		all[i] = recordedForm(all[i])
+	}
+	return all, nil
+}
+
+// listKinds lists the objects of several kinds at the same time, and returns them in the order of the kinds. One error
+// reports all missing permissions.
+func listKinds(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, list func(context.Context, client.Reader, schema.GroupVersionKind) ([]*unstructured.Unstructured, error)) ([]*unstructured.Unstructured, error) {
+	lists, errs := make([][]*unstructured.Unstructured, len(kinds)), make([]error, len(kinds))
+	var group errgroup.Group
+	group.SetLimit(parallelRequests)
+	for i, gvk := range kinds {
+		group.Go(func() error {
+			lists[i], errs[i] = list(ctx, c, gvk)
+			return nil
+		})
+	}
+	_ = group.Wait() // errs has the errors
+	var missing missingPermissions
+	for _, err := range errs {
 		if missing.collect(err) != nil {
 			return nil, err
 		}
-		for i := range list {
-			if isOfOLM(list[i]) {
-				all = append(all, recordedForm(list[i]))
-			}
-		}
 	}
-	return all, missing.err()
+	return slices.Concat(lists...), missing.err()
 }
 
 // listAll reads all objects of a kind; none if the cluster does not serve the kind.

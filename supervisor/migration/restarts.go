@@ -44,7 +44,11 @@ func missingAnnotations(d *unstructured.Unstructured, live objectsByKey) []strin
 	}
 	pods, _, _ := unstructured.NestedStringMap(d.Object, "spec", "template", "metadata", "annotations")
 	var missing []string
-	for key, value := range without(csv, addedKeys(csv)).GetAnnotations() {
+	removed := addedKeys(csv).Annotations
+	for key, value := range csv.GetAnnotations() {
+		if slices.Contains(removed, key) {
+			continue
+		}
 		if has, found := pods[key]; !found || has != value {
 			missing = append(missing, key)
 		}

@@ -52,12 +52,26 @@ type Operation struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 
-	// live is the live object, and want the object to write: nil for Make and Remove respectively.
+	// live is the live object, and want the object to write: nil for Create and Delete respectively.
 	live, want *unstructured.Unstructured
+	// keys are the labels and annotations to remove.
+	keys apply.MetadataKeys
 }
 
 // isOfCatalog reports whether an operation deletes what serves a catalog until the pod of OLM is ready.
 func (op Operation) isOfCatalog() bool { return op.Verb == Delete && isForCatalog(op.live) }
+
+// deletesReplicas reports whether an operation deletes the replicas of a catalog.
+func (op Operation) deletesReplicas() bool { return op.isOfCatalog() && op.Kind == "Deployment" }
+
+// followsStart reports whether an operation is done while OLM starts: it removes labels and annotations of an object of
+// which OLM does not copy them to others. OLM copies those of its own kinds, for example from versions to pods.
+func (op Operation) followsStart() bool {
+	return op.Verb == RemoveMetadata && op.live.GroupVersionKind().Group != operatorsv1alpha1.GroupName
+}
+
+// precedesStart reports whether an operation is done before OLM starts.
+func (op Operation) precedesStart() bool { return !op.isOfCatalog() && !op.followsStart() }
 
 func (op Operation) write(ctx context.Context, c client.Client) error {
 	switch op.Verb {
@@ -70,7 +84,7 @@ func (op Operation) write(ctx context.Context, c client.Client) error {
 	case ReplaceContent:
 		return apply.Replace(ctx, c, op.want, fieldOwner)
 	case RemoveMetadata:
-		return client.IgnoreNotFound(apply.Patch(ctx, c, op.want, apply.MergeFromLocked(op.live), fieldOwner))
+		return client.IgnoreNotFound(apply.RemoveMetadata(ctx, c, op.live, op.keys))
 	case RemoveConditions:
 		return client.IgnoreNotFound(apply.PatchStatus(ctx, c, op.want, client.MergeFrom(op.live), fieldOwner))
 	case Delete:
@@ -115,8 +129,10 @@ func restoration(recorded []*unstructured.Unstructured, live objectsByKey) []Ope
 		case isForCatalog(o), isUnplanned(o), replacesBinding(o, recorded, live):
 			removed = append(removed, newOperation(Delete, o, nil))
 		default:
-			if keys := addedKeys(o); len(keys) > 0 {
-				stripped = append(stripped, newOperation(RemoveMetadata, o, without(o, keys)))
+			if keys := addedKeys(o); len(keys.Labels)+len(keys.Annotations) > 0 {
+				op := newOperation(RemoveMetadata, o, nil)
+				op.keys = keys
+				stripped = append(stripped, op)
 			}
 			if want := withoutConditions(o); want != nil {
 				cleared = append(cleared, newOperation(RemoveConditions, o, want))
@@ -330,17 +346,13 @@ func replacesBinding(o *unstructured.Unstructured, recorded []*unstructured.Unst
 
 // addedKeys returns the labels and annotations that this project set on an object. Those of users remain. The
 // number of OLM's replicas is removed when OLM is scaled up again.
-func addedKeys(o *unstructured.Unstructured) [][]string {
-	var found [][]string
-	for field, values := range map[string]map[string]string{"labels": o.GetLabels(), "annotations": o.GetAnnotations()} {
-		for key := range values {
-			if isUnknownToOLM(o.GetKind(), key) && isSetByUs(o, field, key) {
-				found = append(found, []string{"metadata", field, key})
-			}
-		}
+func addedKeys(o *unstructured.Unstructured) apply.MetadataKeys {
+	added := func(field string, values map[string]string) []string {
+		return slices.DeleteFunc(slices.Sorted(maps.Keys(values)), func(key string) bool {
+			return !isUnknownToOLM(o.GetKind(), key) || !isSetByUs(o, field, key)
+		})
 	}
-	slices.SortFunc(found, func(a, b []string) int { return strings.Compare(a[1]+a[2], b[1]+b[2]) })
-	return found
+	return apply.MetadataKeys{Labels: added("labels", o.GetLabels()), Annotations: added("annotations", o.GetAnnotations())}
 }
 
 // isUnknownToOLM reports whether OLM does not set a label or annotation on objects of a kind.
@@ -350,6 +362,8 @@ func isUnknownToOLM(kind, key string) bool {
 		return key != api.LabelTakenOver
 	case kind == operatorsv1alpha1.ClusterServiceVersionKind:
 		return strings.HasPrefix(key, api.PrefixAPI)
+	case kind == "Secret":
+		return key == api.LabelOwner || key == api.LabelOwnerKind || key == api.LabelOwnerNamespace
 	default:
 		return kind == "OperatorCondition" && key == api.LabelManaged
 	}
@@ -406,13 +420,5 @@ func withoutConditions(o *unstructured.Unstructured) *unstructured.Unstructured 
 		return out
 	}
 	_ = unstructured.SetNestedSlice(out.Object, kept, "status", "conditions")
-	return out
-}
-
-func without(o *unstructured.Unstructured, keys [][]string) *unstructured.Unstructured {
-	out := o.DeepCopy()
-	for _, key := range keys {
-		unstructured.RemoveNestedField(out.Object, key...)
-	}
 	return out
 }

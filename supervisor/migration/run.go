@@ -17,8 +17,10 @@ import (
 const (
 	// pollInterval is the interval of checks while a step waits, and waitTimeout the maximum wait. A pod of a lost
 	// node is not deleted without intervention.
-	pollInterval = 500 * time.Millisecond
+	pollInterval = 100 * time.Millisecond
 	waitTimeout  = 3 * time.Minute
+	// parallelRequests is the maximum number of requests at the same time.
+	parallelRequests = 8
 	// maxPlans is how often a plan is made again because the cluster has changed.
 	maxPlans = 10
 )
