@@ -25,6 +25,8 @@ const watchInterval = 50 * time.Millisecond
 type witness struct {
 	// lost is when the former manager was first seen to be incomplete, and led when the next one worked.
 	lost, led time.Time
+	// scaled is when all Deployments of OLM were first seen to have replicas again.
+	scaled time.Time
 	// free is when a supervisor was first permitted to lead: the record of the takeover was complete.
 	free time.Time
 	stop context.CancelFunc
@@ -52,7 +54,14 @@ func (s *scene) watchHandback(ctx context.Context) *witness {
 		if w.lost.IsZero() && !s.supervisorLeads(ctx) {
 			w.lost = time.Now()
 		}
-		if !w.lost.IsZero() && w.led.IsZero() && s.olmIsReady(ctx) {
+		if w.lost.IsZero() || !w.led.IsZero() {
+			return
+		}
+		scaled, ready := s.olmStarts(ctx)
+		if scaled && w.scaled.IsZero() {
+			w.scaled = time.Now()
+		}
+		if ready {
 			w.led = time.Now()
 		}
 	})
@@ -69,18 +78,22 @@ func (s *scene) watch(ctx context.Context, look func(context.Context, *witness))
 	return w
 }
 
-// end ends the record. It returns the time without a manager, and how long a permitted supervisor took to lead, which is
-// zero after a handback.
-func (w *witness) end() (gap, lead time.Duration, err error) {
+// end ends the record, and sets the time without a manager with its limit, and how long a permitted supervisor took to
+// lead.
+func (w *witness) end(o *outcome) error {
 	w.stop()
 	w.done.Wait()
 	if w.lost.IsZero() || w.led.IsZero() {
-		return 0, 0, fmt.Errorf("the manager did not change: the former one ended at %s, the next one worked at %s", w.lost, w.led)
+		return fmt.Errorf("the manager did not change: the former one ended at %s, the next one worked at %s", w.lost, w.led)
+	}
+	o.gap, o.limit = w.led.Sub(w.lost), limit
+	if !w.scaled.IsZero() {
+		o.limit += w.led.Sub(w.scaled)
 	}
 	if !w.free.IsZero() {
-		lead = max(0, w.led.Sub(w.free))
+		o.lead = max(0, w.led.Sub(w.free))
 	}
-	return w.led.Sub(w.lost), lead, nil
+	return nil
 }
 
 // supervisorLeads reports whether a supervisor holds the Lease. A failed read counts as before: the next one follows.
@@ -92,18 +105,17 @@ func (s *scene) supervisorLeads(ctx context.Context) bool {
 	return lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
 }
 
-// olmIsReady reports whether all Deployments of OLM have their replicas, which are ready.
-func (s *scene) olmIsReady(ctx context.Context) bool {
+// olmStarts reports whether all Deployments of OLM have replicas, and whether all of these are ready.
+func (s *scene) olmStarts(ctx context.Context) (scaled, ready bool) {
+	ready = true
 	for name := range olmPrograms {
 		d := &appsv1.Deployment{}
-		if err := s.Get(ctx, client.ObjectKey{Namespace: olmpeer.Namespace, Name: name}, d); err != nil {
-			return false
+		if err := s.Get(ctx, client.ObjectKey{Namespace: olmpeer.Namespace, Name: name}, d); err != nil || *d.Spec.Replicas == 0 {
+			return false, false
 		}
-		if *d.Spec.Replicas == 0 || d.Status.ReadyReplicas != *d.Spec.Replicas || d.Status.ObservedGeneration != d.Generation {
-			return false
-		}
+		ready = ready && d.Status.ReadyReplicas == *d.Spec.Replicas && d.Status.ObservedGeneration == d.Generation
 	}
-	return true
+	return true, ready
 }
 
 // runningPrograms returns the number of programs of OLM that run on the nodes, which are on this machine.

@@ -187,7 +187,7 @@ func (o *operator) strategy() object {
 	if o.answers() {
 		container = object{
 			"name": "main", "image": answeringImage, "args": []string{fmt.Sprintf(":%d", servedPort)},
-			"readinessProbe": object{"periodSeconds": 1, "httpGet": object{"scheme": "HTTPS", "path": "/healthz", "port": servedPort}},
+			"readinessProbe": object{"periodSeconds": 1, "timeoutSeconds": 10, "httpGet": object{"scheme": "HTTPS", "path": "/healthz", "port": servedPort}},
 		}
 	}
 	pod := object{"terminationGracePeriodSeconds": 5, "containers": []any{container}}

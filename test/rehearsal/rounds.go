@@ -8,15 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/chandlery/chandlery/test/failover"
-	"github.com/chandlery/chandlery/test/oracle/olmpeer"
 )
 
-// limit is the longest time without a manager. At a handback, the start of OLM is added.
+// limit is the longest time without a manager. At a handback, the time that OLM takes to start in that switch is added.
 const limit = 3 * time.Second
 
 // leadLimit is the longest time until a waiting supervisor leads when it may.
@@ -29,7 +23,7 @@ type outcome struct {
 	// command is how long the command ran, and said its output if it failed.
 	command time.Duration
 	said    string
-	// gap is the time without a manager, at most limit.
+	// gap is the time without a manager, at most limit. It contains OLM's own start at a handback.
 	gap, limit time.Duration
 	// lead is how long a waiting supervisor took to lead when it was permitted to, at most leadLimit.
 	lead  time.Duration
@@ -48,11 +42,6 @@ func (o *outcome) failed() bool {
 
 // rehearse migrates to the supervisors and back, several times.
 func (s *scene) rehearse(ctx context.Context, rounds int) ([]outcome, error) {
-	start, err := s.restartOLM(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.sayf("OLM starts in %s", start.Round(100*time.Millisecond))
 	c, err := startCalls(ctx, s.bed.Config())
 	if err != nil {
 		return nil, err
@@ -77,13 +66,12 @@ func (s *scene) rehearse(ctx context.Context, rounds int) ([]outcome, error) {
 			change     string
 			args       []string
 			watch      func(context.Context) *witness
-			limit      time.Duration
 			exceptions []exception
 		}{
-			{"take-over", nil, s.watchTakeover, limit, atTakeover()},
-			{"hand-back", []string{"--back"}, s.watchHandback, limit + start, atHandback()},
+			{"take-over", nil, s.watchTakeover, atTakeover()},
+			{"hand-back", []string{"--back"}, s.watchHandback, atHandback()},
 		} {
-			o := outcome{round: round + 1, change: step.change, limit: step.limit}
+			o := outcome{round: round + 1, change: step.change}
 			if err := s.change(ctx, &o, &s.late[2*round+i], step.args, step.watch); err != nil {
 				return all, err
 			}
@@ -113,7 +101,7 @@ func (s *scene) change(ctx context.Context, o *outcome, under *operator, args []
 		o.said = fmt.Sprintf("%v\n%s", err, said)
 	}
 	s.sayf("%s", said)
-	o.gap, o.lead, err = w.end()
+	err = w.end(o)
 	if err := errors.Join(err, s.endLate(ctx, under)); err != nil {
 		return fmt.Errorf("round %d, %s: %w\n%s", o.round, o.change, err, o.said)
 	}
@@ -128,36 +116,4 @@ func (s *scene) migrate(ctx context.Context, args ...string) (string, error) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	return out.String(), err
-}
-
-// restartOLM returns how long OLM takes to start: from its replicas to its readiness.
-func (s *scene) restartOLM(ctx context.Context) (time.Duration, error) {
-	var begun time.Time
-	for _, replicas := range []string{"0", "1"} {
-		begun = time.Now()
-		for name := range olmPrograms {
-			if err := s.kubectl(ctx, "-n", olmpeer.Namespace, "scale", "deployment", name, "--replicas="+replicas); err != nil {
-				return 0, err
-			}
-		}
-		err := failover.Eventually(ctx, "OLM to have "+replicas+" replicas", func(ctx context.Context) string {
-			for name := range olmPrograms {
-				d := &appsv1.Deployment{}
-				if err := s.Get(ctx, client.ObjectKey{Namespace: olmpeer.Namespace, Name: name}, d); err != nil {
-					return err.Error()
-				}
-				if d.Status.ObservedGeneration != d.Generation || d.Status.Replicas != *d.Spec.Replicas || d.Status.ReadyReplicas != *d.Spec.Replicas {
-					return fmt.Sprintf("%s has %d replicas", name, d.Status.Replicas)
-				}
-			}
-			if n := runningPrograms(); replicas == "0" && n > 0 {
-				return fmt.Sprintf("%d programs run", n)
-			}
-			return ""
-		})
-		if err != nil {
-			return 0, err
-		}
-	}
-	return time.Since(begun), nil
 }
