@@ -129,8 +129,8 @@ func newAuthorizer(client kubernetes.Interface) (authorizer.Authorizer, error) {
 	return chain, nil
 }
 
-// frontProxy follows the ConfigMap with the certificate authority and the headers of the front proxy until ctx ends.
-// Until it has been read, no request is authenticated.
+// frontProxy follows the ConfigMap with the headers of the front proxy until ctx ends. The server follows its certificate
+// authority while it serves. Until both have been read, no request is authenticated.
 func frontProxy(ctx context.Context, client kubernetes.Interface) (*authenticatorfactory.RequestHeaderConfig, error) {
 	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController("front-proxy", proxyNamespace, proxyConfigMap, "requestheader-client-ca-file", client)
 	if err != nil {
@@ -139,7 +139,6 @@ func frontProxy(ctx context.Context, client kubernetes.Interface) (*authenticato
 	headers := headerrequest.NewRequestHeaderAuthRequestController(proxyConfigMap, proxyNamespace, client,
 		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
 		"requestheader-extra-headers-prefix", "requestheader-allowed-names")
-	go ca.Run(ctx, 1)
 	go headers.Run(ctx, 1)
 	return &authenticatorfactory.RequestHeaderConfig{
 		CAContentProvider: ca, UsernameHeaders: headerrequest.StringSliceProviderFunc(headers.UsernameHeaders),
