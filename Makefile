@@ -96,7 +96,7 @@ help: ## Show this list.
 
 .PHONY: demo
 demo: ## Install, upgrade and fail over on a real control plane (CATALOG=DIR PACKAGE=NAME for others; ARGS=--exit).
-	@echo 'Compiling the demo, which takes minutes the first time.'
+	@echo 'Compiling the demo, which takes a minute or two the first time.'
 	@$(GO) run ./test/demo \
 	  $(if $(CATALOG),--catalog '$(CATALOG)') \
 	  $(if $(PACKAGE),--package '$(PACKAGE)') \

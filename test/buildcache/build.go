@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,10 +38,11 @@ func (e *BuildError) Error() string {
 // Unwrap returns the error of the go command.
 func (e *BuildError) Unwrap() error { return e.Err }
 
-// Build returns the directory with the programs and files of m. It builds what is missing first. It
-// writes one line for each program to progress while it builds, and nothing otherwise. A program
-// that does not build is a *BuildError.
-func Build(ctx context.Context, m Module, progress io.Writer) (string, error) {
+// Build returns the directory with the programs and files of m. It builds what is missing first. If
+// names are given, only these programs are built. All programs of m have the same directory, so a
+// later call can add others. Build writes a line to progress before and after each program that it
+// builds, and nothing otherwise. A program that does not build is a *BuildError.
+func Build(ctx context.Context, m Module, progress io.Writer, names ...string) (string, error) {
 	err := m.validate()
 	if err != nil {
 		return "", err
@@ -62,6 +64,10 @@ func Build(ctx context.Context, m Module, progress io.Writer) (string, error) {
 	}
 
 	dir := filepath.Join(root, m.Name, digest)
+
+	if len(names) > 0 {
+		m.Programs = slices.DeleteFunc(slices.Clone(m.Programs), func(p Program) bool { return !slices.Contains(names, p.Name) })
+	}
 
 	if missing := m.missing(dir); missing.empty() {
 		return dir, nil
@@ -135,17 +141,17 @@ func (b builder) run(ctx context.Context) error {
 	missing := b.module.missing(b.dir)
 
 	for i, p := range missing.programs {
-		fmt.Fprintf(b.progress, "building %s (%d of %d) …", p.Name, i+1, len(missing.programs))
+		fmt.Fprintf(b.progress, "building %s (%d of %d)\n", p.Name, i+1, len(missing.programs))
 
 		start := time.Now()
 		err := b.build(ctx, p)
 		if err != nil {
-			fmt.Fprintln(b.progress, "  failed")
+			fmt.Fprintln(b.progress, "could not build "+p.Name)
 
 			return err
 		}
 
-		fmt.Fprintf(b.progress, "  %.0f s\n", time.Since(start).Seconds())
+		fmt.Fprintf(b.progress, "built %s in %.0f s\n", p.Name, time.Since(start).Seconds())
 	}
 
 	for _, f := range missing.files {

@@ -52,8 +52,8 @@ func build(t *testing.T, m Module) (dir, progress string) {
 func TestBuildMakesProgramsAndFiles(t *testing.T) {
 	dir, progress := build(t, hello(t))
 
-	if !strings.HasPrefix(progress, "building hello (1 of 1) …  ") || !strings.HasSuffix(progress, " s\n") {
-		t.Errorf("progress: want one line with the program and the seconds, got %q", progress)
+	if !strings.HasPrefix(progress, "building hello (1 of 1)\nbuilt hello in ") || !strings.HasSuffix(progress, " s\n") {
+		t.Errorf("progress: want a line before and after the build, got %q", progress)
 	}
 
 	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "hello")).CombinedOutput()
@@ -162,6 +162,26 @@ func TestBuildAgain(t *testing.T) {
 	}
 }
 
+// TestBuildNamedPrograms checks that only the named programs are built, and others later into the same directory.
+func TestBuildNamedPrograms(t *testing.T) {
+	m := hello(t)
+	m.Programs = append(m.Programs, Program{Name: "other", Package: "example.com/hello"})
+
+	first, err := Build(t.Context(), m, &bytes.Buffer{}, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if !exists(filepath.Join(first, "other")) || exists(filepath.Join(first, "hello")) {
+		t.Errorf("programs in %s: want only the named one", first)
+	}
+
+	second, progress := build(t, m)
+	if second != first || !strings.HasPrefix(progress, "building hello (1 of 1)\n") {
+		t.Errorf("later build: want the missing program in %s, got %s, %q", first, second, progress)
+	}
+}
+
 func appendTo(t *testing.T, name, text string) {
 	t.Helper()
 
@@ -218,7 +238,7 @@ func TestBuildSaysWhatWentWrong(t *testing.T) {
 		t.Errorf("output: want the compiler's message, got %q", failed.Output)
 	}
 
-	if !strings.HasSuffix(progress.String(), "building broken (2 of 2) …  failed\n") {
+	if !strings.HasSuffix(progress.String(), "building broken (2 of 2)\ncould not build broken\n") {
 		t.Errorf("progress: want the failure, got %q", progress.String())
 	}
 }

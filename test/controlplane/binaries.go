@@ -28,9 +28,25 @@ var stages = []string{
 	"kustomize/stage/pod/fast/pod-delete.yaml",
 }
 
+// The programs of Kubernetes that run on nodes. They are not part of the control plane but of the same source.
+const (
+	kubelet   = "kubelet"
+	kubeProxy = "kube-proxy"
+)
+
 // Build builds the programs of the control plane unless the cache has them, and returns their
-// directory. It writes progress with one line for each program.
+// directory. It writes a line to progress before and after each program that it builds.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
+	return build(ctx, progress, string(Etcd), string(KubeAPIServer), string(KubeControllerManager), string(KubeScheduler), "kubectl", string(Kwok))
+}
+
+// BuildForNodes is Build with kubelet and kube-proxy, which real nodes run.
+func BuildForNodes(ctx context.Context, progress io.Writer) (string, error) {
+	return build(ctx, progress)
+}
+
+// build builds the named programs; all without names.
+func build(ctx context.Context, progress io.Writer, names ...string) (string, error) {
 	dir, err := buildcache.SourceDir(helperModule)
 	if err != nil {
 		return "", fmt.Errorf("build the control plane: %w", err)
@@ -41,7 +57,7 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 		return "", fmt.Errorf("build the control plane: %w", err)
 	}
 
-	binaries, err := buildcache.Build(ctx, binariesOf(dir, version), progress)
+	binaries, err := buildcache.Build(ctx, binariesOf(dir, version), progress, names...)
 	if err != nil {
 		return "", fmt.Errorf("build the control plane: %w", err)
 	}
@@ -60,9 +76,8 @@ func binariesOf(dir, version string) buildcache.Module {
 			{Name: string(KubeControllerManager), Package: kubernetesModule + "/cmd/kube-controller-manager", LDFlags: flags},
 			{Name: string(KubeScheduler), Package: kubernetesModule + "/cmd/kube-scheduler", LDFlags: flags},
 			{Name: "kubectl", Package: kubernetesModule + "/cmd/kubectl", LDFlags: flags},
-			// The kubelet is not part of the control plane but of the same source. test/nodes runs it on nodes.
-			{Name: "kubelet", Package: kubernetesModule + "/cmd/kubelet", LDFlags: flags},
-			{Name: "kube-proxy", Package: kubernetesModule + "/cmd/kube-proxy", LDFlags: flags},
+			{Name: kubelet, Package: kubernetesModule + "/cmd/kubelet", LDFlags: flags},
+			{Name: kubeProxy, Package: kubernetesModule + "/cmd/kube-proxy", LDFlags: flags},
 			{Name: string(Kwok), Package: kwokModule + "/cmd/kwok"},
 		},
 	}

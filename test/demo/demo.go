@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
 	"github.com/chandlery/chandlery/examples"
@@ -52,6 +53,7 @@ func run(ctx context.Context, c config, t *teller) (err error) {
 
 	playing, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
+	go t.refresh(playing)
 	d := &demo{config: c, teller: t, metrics: map[string]string{}, crew: &crew{fail: fail}}
 	err = d.play(playing)
 	if ctx.Err() != nil {
@@ -63,7 +65,7 @@ func run(ctx context.Context, c config, t *teller) (err error) {
 
 // play runs all steps.
 func (d *demo) play(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{d.prepare, d.startControlPlane, d.startRegistry, d.startSupervisors, d.addCatalog} {
+	for _, step := range []func(context.Context) error{d.prepare, d.startServers, d.startSupervisors, d.addCatalog} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -85,11 +87,12 @@ func (d *demo) play(ctx context.Context) error {
 		return nil
 	}
 	d.lookAround()
-	<-ctx.Done()
+	discardTyped(os.Stdin)
+	waitForEnter(ctx, os.Stdin)
 	return context.Cause(ctx)
 }
 
-// prepare empties the demo's folder and builds the programs.
+// prepare empties the demo's folder and builds the registry.
 func (d *demo) prepare(ctx context.Context) error {
 	d.titlef("Starting")
 	dir, err := filepath.Abs(d.dir)
@@ -106,16 +109,47 @@ func (d *demo) prepare(ctx context.Context) error {
 		return nil
 	}
 	d.crew.bin = filepath.Join(dir, "bin")
-	d.say(timeline.Line{Subject: "programs", Name: "registry, supervisor", State: "building", Tone: timeline.Busy})
-	if err := programs.Build(ctx, d.crew.bin, "./cmd/registry", "./cmd/supervisor"); err != nil {
+	return d.build(ctx, "registry")
+}
+
+// build builds one of our programs.
+func (d *demo) build(ctx context.Context, name string) error {
+	progress, began := buildProgress{d.teller}, time.Now()
+	fmt.Fprintf(progress, "building %s\n", name)
+	if err := programs.Build(ctx, d.crew.bin, "./cmd/"+name); err != nil {
 		return err
 	}
-	d.say(timeline.Line{Subject: "programs", Name: "registry, supervisor", State: "built", Tone: timeline.Good})
+	fmt.Fprintf(progress, "built %s in %.0f s\n", name, time.Since(began).Seconds())
 	return nil
 }
 
+// startServers starts the registry and prints its answers while the control plane is built, which takes minutes the
+// first time.
+func (d *demo) startServers(ctx context.Context) error {
+	tasks, ctx := errgroup.WithContext(ctx)
+	tasks.Go(func() error { return d.startControlPlane(ctx) })
+	tasks.Go(func() error {
+		if err := d.startRegistry(ctx); err != nil {
+			return err
+		}
+		return d.showCatalog(ctx)
+	})
+	return tasks.Wait()
+}
+
 func (d *demo) startControlPlane(ctx context.Context) error {
-	plane, err := controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr})
+	defer d.work("")
+	if d.bin == "" {
+		if err := d.build(ctx, "supervisor"); err != nil {
+			return err
+		}
+	}
+	progress := buildProgress{d.teller}
+	if _, err := controlplane.Build(ctx, progress); err != nil {
+		return err
+	}
+	d.work("starting the control plane")
+	plane, err := controlplane.Start(ctx, controlplane.Options{Progress: progress})
 	if err != nil {
 		return fmt.Errorf("starting the control plane: %w", err)
 	}

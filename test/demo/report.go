@@ -117,6 +117,6 @@ func (d *demo) lookAround() {
 		"  # the logs",
 		"  tail -f " + filepath.Join(d.crew.logs, "*.log"),
 		"",
-		"Ctrl-C stops everything.",
+		"Enter or Ctrl-C stops everything.",
 	}, "\n"))
 }

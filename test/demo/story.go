@@ -124,8 +124,11 @@ func (d *demo) upgrade(ctx context.Context, count int) error {
 		return err
 	}
 	began := time.Now()
-	for _, before := range slices.Clone(d.results[len(d.results)-len(d.packages):]) {
+	for i, before := range slices.Clone(d.results[len(d.results)-len(d.packages):]) {
 		head, err := d.newHead(ctx, before)
+		if err == nil && i == 0 {
+			err = d.showGraph(ctx)
+		}
 		if err == nil {
 			err = d.installed(ctx, before.Package, head)
 		}

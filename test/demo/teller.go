@@ -17,9 +17,15 @@ import (
 type teller struct {
 	style timeline.Style
 	began time.Time
+	// terminal is set if the output is a terminal, where the last line can be rewritten.
+	terminal bool
 
-	mu  sync.Mutex
+	mu  sync.Mutex // guards the fields below
 	out io.Writer
+	// working is the text at the bottom of a terminal, since its time of change. drawn is set while it is visible.
+	working string
+	since   time.Time
+	drawn   bool
 }
 
 // newTeller returns a teller for the output. On a terminal it uses colors and cuts lines to the width.
@@ -27,6 +33,7 @@ func newTeller(out *os.File) *teller {
 	t := &teller{out: out, began: time.Now()}
 	size, err := unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ)
 	if err == nil {
+		t.terminal = true
 		t.style = timeline.Style{Color: os.Getenv("NO_COLOR") == "", Width: int(size.Col)}
 	}
 	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {
@@ -60,5 +67,7 @@ func (t *teller) tell(lines ...timeline.Line) {
 func (t *teller) print(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.clear()
 	fmt.Fprintln(t.out, text)
+	t.draw()
 }

@@ -17,7 +17,7 @@ type programs struct {
 }
 
 // Build builds the programs of the control plane and of the nodes unless the cache has them. It
-// writes progress with one line for each program.
+// writes a line to progress before and after each program that it builds.
 func Build(ctx context.Context, progress io.Writer) error {
 	_, err := build(ctx, progress)
 
@@ -30,7 +30,7 @@ func build(ctx context.Context, progress io.Writer) (programs, error) {
 		err error
 	)
 
-	p.kubernetes, err = controlplane.Build(ctx, progress)
+	p.kubernetes, err = controlplane.BuildForNodes(ctx, progress)
 	if err != nil {
 		return programs{}, err
 	}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// longestAnswer is the number of lines of an answer that the demo prints.
+const longestAnswer = 14
+
+// showCatalog queries the registry as a user does, and prints the questions and the answers.
+func (d *demo) showCatalog(ctx context.Context) error {
+	d.titlef("The catalog answers queries")
+	pkg := d.packages[0]
+	for _, question := range [][]string{{"packages"}, {"channels", pkg}, {"bundles", pkg}} {
+		if err := d.query(ctx, question...); err != nil {
+			return err
+		}
+	}
+	return d.showGraph(ctx)
+}
+
+// showGraph prints the upgrade graph of the first package.
+func (d *demo) showGraph(ctx context.Context) error {
+	return d.query(ctx, "graph", d.packages[0])
+}
+
+// query runs "registry query" and prints the command and its answer.
+func (d *demo) query(ctx context.Context, question ...string) error {
+	limited, cancel := context.WithTimeoutCause(ctx, d.timeout, &lateError{"the registry answers", d.timeout})
+	defer cancel()
+	cmd := exec.CommandContext(limited, filepath.Join(d.crew.bin, "registry"), append([]string{"query", d.registry}, question...)...)
+	var answer, problem bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &answer, &problem
+	if err := cmd.Run(); err != nil {
+		if cause := context.Cause(limited); cause != nil {
+			return cause
+		}
+		return fmt.Errorf("querying the registry for %s: %w\n%s", strings.Join(question, " "), err, problem.String())
+	}
+	d.print(strings.Join(quoted("registry query "+d.registry+" "+strings.Join(question, " "), answer.String()), "\n"))
+	return nil
+}
+
+// quoted returns an indented command with the first lines of its answer.
+func quoted(command, answer string) []string {
+	lines := strings.Split(strings.TrimRight(answer, "\n"), "\n")
+	if rest := len(lines) - longestAnswer; rest > 0 {
+		lines = append(lines[:longestAnswer], fmt.Sprintf("… and %d more lines", rest))
+	}
+	indented := make([]string, 0, len(lines)+1)
+	indented = append(indented, "\n  $ "+command)
+	for _, line := range lines {
+		indented = append(indented, "  "+strings.TrimRight(line, " "))
+	}
+	return indented
+}
