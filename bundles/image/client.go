@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -29,8 +28,8 @@ type Options struct {
 	PlainHTTP bool
 	// SkipTLSVerify accepts any certificate.
 	SkipTLSVerify bool
-	// RootCAs are PEM texts with certificates to trust besides the system's.
-	RootCAs [][]byte
+	// Sources are the sources of images; zero if each image comes from the registry in its name.
+	Sources Sources
 	// ResolveTimeout bounds the resolution of a reference, with all attempts; 20 s by default.
 	ResolveTimeout time.Duration
 	// PullTimeout bounds a pull, with all attempts; 10 minutes by default.
@@ -75,9 +74,6 @@ func New(options Options) (*Client, error) {
 		}
 		c.platform = platform
 	}
-	if _, err := newTransport(&c.options); err != nil {
-		return nil, fmt.Errorf("trusting certificates: %w", err)
-	}
 	return c, nil
 }
 
@@ -118,15 +114,25 @@ func (c *Client) Reference(text string) (name.Reference, error) {
 	return ref, describe(text, err)
 }
 
-// Remote returns options for go-containerregistry's package remote that match the client's. If
-// several credentials fit, they use the first.
-func (c *Client) Remote(ctx context.Context) ([]remote.Option, error) {
-	base, err := newTransport(&c.options)
+// Remote returns options for go-containerregistry's package remote that match the client's, for the
+// registry in a reference. If several credentials fit, they use the first.
+func (c *Client) Remote(ctx context.Context, ref name.Reference) ([]remote.Option, error) {
+	endpoint, err := c.endpoint(ref)
+	if err != nil {
+		return nil, err
+	}
+	return c.remote(ctx, ref, endpoint)
+}
+
+func (c *Client) remote(ctx context.Context, ref name.Reference, endpoint *Endpoint) ([]remote.Option, error) {
+	base, err := newTransport(&c.options, endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("trusting certificates: %w", err)
 	}
 	return []remote.Option{
-		remote.WithContext(ctx), remote.WithTransport(base), remote.WithAuthFromKeychain(c.options.Keychain),
+		remote.WithContext(ctx),
+		remote.WithTransport(&rewriter{inner: base, registry: ref.Context().RegistryStr(), endpoint: endpoint}),
+		remote.WithAuthFromKeychain(c.options.Keychain),
 		remote.WithUserAgent(c.options.UserAgent),
 	}, nil
 }
@@ -151,75 +157,54 @@ func (c *Client) Describe(ref name.Reference, err error) error {
 // session is one operation on one repository.
 type session struct {
 	client *Client
+	source *Source
 	ref    name.Reference
 	puller *remote.Puller
+	// hasNext is set if another source follows, which is better asked than this one twice.
+	hasNext bool
 	// admitted is set if the registry has answered with content.
 	admitted bool
 }
 
-// within runs an operation on the repository of a reference, with a timeout, and describes its
-// error. It tries all credentials that fit the repository, as the kubelet does, until the registry
-// accepts one. If there are credentials, it never tries without.
-func (c *Client) within(ctx context.Context, reference string, timeout time.Duration, run func(context.Context, *session) error) error {
-	ref, err := c.parse(reference)
+// operation is work in a session. It may run several times, with a session for each attempt.
+type operation func(context.Context, *session) error
+
+// within runs an operation on the sources of a reference, one after the other, with a timeout for all, and
+// describes its error.
+func (c *Client) within(ctx context.Context, reference string, timeout time.Duration, run operation) error {
+	route, err := c.Route(reference)
 	if err != nil {
-		return describe(reference, err)
+		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w %s", ErrTimeout, timeout))
 	defer cancel()
-	base, err := newTransport(&c.options)
-	if err != nil {
-		return describe(reference, err)
-	}
-	defer base.CloseIdleConnections()
-	all, err := candidates(c.options.Keychain, ref.Context())
-	if err != nil {
-		return describe(reference, err)
-	}
-	err = c.try(ctx, ref, base, all, run)
+	err = (&walk{c, reference, run}).along(ctx, route)
 	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
 		err = fail(ReasonUnreachable, "%w: %w", context.Cause(ctx), err)
 	}
 	return describe(reference, err)
 }
 
-// try runs an operation with one credential after the other, until the registry accepts one. If the
-// registry accepts none, the error names all.
-func (c *Client) try(ctx context.Context, ref name.Reference, base http.RoundTripper, all []login, run func(context.Context, *session) error) error {
-	var (
-		tried []string
-		err   error
-	)
-	for _, one := range all {
-		s := &session{client: c, ref: ref}
-		if err = s.run(ctx, base, one.auth, run); err == nil || s.admitted || !denied(err) {
-			return err
-		}
-		tried = append(tried, one.name)
-	}
-	return fail(classify(err), "%w; tried %s", err, strings.Join(tried, ", "))
-}
-
 // run runs an operation with a credential.
-func (s *session) run(ctx context.Context, base http.RoundTripper, auth authn.Authenticator, operation func(context.Context, *session) error) error {
-	puller, err := s.client.puller(base, auth)
-	if err != nil {
-		return err
-	}
-	s.puller = puller
-	return operation(ctx, s)
-}
-
-// puller returns a client of the registry with a credential.
-func (c *Client) puller(base http.RoundTripper, auth authn.Authenticator) (*remote.Puller, error) {
-	return remote.NewPuller( //nolint:wrapcheck // the caller describes it
-		remote.WithTransport(&guard{
-			inner: base, plainHTTP: c.options.PlainHTTP, maxBytes: c.options.Limits.MaxManifestBytes, stall: c.stall,
-		}),
-		remote.WithAuth(auth), remote.WithUserAgent(c.options.UserAgent),
+func (s *session) run(ctx context.Context, guarded http.RoundTripper, auth authn.Authenticator, run operation) error {
+	puller, err := remote.NewPuller(
+		remote.WithTransport(guarded), remote.WithAuth(auth), remote.WithUserAgent(s.client.options.UserAgent),
 		// The retry function counts attempts, because its pauses end with the context.
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 	)
+	if err != nil {
+		return err //nolint:wrapcheck // the caller describes it
+	}
+	s.puller = puller
+	return run(ctx, s)
+}
+
+// guard returns the transport to a source.
+func (c *Client) guard(base http.RoundTripper, source *Source) http.RoundTripper {
+	return &guard{
+		inner:     &rewriter{inner: base, registry: source.Reference.Context().RegistryStr(), endpoint: &source.Endpoint},
+		plainHTTP: c.options.PlainHTTP || source.PlainHTTP, maxBytes: c.options.Limits.MaxManifestBytes, stall: c.stall,
+	}
 }
 
 // denied reports whether other credentials may find the image. Many registries answer "not found"
@@ -233,14 +218,17 @@ func denied(err error) bool {
 var ErrTimeout = errors.New("took longer than")
 
 // retry runs a function until it succeeds, fails permanently, or the attempts are used up.
-func (c *Client) retry(ctx context.Context, what string, run func() error) error {
-	pause := c.options.Backoff
+func (s *session) retry(ctx context.Context, what string, run func() error) error {
+	pause, attempts := s.client.options.Backoff, s.client.options.Attempts
+	if s.hasNext && !s.admitted {
+		attempts = 1
+	}
 	for attempt := 1; ; attempt++ {
 		err := run()
 		if err == nil {
 			return nil
 		}
-		if attempt >= c.options.Attempts || ctx.Err() != nil || !transient(err) {
+		if attempt >= attempts || ctx.Err() != nil || !transient(err) {
 			return fmt.Errorf("%s: %w", what, plain(err))
 		}
 		// Clients that failed at the same time must not retry at the same time.
@@ -257,13 +245,14 @@ func (c *Client) retry(ctx context.Context, what string, run func() error) error
 // Resolve returns the digest that a reference currently resolves to. For a reference with a digest
 // it sends no request. The error is an [*Error].
 func (c *Client) Resolve(ctx context.Context, reference string) (string, error) {
-	var digest string
-	err := c.within(ctx, reference, c.options.ResolveTimeout, func(ctx context.Context, s *session) error {
-		var err error
-		digest, err = s.resolve(ctx)
-		return err
-	})
-	return digest, err
+	ref, err := c.parse(reference)
+	if err != nil {
+		return "", describe(reference, err)
+	}
+	if digest, ok := ref.(name.Digest); ok {
+		return digest.DigestStr(), nil
+	}
+	return c.Find(ctx, reference)
 }
 
 // Labels returns the labels of an image from the registry. The error is an [*Error].
@@ -301,7 +290,7 @@ func (s *session) resolve(ctx context.Context) (string, error) {
 
 func (s *session) find(ctx context.Context) (string, error) {
 	var digest string
-	err := s.client.retry(ctx, "asking for the digest", func() error {
+	err := s.retry(ctx, "asking for the digest", func() error {
 		found, err := s.puller.Head(ctx, s.ref)
 		if err == nil {
 			s.admitted = true

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -303,15 +304,20 @@ func TestTLS(t *testing.T) {
 		return err
 	}
 	expect(t, "an unknown authority", resolve(func(*Options) {}), reference, ReasonUntrusted, "certificate")
-	if err := resolve(func(o *Options) { o.RootCAs = [][]byte{ca} }); err != nil {
+	if err := resolve(func(o *Options) { o.Sources.Router = trusting(ca) }); err != nil {
 		t.Errorf("a known authority: %v", err)
 	}
 	if err := resolve(func(o *Options) { o.SkipTLSVerify = true }); err != nil {
 		t.Errorf("any authority: %v", err)
 	}
-	if _, err := New(Options{RootCAs: [][]byte{[]byte("x")}}); err == nil {
-		t.Error("what is no certificate is accepted")
-	}
+	expect(t, "what is no certificate", resolve(func(o *Options) { o.Sources.Router = trusting("x") }), reference, ReasonCredentials, "no certificate")
+}
+
+// trusting is a PEM text of certificates to trust for all registries.
+type trusting string
+
+func (p trusting) Route(ref name.Reference) (Route, error) {
+	return Route{Sources: []Source{{Reference: ref, Endpoint: Endpoint{RootCAs: [][]byte{[]byte(p)}}}}}, nil
 }
 
 func push(t *testing.T, r *fakeRegistry, reference string) {

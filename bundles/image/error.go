@@ -42,6 +42,10 @@ const (
 	ReasonCredentials Reason = "BadCredentials"
 	// ReasonUnreachable: the registry is unreachable or fails. Another attempt may succeed.
 	ReasonUnreachable Reason = "Unreachable"
+	// ReasonBlocked: rules exclude all sources of the image.
+	ReasonBlocked Reason = "Blocked"
+	// ReasonConfiguration: the rules for the sources of images cannot be read.
+	ReasonConfiguration Reason = "BadRegistriesConfiguration"
 	// ReasonLocal: the local file system fails.
 	ReasonLocal Reason = "LocalFailure"
 )
@@ -66,7 +70,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // concerns credentials or the connection to the registry.
 func (e *Error) MayPass() bool {
 	switch e.Reason {
-	case ReasonUnreachable, ReasonLocal, ReasonUnauthorized, ReasonNotFound, ReasonUntrusted, ReasonCredentials, ReasonPlainHTTP:
+	case ReasonUnreachable, ReasonLocal, ReasonUnauthorized, ReasonNotFound, ReasonUntrusted, ReasonCredentials, ReasonPlainHTTP,
+		ReasonBlocked, ReasonConfiguration:
 		return true
 	default:
 		return false
@@ -112,6 +117,9 @@ func describe(reference string, err error) error {
 
 // classify returns the reason of an error that may come from the registry client.
 func classify(err error) Reason {
+	if e, ok := errors.AsType[*SourcesError](err); ok {
+		return e.reason()
+	}
 	if isCertificate(err) {
 		return ReasonUntrusted
 	}

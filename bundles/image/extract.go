@@ -3,8 +3,10 @@ package image
 import (
 	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -32,6 +34,18 @@ type Extracted struct {
 // layers in scratch. The error is an [*Error]; dir may then hold anything.
 func (c *Client) Extract(ctx context.Context, reference string, what Tree, dir, scratch string) (*Extracted, error) {
 	var out *Extracted
+	if c.options.Sources.Router != nil {
+		// A source may resolve tags and another one have the content.
+		digest, err := c.Resolve(ctx, reference)
+		if err != nil {
+			return nil, err
+		}
+		ref, err := c.parse(reference)
+		if err != nil {
+			return nil, describe(reference, err)
+		}
+		reference = pin(ref, digest)
+	}
 	err := c.within(ctx, reference, c.options.PullTimeout, func(ctx context.Context, s *session) error {
 		var err error
 		out, err = s.extract(ctx, what, dir, scratch)
@@ -66,6 +80,9 @@ func (s *session) extract(ctx context.Context, what Tree, dir, scratch string) (
 		return nil, fail(ReasonLocal, "opening the directory for the content: %w", err)
 	}
 	defer root.Close() //nolint:errcheck // what was written has been closed
+	if err := clearDir(root); err != nil {
+		return nil, err
+	}
 	e := &extraction{session: s, ref: ref, manifest: m, labels: labels, what: &what, scratch: scratch}
 	extract := e.labelled
 	if what.isUnlabelled(labels) {
@@ -82,6 +99,18 @@ func (s *session) extract(ctx context.Context, what Tree, dir, scratch string) (
 	return &Extracted{
 		Digest: digest, Manifest: m.digest, Platform: m.platform, Dir: "/" + strings.TrimPrefix(string(extracted.dir), "."), Files: files, Bytes: size,
 	}, nil
+}
+
+// clearDir removes what an attempt at another source has left.
+func clearDir(root *os.Root) error {
+	left, err := fs.ReadDir(root.FS(), ".")
+	for _, entry := range left {
+		err = errors.Join(err, root.RemoveAll(entry.Name()))
+	}
+	if err != nil {
+		return fail(ReasonLocal, "emptying the directory for the content: %w", err)
+	}
+	return nil
 }
 
 // extraction extracts a directory of an image.

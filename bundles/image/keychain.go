@@ -213,6 +213,17 @@ type keychains []authn.Keychain
 // keychains.
 func Keychains(all ...authn.Keychain) authn.Keychain { return keychains(all) }
 
+// fallback are keychains whose credentials are tried one keychain after the other.
+type fallback []authn.Keychain
+
+// Fallback combines keychains, of which each is tried after all credentials of those before it.
+func Fallback(all ...authn.Keychain) authn.Keychain { return fallback(all) }
+
+// Resolve returns the first credentials that are found.
+func (f fallback) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	return first(f, target)
+}
+
 // Resolve returns the first credentials that are found.
 func (k keychains) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	return first(k, target)
@@ -245,6 +256,26 @@ const maxCandidates = 32
 // candidates returns the credentials of a keychain for a repository, in the order in which they are
 // tried. If there are none, it returns one anonymous login.
 func candidates(keychain authn.Keychain, target authn.Resource) ([]login, error) {
+	inOrder, is := keychain.(fallback)
+	if !is {
+		inOrder = fallback{keychain}
+	}
+	var all []login
+	for _, one := range inOrder {
+		found, err := logins(one, target)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	if len(all) == 0 {
+		return []login{{authn.Anonymous, anonymously}}, nil
+	}
+	return all[:min(len(all), maxCandidates)], nil
+}
+
+// logins returns the credentials of one keychain for a repository.
+func logins(keychain authn.Keychain, target authn.Resource) ([]login, error) {
 	var (
 		known credentials
 		other []login
@@ -270,11 +301,7 @@ func candidates(keychain authn.Keychain, target authn.Resource) ([]login, error)
 	for _, one := range known.fitting(target) {
 		all = append(all, login{authn.FromConfig(one.auth), "the pull secret's credentials for " + path.Join(one.host, one.path)})
 	}
-	all = append(all, other...)
-	if len(all) == 0 {
-		return []login{{authn.Anonymous, anonymously}}, nil
-	}
-	return all[:min(len(all), maxCandidates)], nil
+	return append(all, other...), nil
 }
 
 // flatten returns the keychains in a combined keychain.

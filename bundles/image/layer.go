@@ -17,7 +17,7 @@ import (
 
 // spool transfers a layer into a file and checks it. A layer is used only after all of it matches the manifest.
 func (e *extraction) spool(ctx context.Context, d *v1.Descriptor, file *os.File, progress func(int64)) error {
-	return e.session.client.retry(ctx, "fetching a layer", func() error {
+	return e.session.retry(ctx, "fetching a layer", func() error {
 		done := int64(0)
 		err := e.copyBlob(ctx, d, file, func(n int64) {
 			done += n

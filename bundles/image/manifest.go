@@ -66,7 +66,7 @@ func (s *session) manifest(ctx context.Context, ref name.Reference) (*manifest, 
 
 func (s *session) fetchManifest(ctx context.Context, ref name.Reference) (*remote.Descriptor, error) {
 	var found *remote.Descriptor
-	err := s.client.retry(ctx, "fetching the manifest", func() error {
+	err := s.retry(ctx, "fetching the manifest", func() error {
 		var err error
 		found, err = s.puller.Get(ctx, ref)
 		s.admitted = s.admitted || err == nil
@@ -165,7 +165,7 @@ func (l *Limits) check(m *v1.Manifest) error {
 // labels fetches the configuration of an image and returns its labels.
 func (s *session) labels(ctx context.Context, ref name.Reference, m *manifest) (map[string]string, error) {
 	var data []byte
-	err := s.client.retry(ctx, "fetching the configuration", func() error {
+	err := s.retry(ctx, "fetching the configuration", func() error {
 		blob, err := s.blob(ctx, ref, &m.Config)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -24,17 +25,17 @@ const (
 var errStalled = errors.New("the registry stopped sending")
 
 // newTransport returns the HTTP transport. It keeps no connection after an operation.
-func newTransport(o *Options) (*http.Transport, error) {
+func newTransport(o *Options, endpoint *Endpoint) (*http.Transport, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil || roots == nil {
 		roots = x509.NewCertPool()
 	}
-	for _, text := range o.RootCAs {
+	for _, text := range endpoint.RootCAs {
 		if !roots.AppendCertsFromPEM(text) {
 			return nil, errNoCertificate
 		}
 	}
-	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: headerTimeout}
+	dialer := net.Dialer{Timeout: cmp.Or(endpoint.DialTimeout, dialTimeout), KeepAlive: headerTimeout}
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           dialer.DialContext,
@@ -46,8 +47,8 @@ func newTransport(o *Options) (*http.Transport, error) {
 		MaxResponseHeaderBytes: 256 << 10,
 		ForceAttemptHTTP2:      true,
 		TLSClientConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12, RootCAs: roots,
-			InsecureSkipVerify: o.SkipTLSVerify, //nolint:gosec // the help of the flag states the risk
+			MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: endpoint.Certificates,
+			InsecureSkipVerify: o.SkipTLSVerify || endpoint.SkipTLSVerify, //nolint:gosec // the help of the flag states the risk
 		},
 	}, nil
 }

@@ -73,7 +73,7 @@ func TestOpenFlags(t *testing.T) {
 		{"--poll=-1s", "--poll must not be negative, found -1s"},
 		{"--pull-timeout=0", "--pull-timeout must be above zero, found 0s"},
 		{"--platform=linux", "the platform must be os/architecture"},
-		{"--registry-ca=/none", "--registry-ca: open /none"},
+		{"--registry-ca=/none", "reading the settings for image registries: /none: no such file or directory"},
 	} {
 		if _, err := flagsOf(t, tc.flag).open("oci:a.example/b", logger); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v", tc.flag, err)

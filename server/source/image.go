@@ -130,7 +130,7 @@ func (i *Image) current(ctx context.Context) (string, error) {
 		i.found(ctx, digest)
 		return digest, nil
 	}
-	if i.CacheDir == "" || image.ReasonOf(err) != image.ReasonUnreachable {
+	if i.CacheDir == "" || !image.IsAway(err) {
 		return "", err
 	}
 	remembered, ok := image.Store{Dir: i.CacheDir}.Recall(i.Reference)
@@ -265,16 +265,18 @@ func imageProblems(reference string, err error) error {
 func ImageRemedy(reason image.Reason) string { return imageRemedies[reason] }
 
 var imageRemedies = map[image.Reason]string{
-	image.ReasonReference:    "name the image as oci:registry/repository:tag or oci:registry/repository@sha256:digest",
-	image.ReasonUnauthorized: "check that the image exists, and give credentials that may read it with --pull-secret",
-	image.ReasonNotFound:     "check registry, repository and tag",
-	image.ReasonPlatform:     "choose another with --platform",
-	image.ReasonNoTree:       "name an image that holds a file-based catalog",
-	image.ReasonTooLarge:     "if the image is to be trusted, allow more with --max-image-size",
-	image.ReasonInvalid:      "build and push the image again",
-	image.ReasonUntrusted:    "trust the authority that signed the registry's certificate with --registry-ca",
-	image.ReasonPlainHTTP:    "if that is how the registry is to be reached, allow it with --use-http",
-	image.ReasonCredentials:  "correct what --pull-secret or the docker configuration names",
-	image.ReasonUnreachable:  "check the registry and the network",
-	image.ReasonLocal:        "give --cache-dir or TMPDIR a directory that can be written to and has room",
+	image.ReasonReference:     "name the image as oci:registry/repository:tag or oci:registry/repository@sha256:digest",
+	image.ReasonUnauthorized:  "check that the image exists, and give credentials that may read it with --pull-secret",
+	image.ReasonNotFound:      "check registry, repository and tag",
+	image.ReasonPlatform:      "choose another with --platform",
+	image.ReasonNoTree:        "name an image that holds a file-based catalog",
+	image.ReasonTooLarge:      "if the image is to be trusted, allow more with --max-image-size",
+	image.ReasonInvalid:       "build and push the image again",
+	image.ReasonUntrusted:     "trust the authority that signed the registry's certificate with --registry-ca",
+	image.ReasonPlainHTTP:     "if that is how the registry is to be reached, allow it with --use-http",
+	image.ReasonCredentials:   "correct what --pull-secret or the docker configuration names",
+	image.ReasonUnreachable:   "check the registry and the network",
+	image.ReasonBlocked:       "name a mirror for it in the settings, or remove the rule that blocks it",
+	image.ReasonConfiguration: "correct what --image-config, --image-registries-conf or --image-certs-dir names",
+	image.ReasonLocal:         "give --cache-dir or TMPDIR a directory that can be written to and has room",
 }

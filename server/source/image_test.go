@@ -375,7 +375,7 @@ func TestImageProblems(t *testing.T) {
 	}
 	for _, reason := range []image.Reason{
 		image.ReasonReference, image.ReasonUnauthorized, image.ReasonNotFound, image.ReasonPlatform, image.ReasonNoTree,
-		image.ReasonTooLarge, image.ReasonInvalid, image.ReasonUntrusted, image.ReasonPlainHTTP, image.ReasonCredentials,
+		image.ReasonTooLarge, image.ReasonInvalid, image.ReasonUntrusted, image.ReasonPlainHTTP, image.ReasonCredentials, image.ReasonBlocked, image.ReasonConfiguration,
 		image.ReasonUnreachable, image.ReasonLocal,
 	} {
 		if ImageRemedy(reason) == "" {

@@ -30,7 +30,7 @@ func (b *Built) Push(ctx context.Context, client *image.Client, reference string
 	if !ok {
 		return v1.Hash{}, fmt.Errorf("%s %w", reference, errNoTag)
 	}
-	options, err := client.Remote(ctx)
+	options, err := client.Remote(ctx, tag)
 	if err != nil {
 		return v1.Hash{}, err //nolint:wrapcheck // says what it does
 	}
@@ -82,13 +82,9 @@ var errNoPlatform = errors.New("the base has no image for the platform")
 
 // Base returns the images of a base for platforms; for all platforms of the base if none is named.
 func Base(ctx context.Context, client *image.Client, reference string, platforms []v1.Platform) ([]PlatformImage, error) {
-	ref, err := client.Reference(reference)
+	ref, options, err := client.Locate(ctx, reference)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the image
-	}
-	options, err := client.Remote(ctx)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // says what it does
 	}
 	found, err := remote.Get(ref, options...)
 	if err != nil {

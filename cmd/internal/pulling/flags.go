@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/image/sources"
 )
 
 // Flags configure how images are pulled.
@@ -21,7 +21,7 @@ type Flags struct {
 	timeout       time.Duration
 	useHTTP       bool
 	skipTLSVerify bool
-	registryCA    string
+	paths         sources.Paths
 	maxImageSize  ByteSize
 }
 
@@ -44,8 +44,9 @@ func (f *Flags) AddRegistryFlags(flags *pflag.FlagSet) {
 			"the configuration of docker or podman is tried last")
 	flags.BoolVar(&f.useHTTP, "use-http", false, "allow plain HTTP to the image registry")
 	flags.BoolVar(&f.skipTLSVerify, "skip-tls-verify", false, "accept any certificate of the image registry")
-	flags.StringVar(&f.registryCA, "registry-ca", "",
+	flags.StringVar(&f.paths.CA, "registry-ca", "",
 		"file with CA certificates (PEM) to trust in addition to the CAs of the system")
+	f.paths.AddFlags(flags)
 }
 
 var errNotPositive = errors.New("must be above zero")
@@ -74,12 +75,12 @@ func (f *Flags) Options(agent string) (image.Options, error) {
 	if len(f.pullSecrets) > 0 {
 		options.Keychain = image.Keychains(image.PullSecrets(f.pullSecrets...), options.Keychain)
 	}
-	if f.registryCA != "" {
-		text, err := os.ReadFile(f.registryCA)
-		if err != nil {
-			return image.Options{}, fmt.Errorf("--registry-ca: %w", err)
+	if !f.paths.IsZero() {
+		files := sources.NewFiles(f.paths)
+		if _, err := files.Table(); err != nil {
+			return image.Options{}, fmt.Errorf("reading the settings for image registries: %w", err)
 		}
-		options.RootCAs = [][]byte{text}
+		options.Sources.Router = files
 	}
 	return options, nil
 }

@@ -1,0 +1,245 @@
+package sources
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/chandlery/chandlery/bundles/image"
+)
+
+// hostsFile is the content of a hosts.toml.
+type hostsFile struct {
+	hostSettings
+
+	Server string                  `toml:"server"`
+	Host   map[string]hostSettings `toml:"host"`
+}
+
+// hostSettings are the settings of one host of a hosts.toml.
+type hostSettings struct {
+	Capabilities []string       `toml:"capabilities"`
+	CA           any            `toml:"ca"`
+	Client       any            `toml:"client"`
+	SkipVerify   bool           `toml:"skip_verify"`
+	OverridePath bool           `toml:"override_path"`
+	DialTimeout  string         `toml:"dial_timeout"`
+	Header       map[string]any `toml:"header"`
+}
+
+// mirrorHost is a host that stands for a registry.
+type mirrorHost struct {
+	image.Endpoint
+
+	// registry is the host with its port, and prefix comes before the names of repositories there.
+	registry, prefix string
+	// pull and resolve are whether the host is asked for digests and for tags.
+	pull, resolve bool
+}
+
+// hostRule is the rule of a hosts.toml.
+type hostRule struct {
+	origin string
+	hosts  []mirrorHost
+	// ownHost is true if the image's own registry is asked last.
+	ownHost bool
+}
+
+const hostsRemedy = "see containerd's documentation of hosts.toml"
+
+// reader returns the content of a file that a hosts.toml names.
+type reader func(name string) ([]byte, error)
+
+// parseHosts parses a hosts.toml.
+func parseHosts(f file, read reader) (*hostRule, error) {
+	content := &hostsFile{}
+	if err := decodeStrictly(f, content, hostsRemedy); err != nil {
+		return nil, err
+	}
+	lines := keyLines(f.data)
+	p := &hostParser{file: f, read: read}
+	rule := &hostRule{origin: f.name, ownHost: content.Server == ""}
+	for _, address := range hostOrder(f.data) {
+		settings := content.Host[address]
+		rule.hosts = append(rule.hosts, p.host(address, &settings, lines["host."+address]))
+	}
+	if content.Server != "" {
+		rule.hosts = append(rule.hosts, p.host(content.Server, &content.hostSettings, lines["server"]))
+	}
+	return rule, invalid(p.problems)
+}
+
+// hostOrder returns the addresses of the host tables in the order of the file.
+func hostOrder(data []byte) []string {
+	var content map[string]any
+	meta, err := toml.Decode(string(data), &content)
+	if err != nil {
+		return nil
+	}
+	var found []string
+	for _, key := range meta.Keys() {
+		if len(key) >= 2 && key[0] == "host" && !slices.Contains(found, key[1]) {
+			found = append(found, key[1])
+		}
+	}
+	return found
+}
+
+// hostParser parses the hosts of one file and collects problems.
+type hostParser struct {
+	file     file
+	read     reader
+	problems []error
+}
+
+func (p *hostParser) fail(line int, format string, args ...any) {
+	p.problems = append(p.problems, &InvalidError{File: p.file.name, Line: line, Problem: fmt.Sprintf(format, args...), Remedy: hostsRemedy})
+}
+
+// host returns the settings of one host.
+func (p *hostParser) host(address string, s *hostSettings, line int) mirrorHost {
+	host := mirrorHost{}
+	host.SkipTLSVerify = s.SkipVerify
+	host.pull, host.resolve = p.capabilities(s.Capabilities, line)
+	p.address(&host, address, s.OverridePath, line)
+	for _, name := range p.list(s.CA, "ca", line) {
+		data, ok := p.readFile(name, line)
+		if !ok {
+			continue
+		}
+		if problem := checkRoots(data); problem != "" {
+			p.fail(line, "ca %q %s", name, problem)
+		}
+		host.RootCAs = append(host.RootCAs, data)
+	}
+	host.Certificates = p.pairs(s.Client, line)
+	if s.DialTimeout != "" {
+		timeout, err := time.ParseDuration(s.DialTimeout)
+		if err != nil || timeout <= 0 {
+			p.fail(line, "dial_timeout %q is no duration above zero", s.DialTimeout)
+		}
+		host.DialTimeout = timeout
+	}
+	for key, value := range s.Header {
+		if host.Header == nil {
+			host.Header = http.Header{}
+		}
+		for _, text := range p.list(value, "header "+key, line) {
+			host.Header.Add(key, text)
+		}
+	}
+	return host
+}
+
+func (p *hostParser) capabilities(names []string, line int) (pull, resolve bool) {
+	if len(names) == 0 {
+		return true, true
+	}
+	for _, name := range names {
+		switch name {
+		case "pull":
+			pull = true
+		case "resolve":
+			resolve = true
+		case "push", "referrers":
+		default:
+			p.fail(line, "unknown capability %q", name)
+		}
+	}
+	return pull, resolve
+}
+
+// address sets the registry of a host, from its URL.
+func (p *hostParser) address(host *mirrorHost, address string, overridePath bool, line int) {
+	if !strings.Contains(address, "://") {
+		address = "https://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
+		p.fail(line, "%q is no URL of a registry, as https://mirror.example.com", address)
+		return
+	}
+	host.registry, host.PlainHTTP = normalHost(u.Host), u.Scheme == "http"
+	base := strings.TrimSuffix(u.Path, "/")
+	if !overridePath && base != "/v2" && !strings.HasSuffix(base, "/v2") {
+		base += "/v2"
+	}
+	if prefix, below := strings.CutPrefix(base, "/v2/"); below {
+		host.prefix = prefix + "/"
+	} else if base != "/v2" {
+		host.BasePath = base
+	}
+}
+
+// list returns a text or a list of texts.
+func (p *hostParser) list(value any, key string, line int) []string {
+	switch value := value.(type) {
+	case nil:
+		return nil
+	case string:
+		return []string{value}
+	case []any:
+		var all []string
+		for _, one := range value {
+			all = append(all, p.list(one, key, line)...)
+		}
+		return all
+	default:
+		p.fail(line, "%s is neither a text nor a list of texts", key)
+		return nil
+	}
+}
+
+func (p *hostParser) readFile(name string, line int) ([]byte, bool) {
+	data, err := p.read(name)
+	if err != nil {
+		p.fail(line, "%q cannot be read: %v", name, err)
+		return nil, false
+	}
+	return data, true
+}
+
+// pairs returns the client certificates. An entry is a file with certificate and key, or a list of both files.
+func (p *hostParser) pairs(value any, line int) []tls.Certificate {
+	entries, several := value.([]any)
+	if !several && value != nil {
+		entries = []any{value}
+	}
+	var all []tls.Certificate
+	for _, entry := range entries {
+		names := p.list(entry, "client", line)
+		switch {
+		case len(names) == 1 || len(names) == 2 && names[1] == "":
+			all = append(all, p.pair(names[0], names[0], line)...)
+		case len(names) == 2:
+			all = append(all, p.pair(names[0], names[1], line)...)
+		default:
+			p.fail(line, "client has an entry that is neither a file nor a pair of files")
+		}
+	}
+	return all
+}
+
+func (p *hostParser) pair(certificate, key string, line int) []tls.Certificate {
+	first, ok := p.readFile(certificate, line)
+	if !ok {
+		return nil
+	}
+	second, ok := p.readFile(key, line)
+	if !ok {
+		return nil
+	}
+	// Errors of the parser do not repeat the key.
+	pair, err := tls.X509KeyPair(first, second)
+	if err != nil {
+		p.fail(line, "client certificate %q with key %q: %v", certificate, key, err)
+		return nil
+	}
+	return []tls.Certificate{pair}
+}

@@ -1,0 +1,262 @@
+package sources
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"go.podman.io/image/v5/docker/reference"
+	"go.podman.io/image/v5/pkg/sysregistriesv2"
+
+	"github.com/chandlery/chandlery/bundles/image"
+)
+
+// Table holds the rules of one origin, such as a directory or a ConfigMap. It is immutable.
+type Table struct {
+	registries []registry
+	// hosts are the rules of hosts.toml files by registry; defaultHost is for all others.
+	hosts map[string]*hostRule
+	// certificates are the settings of certs.d by registry.
+	certificates map[string]*certificates
+	// roots are PEM texts with certificates to trust for all registries.
+	roots [][]byte
+}
+
+// certificates are what certs.d has for one registry.
+type certificates struct {
+	roots [][]byte
+	pairs []tls.Certificate
+}
+
+// defaultHost is the name of the rule for all hosts that have none.
+const defaultHost = "_default"
+
+// Tables are the rules of several origins. The first one with a rule for an image decides its sources. The
+// certificates of all apply.
+type Tables []*Table
+
+// Route returns the sources of an image.
+func (t Tables) Route(ref name.Reference) (image.Route, error) {
+	route := image.Route{Sources: []image.Source{{Reference: ref}}}
+	for _, table := range t {
+		if found, ok := table.route(ref); ok {
+			route = found
+			break
+		}
+	}
+	for i := range route.Sources {
+		for _, table := range t {
+			table.trust(&route.Sources[i])
+		}
+	}
+	return route, nil
+}
+
+// trust adds the certificates for the registry of a source.
+func (t *Table) trust(source *image.Source) {
+	source.RootCAs = slices.Concat(source.RootCAs, t.roots)
+	if found := t.certificates[source.Reference.Context().RegistryStr()]; found != nil {
+		source.RootCAs = slices.Concat(source.RootCAs, found.roots)
+		source.Certificates = slices.Concat(source.Certificates, found.pairs)
+	}
+}
+
+// route returns the sources of an image, and whether a rule applies to it.
+func (t *Table) route(ref name.Reference) (image.Route, bool) {
+	logical := canonical(ref)
+	if rule := t.registryOf(logical); rule != nil {
+		return t.viaRegistry(ref, logical, rule), true
+	}
+	host := ref.Context().RegistryStr()
+	rule := t.hosts[host]
+	if rule == nil {
+		rule = t.hosts[defaultHost]
+	}
+	if rule == nil {
+		return image.Route{}, false
+	}
+	return rule.route(ref), true
+}
+
+// canonical returns a reference as registries.conf sees it.
+func canonical(ref name.Reference) string {
+	text := ref.Name()
+	if rest, ok := strings.CutPrefix(text, name.DefaultRegistry+"/"); ok {
+		return "docker.io/" + rest
+	}
+	return text
+}
+
+// registryOf returns the table with the longest prefix that a reference has; nil if there is none.
+func (t *Table) registryOf(logical string) *registry {
+	var found *registry
+	for i := range t.registries {
+		r := &t.registries[i]
+		if hasPrefix(logical, r.Prefix) && (found == nil || len(r.Prefix) > len(found.Prefix)) {
+			found = r
+		}
+	}
+	return found
+}
+
+// hasPrefix reports whether a reference has a prefix that ends at a separator. The prefix *.HOST is for all
+// subdomains. The library lets a host without a port match all its ports, which its authors call unintended.
+func hasPrefix(ref, prefix string) bool {
+	rest := ref
+	if domain, wildcard := strings.CutPrefix(prefix, "*"); wildcard {
+		before, after, found := strings.Cut(ref, domain)
+		if !found || strings.Contains(before, "/") {
+			return false
+		}
+		rest = after
+	} else {
+		after, found := strings.CutPrefix(ref, prefix)
+		if !found {
+			return false
+		}
+		rest = after
+	}
+	if !strings.Contains(prefix, "/") {
+		return rest == "" || rest[0] == '/'
+	}
+	return rest == "" || strings.ContainsRune(":/@", rune(rest[0]))
+}
+
+// viaRegistry returns the sources of an image that a table names.
+func (t *Table) viaRegistry(ref name.Reference, logical string, rule *registry) image.Route {
+	var route image.Route
+	named, err := reference.ParseNamed(withoutTagAndDigest(logical))
+	if err != nil {
+		return image.Route{Skipped: []image.Skipped{{Place: ref.Name(), Rule: rule.rule(), Why: err.Error()}}}
+	}
+	suffix := strings.TrimPrefix(logical, named.String())
+	_, byDigest := ref.(name.Digest)
+	for i := range rule.Mirrors {
+		mirror := &rule.Mirrors[i]
+		if why := notFor(&rule.Registry, mirror, byDigest); why != "" {
+			route.Skipped = append(route.Skipped, image.Skipped{Place: mirror.Location, Rule: rule.rule(), Why: why})
+			continue
+		}
+		t.add(&route, rule, mirror, named, suffix)
+	}
+	t.add(&route, rule, &rule.Endpoint, named, suffix)
+	return route
+}
+
+// notFor returns why a mirror is not asked; empty if it is.
+func notFor(rule *sysregistriesv2.Registry, mirror *sysregistriesv2.Endpoint, byDigest bool) string {
+	switch {
+	case !byDigest && (rule.MirrorByDigestOnly || mirror.PullFromMirror == sysregistriesv2.MirrorByDigestOnly):
+		return "the mirror is for digests only"
+	case byDigest && mirror.PullFromMirror == sysregistriesv2.MirrorByTagOnly:
+		return "the mirror is for tags only"
+	default:
+		return ""
+	}
+}
+
+// add adds a place to a route, unless it is blocked.
+func (t *Table) add(route *image.Route, rule *registry, endpoint *sysregistriesv2.Endpoint, named reference.Named, suffix string) {
+	one := sysregistriesv2.Registry{Prefix: rule.Prefix, Endpoint: *endpoint}
+	places, err := one.PullSourcesFromReference(named)
+	skip := func(place, rule, why string) {
+		route.Skipped = append(route.Skipped, image.Skipped{Place: place, Rule: rule, Why: why})
+	}
+	if err != nil {
+		skip(endpoint.Location, rule.rule(), err.Error())
+		return
+	}
+	place := places[0].Reference.String() + suffix
+	if blocking := t.registryOf(place); blocking != nil && blocking.Blocked {
+		skip(place, blocking.rule(), "it is blocked")
+		return
+	}
+	ref, err := name.ParseReference(place)
+	if err != nil {
+		skip(place, rule.rule(), err.Error())
+		return
+	}
+	route.Sources = append(route.Sources, image.Source{
+		Reference: ref, Rule: rule.rule(), Endpoint: image.Endpoint{PlainHTTP: endpoint.Insecure, SkipTLSVerify: endpoint.Insecure},
+	})
+}
+
+// withoutTagAndDigest returns the repository of a reference.
+func withoutTagAndDigest(text string) string {
+	text, _, _ = strings.Cut(text, "@")
+	if colon := strings.LastIndexByte(text, ':'); colon > strings.LastIndexByte(text, '/') {
+		text = text[:colon]
+	}
+	return text
+}
+
+// route returns the sources of an image that a hosts.toml names.
+func (r *hostRule) route(ref name.Reference) image.Route {
+	var route image.Route
+	_, byDigest := ref.(name.Digest)
+	for i := range r.hosts {
+		host := &r.hosts[i]
+		place := host.registry + "/" + host.prefix + ref.Context().RepositoryStr()
+		if byDigest && !host.pull || !byDigest && !host.resolve {
+			why := map[bool]string{true: "the host lacks capability pull", false: "the host lacks capability resolve, which tags need"}[byDigest]
+			route.Skipped = append(route.Skipped, image.Skipped{Place: place, Rule: r.origin, Why: why})
+			continue
+		}
+		at, err := name.NewRepository(place)
+		if err != nil {
+			route.Skipped = append(route.Skipped, image.Skipped{Place: place, Rule: r.origin, Why: err.Error()})
+			continue
+		}
+		source := image.Source{Endpoint: host.Endpoint, Rule: r.origin, Reference: at.Tag(ref.Identifier())}
+		if byDigest {
+			source.Reference = at.Digest(ref.Identifier())
+		}
+		if own := ref.Context().RegistryStr(); host.registry != own {
+			source.Namespace = strings.Replace(own, name.DefaultRegistry, "docker.io", 1)
+		}
+		route.Sources = append(route.Sources, source)
+	}
+	if r.ownHost {
+		route.Sources = append(route.Sources, image.Source{Reference: ref, Rule: r.origin})
+	}
+	return route
+}
+
+// normalHost returns the name of a registry as references have it.
+func normalHost(host string) string {
+	registry, err := name.NewRegistry(host)
+	if err != nil {
+		return host
+	}
+	return registry.RegistryStr()
+}
+
+// isHost reports whether a text can be a registry in a reference.
+func isHost(text string) bool {
+	_, err := name.NewRegistry(text)
+	return err == nil && text != ""
+}
+
+// checkRoots returns what is wrong with a PEM text of certificates to trust; empty if nothing is.
+func checkRoots(data []byte) string {
+	found := 0
+	for rest := data; ; found++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return "has a PEM block of type " + block.Type + ", not CERTIFICATE"
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return "has a certificate that cannot be decoded: " + err.Error()
+		}
+	}
+	if found == 0 {
+		return "has no PEM certificate"
+	}
+	return ""
+}
