@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -70,6 +71,7 @@ func Run(ctx context.Context, c Config) error {
 	scheme := newScheme()
 	codecs := serializer.NewCodecFactory(scheme)
 	group := genericapiserver.NewDefaultAPIGroupInfo(GroupVersion.Group, scheme, runtime.NewParameterCodec(scheme), codecs)
+	group.NegotiatedSerializer = textFormats{codecs}
 	group.VersionedResourcesStorageMap[GroupVersion.Version] = map[string]rest.Storage{
 		resource: storage{index: c.Index}, resource + "/icon": &icons{index: c.Index, read: c.ReadIcon},
 	}
@@ -80,6 +82,15 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("serving PackageManifests: %w", err)
 	}
 	return nil
+}
+
+// textFormats are the formats of PackageManifests: JSON and YAML, as for custom resources. A client that also accepts
+// protobuf gets JSON, and a client that accepts nothing else gets 406.
+type textFormats struct{ serializer.CodecFactory }
+
+// SupportedMediaTypes returns the formats of the library without protobuf and CBOR.
+func (f textFormats) SupportedMediaTypes() []runtime.SerializerInfo {
+	return slices.DeleteFunc(slices.Clone(f.CodecFactory.SupportedMediaTypes()), func(s runtime.SerializerInfo) bool { return !s.EncodesAsText })
 }
 
 // genericConfig returns the configuration of the library. Requests of the front proxy are authenticated, and no others.

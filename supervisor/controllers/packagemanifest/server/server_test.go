@@ -271,6 +271,7 @@ func TestServer(t *testing.T) {
 	t.Run("icons", r.icons)
 	t.Run("callers", r.callers)
 	t.Run("errors", r.errors)
+	t.Run("formats", r.formats)
 }
 
 // waits checks that nothing looks like an empty catalog before the catalogs are read.
@@ -404,8 +405,31 @@ func (r *running) errors(t *testing.T) {
 			t.Errorf("%s: %+v, want status %d", path, got, want)
 		}
 	}
-	got := r.get(t, r.proxy, "viewer", group+"/packagemanifests", http.Header{"Accept": {"application/vnd.kubernetes.protobuf"}})
-	if got.status != http.StatusNotAcceptable {
-		t.Errorf("protobuf: %+v", got)
+}
+
+// formats asks for different media types, as kube-apiserver answers them for custom resources.
+func (r *running) formats(t *testing.T) {
+	const protobuf = "application/vnd.kubernetes.protobuf"
+	for accept, want := range map[string]struct {
+		status    int
+		mediaType string
+	}{
+		protobuf:                       {http.StatusNotAcceptable, protobuf},
+		protobuf + ",application/json": {http.StatusOK, "application/json"},
+		protobuf + ";as=Table;g=meta.k8s.io;v=v1": {http.StatusNotAcceptable, "application/json"},
+		"application/xml":                         {http.StatusNotAcceptable, "application/json"},
+		"application/cbor":                        {http.StatusNotAcceptable, "application/json"},
+		"application/yaml":                        {http.StatusOK, "application/yaml"},
+		"*/*":                                     {http.StatusOK, "application/json"},
+	} {
+		for _, path := range []string{"/packagemanifests", "/namespaces/a/packagemanifests/lamp"} {
+			got := r.get(t, r.proxy, "viewer", group+path, http.Header{"Accept": {accept}})
+			if got.status != want.status || got.header.Get("Content-Type") != want.mediaType {
+				t.Errorf("%s as %s: %+v, want %+v", path, accept, got, want)
+			}
+			if got.status == http.StatusNotAcceptable && !strings.Contains(got.body, "application/yaml") {
+				t.Errorf("%s as %s: the error does not name the formats: %s", path, accept, got.body)
+			}
+		}
 	}
 }
