@@ -34,7 +34,8 @@ SUITE_GO := $(if $(SUITE_RACE),CGO_ENABLED=1 )$(GO)
 
 # What repeats itself does so less often in `make test` than in `make whole`, so that both are
 # done in time: kinds of loss on real nodes and frozen leaders (ROUNDS), interleavings of
-# Subscriptions, plans whose phases are watched, and packages that are uninstalled without trace.
+# Subscriptions, plans whose phases are watched, packages that are uninstalled without trace, and removals
+# of the supervisor (UNINSTALLS).
 # One operator is installed in NAMESPACES namespaces in both. Of the faults of the API server one
 # in FAULTS is made, and of the packages of real catalogs one in CATALOG_SHARE is compared with opm.
 export ROUNDS        ?= 2
@@ -43,6 +44,7 @@ export PLANS         ?= 20
 export PACKAGES      ?= 4
 export NAMESPACES    ?= 200
 export FAULTS        ?= 24
+export UNINSTALLS    ?= 1
 export CATALOG_SHARE ?= 16
 
 # The contract as clients of the last release know it.
@@ -227,7 +229,7 @@ test: test-env build compile ## Every test: units, control-plane suites, conform
 
 .PHONY: whole
 whole: ## The tests of `make test` with the race detector everywhere, and nothing left out: hours.
-	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 CATALOG_SHARE=1
+	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1
 
 # Two rows of packages are tested side by side: one that computes most of the time, and one that waits
 # for control planes, three packages at a time. Beside so much load, the limits of the compatibility rules

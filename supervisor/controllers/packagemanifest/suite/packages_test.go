@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/fakecatalog"
 	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
@@ -34,19 +35,91 @@ func TestPackages(t *testing.T) {
 	t.Run("users", func(t *testing.T) { w.in(t).admitsUsers(other) })
 	t.Run("strangers", func(t *testing.T) { w.in(t).refusesStrangers() })
 	t.Run("documentation", func(t *testing.T) { w.in(t).explains() })
-	t.Run("changes", func(t *testing.T) {
-		w := w.in(t)
-		source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.global, Name: "shop"}}
-		w.Modify(source, func() { source.Spec.DisplayName = "New Shop" })
-		w.Eventually(func() []string { return w.rows("-n", other, "torch")[0] }).WithTimeout(10 * time.Second).Should(gomega.ContainElement("New"))
-		shop.Stop()
-		w.Eventually(func() string {
-			return w.kubectl("get", "packagemanifest", "-n", other, "torch", "-o", "jsonpath={.metadata.annotations}")
-		}).Should(gomega.ContainSubstring("chandlery.dev/catalog-unavailable-since"))
-		w.Expect(w.rows("-n", other)).To(gomega.HaveLen(3))
-		w.Expect(w.Delete(t.Context(), source)).To(gomega.Succeed())
-		w.Eventually(func() [][]string { return w.rows("-n", other) }).WithTimeout(10 * time.Second).Should(gomega.HaveLen(1))
-	})
+	t.Run("choice", func(t *testing.T) { w.in(t).choosesCatalogs(tenant, other) })
+	t.Run("roles", func(t *testing.T) { w.in(t).admitsReaders(other) })
+	t.Run("changes", func(t *testing.T) { w.in(t).followsCatalogs(shop, other) })
+}
+
+// choosesCatalogs gets one of several packages of a name many times. Priorities of catalogs change the choice.
+func (w *world) choosesCatalogs(tenant, other string) {
+	w.T.Helper()
+	for range 1000 {
+		if got := w.catalogOf(tenant, "lamp"); got != "own" {
+			w.T.Fatalf("lamp of %s is from catalog %s, want that of the namespace", tenant, got)
+		}
+	}
+	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.global, Name: "shop"}}
+	for priority, want := range map[int]string{1: "shop", -1: "attic"} {
+		w.Modify(source, func() { source.Spec.Priority = priority })
+		w.Eventually(func() string { return w.catalogOf(other, "lamp") }).Should(gomega.Equal(want))
+		w.Expect(w.catalogOf(tenant, "lamp")).To(gomega.Equal("own"))
+	}
+}
+
+// catalogOf returns the catalog of a package that a namespace shows.
+func (w *world) catalogOf(namespace, name string) string {
+	w.T.Helper()
+	text, err := w.rest().Get().AbsPath(path(namespace, name)).DoRaw(w.T.Context())
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	var p struct {
+		Status struct{ CatalogSource string }
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		w.T.Fatal(err)
+	}
+	return p.Status.CatalogSource
+}
+
+// admitsReaders reads packages with the role that OLM makes for its package server, which has no icons.
+func (w *world) admitsReaders(namespace string) {
+	w.T.Helper()
+	w.Create(
+		&rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "packagemanifests-v1-view"},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"packages.operators.coreos.com"}, Resources: []string{"packagemanifests"}, Verbs: []string{"get", "list", "watch"}}},
+		},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "readers"}, Subjects: []rbacv1.Subject{fixtures.User("reader")},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "packagemanifests-v1-view"},
+		},
+	)
+	w.Expect(w.rows("-n", namespace, "--as=reader")).To(gomega.HaveLen(3))
+	out, err := w.run("get", "--raw", path(namespace, "lamp/icon"), "--as=reader")
+	if err == nil {
+		w.T.Errorf("the icon without permission: %s", out)
+	}
+	w.Expect(out).To(gomega.ContainSubstring("Forbidden"))
+}
+
+// followsCatalogs changes, stops and deletes a catalog of two packages.
+func (w *world) followsCatalogs(shop *fakecatalog.Server, other string) {
+	w.T.Helper()
+	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.global, Name: "shop"}}
+	reads := shop.Listed() + shop.Pages()
+	w.Modify(source, func() { source.Spec.DisplayName = "New Shop" })
+	w.Eventually(func() []string { return w.rows("-n", other, "torch")[0] }).WithTimeout(10 * time.Second).Should(gomega.ContainElement("New"))
+	if n := shop.Listed() + shop.Pages(); n != reads {
+		w.T.Errorf("the name of the catalog changed, and its content was read %d times", n-reads)
+	}
+
+	shop.Serve(sold("torch", 3), sold("lamp", 3))
+	w.Eventually(func() string {
+		heads := w.kubectl("get", "packagemanifests", "-n", other, "-l", "catalog=shop", "-o", "jsonpath={.items[*].status.channels[*].currentCSV}")
+		if heads != "lamp.v2 torch.v2" && heads != "lamp.v3 torch.v3" {
+			w.T.Errorf("a mixture of contents: %s", heads)
+		}
+		return heads
+	}).Should(gomega.Equal("lamp.v3 torch.v3"))
+
+	shop.Stop()
+	w.Eventually(func() string {
+		return w.kubectl("get", "packagemanifest", "-n", other, "torch", "-o", "jsonpath={.metadata.annotations}")
+	}).Should(gomega.ContainSubstring("chandlery.dev/catalog-unavailable-since"))
+	w.Expect(w.rows("-n", other)).To(gomega.HaveLen(3))
+	w.Expect(w.Delete(w.T.Context(), source)).To(gomega.Succeed())
+	w.Eventually(func() [][]string { return w.rows("-n", other) }).WithTimeout(10 * time.Second).Should(gomega.HaveLen(1))
 }
 
 // in returns the same world for a subtest.

@@ -1,12 +1,17 @@
 package suite_test
 
 import (
+	"fmt"
+	"os"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,7 +21,21 @@ import (
 	"github.com/chandlery/chandlery/test/testenv"
 )
 
-// TestUninstalling removes the supervisor in each way. The APIService must not remain.
+// uninstalls returns $UNINSTALLS, how often the supervisor is removed in each way; once without it.
+func uninstalls(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("UNINSTALLS")
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("$UNINSTALLS is %q; it has to be a number above 0", text)
+	}
+	return n
+}
+
+// TestUninstalling removes the supervisor in each way. The APIService must not remain, and a namespace can be deleted.
 func TestUninstalling(t *testing.T) {
 	deployment := func(w *world) *appsv1.Deployment {
 		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "chandlery-supervisor"}}
@@ -32,12 +51,20 @@ func TestUninstalling(t *testing.T) {
 			return w.Delete(w.T.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := supervise(t)
-			w.available()
-			w.Expect(uninstall(w)).To(gomega.Succeed())
-			w.Eventually(w.gone).WithContext(t.Context()).Should(gomega.Succeed())
-		})
+		for n := range uninstalls(t) {
+			t.Run(fmt.Sprintf("%s %d", name, n+1), func(t *testing.T) {
+				w := supervise(t)
+				w.available()
+				bystander := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bystander-"}}
+				w.Create(bystander)
+				w.Expect(uninstall(w)).To(gomega.Succeed())
+				w.Eventually(w.gone).WithContext(t.Context()).Should(gomega.Succeed())
+				w.Expect(w.Delete(t.Context(), bystander)).To(gomega.Succeed())
+				w.Eventually(func() bool {
+					return apierrors.IsNotFound(w.Get(t.Context(), client.ObjectKeyFromObject(bystander), bystander))
+				}).WithTimeout(time.Minute).Should(gomega.BeTrue())
+			})
+		}
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -166,12 +168,34 @@ func entry(name, version, replaces string) fakecatalog.Entry {
 	return fakecatalog.Entry{Name: name, Version: version, Replaces: replaces, Objects: []string{csv(name, version)}}
 }
 
+// sold returns a package with a number of versions.
+func sold(name string, versions int) fakecatalog.Package {
+	var entries []fakecatalog.Entry
+	replaces := ""
+	for n := 1; n <= versions; n++ {
+		version := fmt.Sprintf("%s.v%d", name, n)
+		entries = append(entries, entry(version, fmt.Sprintf("%d.0.0", n), replaces))
+		replaces = version
+	}
+	return fakecatalog.Simple(name, entries...)
+}
+
+// rest returns a client for paths of the API server.
+func (w *world) rest() rest.Interface {
+	w.T.Helper()
+	c, err := kubernetes.NewForConfig(w.Config)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return c.RESTClient()
+}
+
 // sells creates a CatalogSource for a new catalog with packages.
 func (w *world) sells(namespace, name, displayName string, labels map[string]string, packages ...string) *fakecatalog.Server {
 	w.T.Helper()
 	var all []fakecatalog.Package
 	for _, p := range packages {
-		all = append(all, fakecatalog.Simple(p, entry(p+".v1", "1.0.0", ""), entry(p+".v2", "2.0.0", p+".v1")))
+		all = append(all, sold(p, 2))
 	}
 	served := fakecatalog.StartExtended(w.T, all...)
 	source := fixtures.ServedCatalog(namespace, name, served.Address())
