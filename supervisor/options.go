@@ -118,7 +118,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "burst for --failover-rate: largest number of catalog pods that fail over at once")
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller reconciles at once")
 	fs.BoolVar(&o.TakeOver, "takeover", false, "if OLM runs, take over from it before leading, instead of waiting")
-	fs.Var(&o.PackageManifests.Mode, "packagemanifests", "whether to serve the API packages.operators.coreos.com/v1 of PackageManifests; auto: in a pod; disabled: never, and delete the APIService if it belongs to this installation")
+	fs.Var(&o.PackageManifests.Mode, "packagemanifests", "whether to serve the API packages.operators.coreos.com/v1 of PackageManifests; auto: in a pod; disabled: never, and delete the APIService if it belongs to this installation; only: serve nothing else")
 	fs.StringVar(&o.PackageManifests.Address, "packagemanifests-address", ":10250", "address that serves PackageManifests to the API server")
 	fs.Var(&o.OpenShift, optional.OpenShift, "whether operator containers get the proxy settings of OpenShift's Proxy object \"cluster\"; auto: if the cluster has the API config.openshift.io; required: always, and fail without the API; disabled: never")
 	o.Catalogs.AddFlags(fs, o.Version)

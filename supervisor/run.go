@@ -56,7 +56,12 @@ const missedRenewals = 5
 //
 // If the API server cannot be reached at the start, Run waits for it. Run returns no error if ctx ends before
 // the controllers have started.
+//
+// With PackageManifests in mode Only, it runs a package server instead.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	if o.PackageManifests.Mode == packagemanifest.Only {
+		return runPackageServer(ctx, cfg, o)
+	}
 	proxies, err := excludeFromProxies(cfg)
 	if err != nil {
 		return err

@@ -240,6 +240,53 @@ func TestMetricsTLSAgrees(t *testing.T) {
 	}
 }
 
+// packageServerObjects returns the objects of the component packagemanifests.
+func packageServerObjects(t *testing.T) objects {
+	t.Helper()
+	all := productWith(t, "packagemanifests")
+	for key := range all {
+		if !strings.Contains(key, "/chandlery-packageserver") {
+			delete(all, key)
+		}
+	}
+	return all
+}
+
+// TestPackageServerAgrees compares the package server of the chart and of the component.
+func TestPackageServerAgrees(t *testing.T) {
+	const supervisor = "Deployment chandlery-system/chandlery-supervisor"
+	charted, plain := rendered(t, "--set", "packageManifests=only"), packageServerObjects(t)
+	plain[supervisor] = productWith(t, "packagemanifests")[supervisor]
+	if len(plain) != 11 {
+		t.Errorf("the component has %d objects, want 11", len(plain))
+	}
+	for key := range plain {
+		if charted[key] == nil {
+			t.Errorf("%s is missing in the chart", key)
+			continue
+		}
+		withoutHelm(charted[key])
+		withoutHelm(plain[key])
+		want := text(t, plain[key])
+		if key != supervisor {
+			// The kustomization of the product sets the tag.
+			want = strings.ReplaceAll(want, "image: chandlery/supervisor\n", "image: chandlery/supervisor:latest\n")
+		}
+		if diff := cmp.Diff(want, text(t, charted[key])); diff != "" {
+			t.Errorf("%s (-component +chart):\n%s", key, diff)
+		}
+	}
+	args := as[appsv1.Deployment](t, plain, supervisor).Spec.Template.Spec.Containers[0].Args
+	if !slices.Contains(args, "--packagemanifests=disabled") {
+		t.Errorf("the supervisor has the arguments %v", args)
+	}
+	for _, key := range []string{"ClusterRole /chandlery-packageserver", "RoleBinding kube-system/chandlery-packageserver"} {
+		if rendered(t, "--set", "packageManifests=only,rbac.create=false")[key] != nil {
+			t.Errorf("%s is there without rbac.create", key)
+		}
+	}
+}
+
 // TestWrongSettingsAreRefused checks that the schema refuses wrong settings and names them.
 func TestWrongSettingsAreRefused(t *testing.T) {
 	for setting, name := range map[string]string{

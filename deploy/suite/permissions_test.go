@@ -22,7 +22,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor"
@@ -94,10 +96,48 @@ func TestRightsAreEnough(t *testing.T) {
 	}
 }
 
+// TestPackageServerRightsAreEnough lets a package server register its API and read a catalog. It deletes the APIService
+// when its Deployment is deleted.
+func TestPackageServerRightsAreEnough(t *testing.T) {
+	s := &scene{testenv.New(t), controlplane.Get(t)}
+	install(t)
+	var manifests strings.Builder
+	for _, u := range packageServerObjects(t) {
+		manifests.WriteString("---\n" + text(t, u))
+		s.DeleteAtEnd(u)
+	}
+	file := filepath.Join(t.TempDir(), "packageserver.yaml")
+	s.Expect(os.WriteFile(file, []byte(manifests.String()), 0o600)).To(gomega.Succeed())
+	kubectl(t, "apply", "-f", file)
+	forbidden := s.runAs("chandlery-packageserver", "--packagemanifests=only", "--packagemanifests-address=127.0.0.1:0")
+	s.Create(fixtures.ServedCatalog("olm", "sample", s.registry()))
+
+	live := &unstructured.Unstructured{}
+	live.SetAPIVersion("apiregistration.k8s.io/v1")
+	live.SetKind("APIService")
+	key := client.ObjectKey{Name: "v1.packages.operators.coreos.com"}
+	s.Eventually(func() error { return s.Get(t.Context(), key, live) }).Should(gomega.Succeed())
+	service, _, _ := unstructured.NestedString(live.Object, "spec", "service", "name")
+	s.Expect(service).To(gomega.Equal("chandlery-packageserver-service"))
+	s.Expect(live.GetOwnerReferences()).To(gomega.HaveLen(1))
+
+	s.Expect(s.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "chandlery-system", Name: "chandlery-packageserver"}})).To(gomega.Succeed())
+	s.Eventually(func() bool { return apierrors.IsNotFound(s.Get(t.Context(), key, live)) }).Should(gomega.BeTrue())
+	for _, refusal := range forbidden.all() {
+		t.Error(refusal)
+	}
+}
+
 // supervise runs a supervisor until the test ends.
 func (s *scene) supervise() *refusals {
 	s.T.Helper()
-	const account = "chandlery-system:chandlery-supervisor"
+	return s.runAs("chandlery-supervisor")
+}
+
+// runAs runs the program with the permissions of a service account until the test ends.
+func (s *scene) runAs(name string, args ...string) *refusals {
+	s.T.Helper()
+	account := "chandlery-system:" + name
 	cfg := testenv.ConfigOf(s.T, "system:serviceaccount:"+account, "system:serviceaccounts", "system:serviceaccounts:chandlery-system")
 	forbidden := &refusals{}
 	cfg.Wrap(forbidden.watch)
@@ -106,10 +146,10 @@ func (s *scene) supervise() *refusals {
 	var o supervisor.Options
 	flags := pflag.NewFlagSet("supervisor", pflag.ContinueOnError)
 	o.AddFlags(flags)
-	s.Expect(flags.Parse([]string{
+	s.Expect(flags.Parse(append(args,
 		"--leader-election-namespace=chandlery-system", "--metrics-address=0", "--health-address=0",
 		"--catalog-refresh-interval=1s", "--image-plain-http",
-	})).To(gomega.Succeed())
+	))).To(gomega.Succeed())
 	s.Run(func(ctx context.Context) error { return supervisor.Run(ctx, cfg, o) })
 	return forbidden
 }

@@ -25,8 +25,8 @@ const (
 
 // servingCertificate is the certificate in the Secret, for a server.
 type servingCertificate struct {
-	reader    client.Reader
-	namespace string
+	reader          client.Reader
+	namespace, name string
 
 	mu        sync.Mutex
 	cert, key []byte
@@ -34,7 +34,7 @@ type servingCertificate struct {
 }
 
 // Name returns the name of the Secret.
-func (s *servingCertificate) Name() string { return endpoint().SecretName() }
+func (s *servingCertificate) Name() string { return s.name }
 
 // CurrentCertKeyContent returns the certificate and its key.
 func (s *servingCertificate) CurrentCertKeyContent() (cert, key []byte) {
@@ -94,9 +94,9 @@ func (s *servingCertificate) follow(ctx context.Context) {
 }
 
 // storedCertificate reads the certificate for the leader. Both results are nil if there is none.
-func storedCertificate(ctx context.Context, reader client.Reader, namespace string) (*webhook.Certificate, *corev1.Secret, error) {
+func (i installation) storedCertificate(ctx context.Context, reader client.Reader, namespace string) (*webhook.Certificate, *corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: endpoint().SecretName()}, secret)
+	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: i.endpoint.SecretName()}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	}
@@ -109,10 +109,10 @@ func storedCertificate(ctx context.Context, reader client.Reader, namespace stri
 }
 
 // secretOf returns the Secret with a certificate. It is deleted with the Deployment of the supervisor.
-func secretOf(deployment *appsv1.Deployment, c *webhook.Certificate, old *corev1.Secret) *corev1.Secret {
+func (i installation) secretOf(deployment *appsv1.Deployment, c *webhook.Certificate, old *corev1.Secret) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: deployment.Namespace, Name: endpoint().SecretName(), Labels: labels(),
+			Namespace: deployment.Namespace, Name: i.endpoint.SecretName(), Labels: i.labels(),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Name: deployment.Name, UID: deployment.UID,
 			}},

@@ -30,8 +30,6 @@ import (
 )
 
 const (
-	// installation is the name of the Deployment and of the ClusterRole of the supervisor.
-	installation = "chandlery-supervisor"
 	// port is the port of the Service.
 	port = 443
 	// checkInterval is how often the registration is checked, and startInterval how often while the server starts.
@@ -47,20 +45,43 @@ const (
 // errNotServing is returned while the own server does not answer with the certificate.
 var errNotServing = errors.New("the own server does not answer yet")
 
-// endpoint describes the server of PackageManifests. Its Service is in the manifests of the installation.
-func endpoint() webhook.Server { return webhook.Server{Deployment: "chandlery-packagemanifests"} }
+// Names of the Deployments that serve the API, and of their ClusterRoles.
+const (
+	supervisorName = "chandlery-supervisor"
+	// PackageServer is the name of the Deployment whose processes only serve this API, and of their Lease.
+	PackageServer = "chandlery-packageserver"
+)
 
-// serviceName returns the name of the APIService.
-func serviceName() string { return server.GroupVersion.Version + "." + server.GroupVersion.Group }
+// installation is a Deployment that serves the API.
+type installation struct {
+	// name is the name of the Deployment and of its ClusterRole.
+	name string
+	// endpoint describes the server. Its Service is in the manifests of the installation.
+	endpoint webhook.Server
+}
+
+// installationOf returns the Deployment of the processes of a mode. Their Services differ, so neither changes the
+// APIService of the other one.
+func installationOf(m Mode) installation {
+	if m == Only {
+		return installation{name: PackageServer, endpoint: webhook.Server{Deployment: PackageServer}}
+	}
+	return installation{name: supervisorName, endpoint: webhook.Server{Deployment: "chandlery-packagemanifests"}}
+}
+
+// APIServiceName returns the name of the APIService.
+func APIServiceName() string { return server.GroupVersion.Version + "." + server.GroupVersion.Group }
 
 // labels returns the labels of the objects of the registration.
-func labels() map[string]string {
-	return map[string]string{"app.kubernetes.io/name": installation, "app.kubernetes.io/part-of": "chandlery"}
+func (i installation) labels() map[string]string {
+	return map[string]string{"app.kubernetes.io/name": i.name, "app.kubernetes.io/part-of": "chandlery"}
 }
 
 // registrar keeps the APIService and the serving certificate up to date, on the leader. It deletes the APIService if
 // the API is disabled or the supervisor is being uninstalled.
 type registrar struct {
+	installation
+
 	client client.Client
 	live   client.Reader
 	clock  clock.PassiveClock
@@ -73,7 +94,7 @@ type registrar struct {
 
 // Reconcile checks the registration.
 func (r *registrar) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	want := apiService(r.namespace, nil, nil)
+	want := r.apiService(r.namespace, nil, nil)
 	live, err := apply.Live(ctx, r.live, want)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -108,7 +129,7 @@ func (r *registrar) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result,
 func (r *registrar) owns(live *unstructured.Unstructured) bool {
 	name, _, _ := unstructured.NestedString(live.Object, "spec", "service", "name")
 	namespace, _, _ := unstructured.NestedString(live.Object, "spec", "service", "namespace")
-	return name == endpoint().ServiceName() && namespace == r.namespace
+	return name == r.endpoint.ServiceName() && namespace == r.namespace
 }
 
 // reportForeign logs an APIService of another installation once.
@@ -131,8 +152,8 @@ func (r *registrar) installed(ctx context.Context) (*appsv1.Deployment, error) {
 	if err := r.live.Get(ctx, client.ObjectKey{Name: r.namespace}, namespace); err != nil {
 		return nil, absent(err, "Namespace", r.namespace)
 	}
-	if err := r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: installation}, deployment); err != nil {
-		return nil, absent(err, "Deployment", installation)
+	if err := r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: r.name}, deployment); err != nil {
+		return nil, absent(err, "Deployment", r.name)
 	}
 	replicas := deployment.Spec.Replicas
 	if !namespace.DeletionTimestamp.IsZero() || !deployment.DeletionTimestamp.IsZero() || replicas != nil && *replicas == 0 {
@@ -151,7 +172,7 @@ func absent(err error, kind, name string) error {
 
 // register writes the certificate and, if the own server answers with it, the APIService.
 func (r *registrar) register(ctx context.Context, live *unstructured.Unstructured, deployment *appsv1.Deployment) error {
-	stored, secret, err := storedCertificate(ctx, r.live, r.namespace)
+	stored, secret, err := r.storedCertificate(ctx, r.live, r.namespace)
 	if err != nil {
 		return err
 	}
@@ -159,7 +180,7 @@ func (r *registrar) register(ctx context.Context, live *unstructured.Unstructure
 	if err != nil {
 		return err
 	}
-	if err := r.writeSecret(ctx, secret, secretOf(deployment, certificate, secret)); err != nil {
+	if err := r.writeSecret(ctx, secret, r.secretOf(deployment, certificate, secret)); err != nil {
 		return err
 	}
 	if err := r.probe(ctx, certificate); err != nil && live == nil {
@@ -169,10 +190,10 @@ func (r *registrar) register(ctx context.Context, live *unstructured.Unstructure
 	if err != nil {
 		return err
 	}
-	want := apiService(r.namespace, certificate.Bundle(), owner)
+	want := r.apiService(r.namespace, certificate.Bundle(), owner)
 	if live == nil || !isApplied(live, want) {
 		if err := apply.Apply(ctx, r.client, want, client.ForceOwnership); err != nil {
-			return fmt.Errorf("applying APIService %s: %w", serviceName(), err)
+			return fmt.Errorf("applying APIService %s: %w", APIServiceName(), err)
 		}
 		live = want
 	}
@@ -206,7 +227,7 @@ func isApplied(live, want *unstructured.Unstructured) bool {
 // nextCertificate returns the certificate to store. A renewed one is used once the APIService trusts its authority.
 func (r *registrar) nextCertificate(stored *webhook.Certificate, live *unstructured.Unstructured) (*webhook.Certificate, error) {
 	now := r.clock.Now()
-	certificate, err := webhook.Renew(stored, endpoint(), r.namespace, now)
+	certificate, err := webhook.Renew(stored, r.endpoint, r.namespace, now)
 	if err != nil {
 		return nil, fmt.Errorf("making the serving certificate of PackageManifests: %w", err)
 	}
@@ -246,7 +267,7 @@ func (r *registrar) probe(ctx context.Context, c *webhook.Certificate) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.Bundle())
 	transport := &http.Transport{
-		TLSClientConfig:   &tls.Config{RootCAs: roots, ServerName: endpoint().Host(r.namespace), MinVersion: tls.VersionTLS12},
+		TLSClientConfig:   &tls.Config{RootCAs: roots, ServerName: r.endpoint.Host(r.namespace), MinVersion: tls.VersionTLS12},
 		DisableKeepAlives: true,
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -265,17 +286,17 @@ func (r *registrar) probe(ctx context.Context, c *webhook.Certificate) error {
 	return nil
 }
 
-// owner returns a reference to the ClusterRole of the supervisor. If the supervisor is uninstalled while it does not
+// owner returns a reference to the ClusterRole of the installation. If the supervisor is uninstalled while it does not
 // run, the garbage collector deletes the APIService. There is no reference without this ClusterRole.
 func (r *registrar) owner(ctx context.Context) ([]metav1.OwnerReference, error) {
 	role := &metav1.PartialObjectMetadata{}
 	role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
-	err := r.live.Get(ctx, client.ObjectKey{Name: installation}, role)
+	err := r.live.Get(ctx, client.ObjectKey{Name: r.name}, role)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading ClusterRole %s: %w", installation, err)
+		return nil, fmt.Errorf("reading ClusterRole %s: %w", r.name, err)
 	}
 	return []metav1.OwnerReference{{
 		APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID,
@@ -283,18 +304,18 @@ func (r *registrar) owner(ctx context.Context) ([]metav1.OwnerReference, error) 
 }
 
 // apiService returns the APIService for a namespace.
-func apiService(namespace string, bundle []byte, owners []metav1.OwnerReference) *unstructured.Unstructured {
+func (i installation) apiService(namespace string, bundle []byte, owners []metav1.OwnerReference) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{
 			"group": server.GroupVersion.Group, "version": server.GroupVersion.Version,
 			"groupPriorityMinimum": int64(groupPriority), "versionPriority": int64(versionPriority),
 			"caBundle": base64.StdEncoding.EncodeToString(bundle),
-			"service":  map[string]any{"namespace": namespace, "name": endpoint().ServiceName(), "port": int64(port)},
+			"service":  map[string]any{"namespace": namespace, "name": i.endpoint.ServiceName(), "port": int64(port)},
 		},
 	}}
 	u.SetGroupVersionKind(webhook.APIServiceKind())
-	u.SetName(serviceName())
-	u.SetLabels(labels())
+	u.SetName(APIServiceName())
+	u.SetLabels(i.labels())
 	u.SetOwnerReferences(owners)
 	return u
 }

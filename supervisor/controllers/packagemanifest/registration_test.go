@@ -15,7 +15,7 @@ import (
 func TestCertificateRotation(t *testing.T) {
 	t.Parallel()
 	now := testingclock.NewFakePassiveClock(time.Unix(1e9, 0))
-	r := &registrar{clock: now, namespace: "chandlery-system"}
+	r := &registrar{installation: installationOf(Auto), clock: now, namespace: "chandlery-system"}
 	step := func(stored *webhook.Certificate, live *unstructured.Unstructured) *webhook.Certificate {
 		t.Helper()
 		next, err := r.nextCertificate(stored, live)
@@ -25,7 +25,7 @@ func TestCertificateRotation(t *testing.T) {
 		return next
 	}
 	trusting := func(c *webhook.Certificate) *unstructured.Unstructured {
-		return apiService(r.namespace, c.Bundle(), nil)
+		return r.apiService(r.namespace, c.Bundle(), nil)
 	}
 
 	first := step(nil, nil)
@@ -56,15 +56,15 @@ func TestCertificateRotation(t *testing.T) {
 func TestModes(t *testing.T) {
 	t.Parallel()
 	var m Mode
-	if m.String() != "auto" || m.Type() != "auto|disabled" {
+	if m.String() != "auto" || m.Type() != "auto|disabled|only" {
 		t.Errorf("the default is %s of %s", &m, m.Type())
 	}
-	for text, want := range map[string]Mode{"auto": Auto, "disabled": Disabled} {
+	for text, want := range map[string]Mode{"auto": Auto, "disabled": Disabled, "only": Only} {
 		if err := m.Set(text); err != nil || m != want {
 			t.Errorf("%s: %s, %v", text, m, err)
 		}
 	}
-	if err := m.Set("always"); err == nil || m != Disabled && m != Auto {
+	if err := m.Set("always"); err == nil || m == "always" {
 		t.Errorf("always: %s, %v", m, err)
 	}
 }

@@ -47,6 +47,8 @@ const (
 	Auto Mode = "auto"
 	// Disabled deletes the APIService.
 	Disabled Mode = "disabled"
+	// Only serves the API with processes that do nothing else.
+	Only Mode = "only"
 )
 
 // String returns the text of the mode.
@@ -54,15 +56,15 @@ func (m *Mode) String() string { return string(cmp.Or(*m, Auto)) }
 
 // Set parses a mode.
 func (m *Mode) Set(text string) error {
-	if mode := Mode(text); mode == Auto || mode == Disabled {
+	if mode := Mode(text); mode == Auto || mode == Disabled || mode == Only {
 		*m = mode
 		return nil
 	}
-	return fmt.Errorf("%q is neither auto nor disabled", text)
+	return fmt.Errorf("%q is none of auto, disabled and only", text)
 }
 
 // Type names the kind of value in usage texts.
-func (*Mode) Type() string { return "auto|disabled" }
+func (*Mode) Type() string { return "auto|disabled|only" }
 
 // Setting are the settings of the API that a user makes.
 type Setting struct {
@@ -82,7 +84,7 @@ type Options struct {
 	Config *rest.Config
 	// GlobalNamespace contains the catalogs that serve every namespace.
 	GlobalNamespace string
-	// Namespace is the namespace of the supervisor. Without it, the API is not served.
+	// Namespace is the namespace of the processes. Without it, the API is not served.
 	Namespace string
 }
 
@@ -91,7 +93,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Namespace == "" {
 		return nil
 	}
-	r := &registrar{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{}, namespace: o.Namespace, disabled: o.Mode == Disabled}
+	r := &registrar{
+		installation: installationOf(o.Mode), client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{},
+		namespace: o.Namespace, disabled: o.Mode == Disabled,
+	}
 	if r.disabled {
 		return r.setup(mgr)
 	}
@@ -123,7 +128,7 @@ func serve(mgr ctrl.Manager, o Options, r *registrar, listener net.Listener) err
 	if err != nil {
 		return fmt.Errorf("setting up the controller of PackageManifests: %w", err)
 	}
-	certificate := &servingCertificate{reader: mgr.GetAPIReader(), namespace: o.Namespace}
+	certificate := &servingCertificate{reader: mgr.GetAPIReader(), namespace: o.Namespace, name: r.endpoint.SecretName()}
 	for _, run := range []everywhere{
 		packages.awaitFirstRead,
 		func(ctx context.Context) error {
@@ -165,9 +170,9 @@ func (r *registrar) setup(mgr ctrl.Manager) error {
 	})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("packagemanifest-registration").
-		WatchesMetadata(apiServices, enqueue, named(serviceName())).
+		WatchesMetadata(apiServices, enqueue, named(APIServiceName())).
 		WatchesMetadata(namespaces, enqueue, named(r.namespace)).
-		Watches(&appsv1.Deployment{}, enqueue, named(installation)).
+		Watches(&appsv1.Deployment{}, enqueue, named(r.name)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: apply.RateLimiter(), ReconciliationTimeout: time.Minute}).
 		Complete(r)
 	if err != nil {

@@ -12,6 +12,8 @@ const (
 	supervisorName = "chandlery-supervisor"
 	// packageManifests is the Service of the aggregated API.
 	packageManifests = "chandlery-packagemanifests-service"
+	// packageServer is the name of the Deployment that only serves this API, and of most objects beside it.
+	packageServer = "chandlery-packageserver"
 	// nodeLeases is the namespace of the Leases of nodes.
 	nodeLeases = "kube-node-lease"
 	// labelPartOf and product label the objects of the manifests and of the chart.
@@ -48,6 +50,10 @@ func (o Object) metadata() *metav1.PartialObjectMetadata {
 func Product(namespace string) []Object {
 	const rbac, network = "rbac.authorization.k8s.io", "networking.k8s.io"
 	return []Object{
+		{"apps", "v1", "Deployment", namespace, packageServer},
+		{"policy", "v1", "PodDisruptionBudget", namespace, packageServer},
+		{"", "v1", "Service", namespace, packageServer + "-service"},
+		{network, "v1", "NetworkPolicy", namespace, packageServer},
 		{"apps", "v1", "Deployment", namespace, supervisorName},
 		{"policy", "v1", "PodDisruptionBudget", namespace, supervisorName},
 		{"", "v1", "Service", namespace, supervisorName},
@@ -58,6 +64,13 @@ func Product(namespace string) []Object {
 		{network, "v1", "NetworkPolicy", namespace, supervisorName},
 		{network, "v1", "NetworkPolicy", namespace, "chandlery-default-deny"},
 		{"", "v1", "ResourceQuota", namespace, "chandlery-critical-pods"},
+		{rbac, "v1", "ClusterRoleBinding", "", packageServer},
+		{rbac, "v1", "ClusterRole", "", packageServer},
+		{rbac, "v1", "RoleBinding", "kube-system", packageServer},
+		{rbac, "v1", "RoleBinding", namespace, packageServer},
+		{rbac, "v1", "Role", namespace, packageServer},
+		{"", "v1", "ServiceAccount", namespace, packageServer},
+		{"coordination.k8s.io", "v1", "Lease", namespace, packageServer},
 		{rbac, "v1", "ClusterRoleBinding", "", supervisorName},
 		{rbac, "v1", "ClusterRole", "", supervisorName},
 		{rbac, "v1", "ClusterRoleBinding", "", "chandlery-supervisor-metrics"},
