@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
@@ -42,7 +43,7 @@ func TestFlagsSetTheOptions(t *testing.T) {
 		"--registry-image=r:1", "--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container", "--registry-memory-limit=2Gi",
 		"--bundle-cache-dir=there", "--bundle-cache-size=2Gi", "--bundle-unpack-timeout=3m",
 		"--packagemanifests=disabled", "--packagemanifests-address=:1",
-		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify", "--protected-copied-csv-namespaces=a,b", "--manager-namespaces=c,d")
+		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify", "--image-config=dir", "--image-registries-conf=conf", "--image-certs-dir=a,b", "--image-ca=ca", "--image-pull-secrets=a/b", "--protected-copied-csv-namespaces=a,b", "--manager-namespaces=c,d")
 	want := Options{
 		Kubeconfig: "file", Identity: "a", LeaderElectionNamespace: "home",
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: time.Second,
@@ -53,7 +54,8 @@ func TestFlagsSetTheOptions(t *testing.T) {
 			Settings: deployment.Settings{
 				RegistryImage: "r:1", Server: deployment.ServerRegistry, Replicas: 3, Content: deployment.ContentCopy, MemoryLimit: "2Gi",
 			},
-			PlainHTTP: true, SkipTLSVerify: true,
+			PlainHTTP: true, SkipTLSVerify: true, PullSecrets: []string{"a/b"},
+			Registries: sources.Paths{Config: "dir", RegistriesConf: "conf", CertsDirs: []string{"a", "b"}, CA: "ca"},
 		},
 		PackageManifests: packagemanifest.Setting{Mode: packagemanifest.Disabled, Address: ":1"},
 	}
@@ -86,11 +88,12 @@ func TestValidate(t *testing.T) {
 		{
 			reason: "hosting",
 			change: func(o *Options) {
-				o.Catalogs = catalogsource.Config{Settings: deployment.Settings{RegistryImage: "A B", Server: "odd", Replicas: 33, Content: "none"}}
+				o.Catalogs = catalogsource.Config{Settings: deployment.Settings{RegistryImage: "A B", Server: "odd", Replicas: 33, Content: "none"}, PullSecrets: []string{"a/b", "c", "D/e"}}
 			},
 			want: []string{
 				`--registry-image is "A B", which names no image`, `--catalog-server is "odd"; it has to be one of image, registry`,
 				"--catalog-replicas is 33; it has to be from 0 to 32", `--catalog-content is "none"`,
+				`--image-pull-secrets has "c/", which names no Secret; write it as NAMESPACE/NAME`, `--image-pull-secrets has "D/e"`,
 			},
 		},
 		{reason: "bundle cache", change: func(o *Options) { o.BundleCacheSize = 1 << 20 }, want: []string{"--bundle-cache-size is 1Mi; it has to be at least 64Mi"}},

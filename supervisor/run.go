@@ -35,6 +35,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/operatorgroup"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
 	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/informer/crdcache"
 	"github.com/chandlery/chandlery/supervisor/informer/groupindex"
@@ -94,9 +95,11 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	o := s.options
 	store := catalogs.NewStore(ctx, o.CatalogRefreshInterval, clock.RealClock{})
 	store.Proxies = s.proxies
+	settings := imagesources.New(o.Catalogs.Registries, o.Catalogs.SharedSecrets())
+	settings.Check(ctx)
 	images, err := bundleimage.New(bundleimage.Options{
 		Reader: mgr.GetAPIReader(), Dir: o.BundleCacheDir, Size: o.BundleCacheSize, Timeout: o.BundleUnpackTimeout,
-		PlainHTTP: o.Catalogs.PlainHTTP, SkipTLSVerify: o.Catalogs.SkipTLSVerify,
+		Sources: settings, PlainHTTP: o.Catalogs.PlainHTTP, SkipTLSVerify: o.Catalogs.SkipTLSVerify,
 	})
 	if err != nil {
 		return fmt.Errorf("preparing to unpack bundles: %w", err)
@@ -119,7 +122,8 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	return errors.Join(
 		catalogs.Setup(mgr, store),
 		images.Setup(mgr),
-		catalogsource.Setup(mgr, catalogsource.Options{Store: store, Config: o.Catalogs}),
+		mgr.Add(settings),
+		catalogsource.Setup(mgr, catalogsource.Options{Store: store, Config: o.Catalogs, Sources: settings}),
 		failover.Setup(mgr, failover.Options{
 			Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}, Role: role,
 		}),

@@ -114,7 +114,8 @@ func TestSettingsReachTheProgram(t *testing.T) {
 		"run", "--global-catalog-namespace=catalogs", "--bundle-cache-dir=/var/cache/chandlery/bundles", "--bundle-cache-size=512Mi",
 		"--lease-duration=30s", "--renew-deadline=20s", "--retry-period=1s",
 		"--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container",
-		"--packagemanifests=disabled", "--bundle-kind=shop.example/Widget", "--bundle-kind=shop.example/Sign:cluster", "--log-level=debug",
+		"--packagemanifests=disabled", "--bundle-kind=shop.example/Widget", "--bundle-kind=shop.example/Sign:cluster",
+		"--image-config=/etc/chandlery/image-registries", "--image-pull-secrets=shared/mirrors", "--log-level=debug",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
@@ -287,6 +288,18 @@ func TestPackageServerAgrees(t *testing.T) {
 	}
 }
 
+// TestImageRegistriesAgree compares the settings for image registries of the chart and of the component.
+func TestImageRegistriesAgree(t *testing.T) {
+	charted := rendered(t, "--set", "imageRegistries.configMapName=chandlery-image-registries")
+	plain := productWith(t, "image-registries")
+	const key = "Deployment chandlery-system/chandlery-supervisor"
+	withoutHelm(charted[key])
+	withoutHelm(plain[key])
+	if diff := cmp.Diff(text(t, plain[key]), text(t, charted[key])); diff != "" {
+		t.Errorf("%s (-component +chart):\n%s", key, diff)
+	}
+}
+
 // TestWrongSettingsAreRefused checks that the schema refuses wrong settings and names them.
 func TestWrongSettingsAreRefused(t *testing.T) {
 	for setting, name := range map[string]string{
@@ -295,6 +308,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		"leaderElection.leaseDuration=soon":      "leaseDuration",
 		"catalogs.server=opm":                    "server",
 		"bundleCache.size=1GB":                   "size",
+		"imageRegistries.pullSecrets={pull}":     "/imageRegistries/pullSecrets/0",
 		"packageManifests=always":                "packageManifests",
 		"globalCatalogNamespace.podSecurity=lax": "podSecurity",
 		`bundleKinds[0].group=Shop Example,bundleKinds[0].kind=Widget,bundleKinds[0].resource=widgets`: "/bundleKinds/0/group",

@@ -97,6 +97,8 @@ const (
 	ConditionProgressing = "Progressing"
 	// ConditionContentWarnings is True if the ConfigMap of the catalog has problems that do not prevent serving it.
 	ConditionContentWarnings = "ContentWarnings"
+	// ConditionImageSettingsInvalid is True while the supervisor's settings for image registries are invalid.
+	ConditionImageSettingsInvalid = "ImageSettingsInvalid"
 	// ConditionTemplatesResolved is True if the image template of a catalog is resolved. OLM sets it too.
 	ConditionTemplatesResolved = "TemplatesHaveResolved"
 	// ConditionResolvedImage has the resolved image as its message. OLM sets it too.
@@ -131,6 +133,9 @@ const (
 
 // ReasonValidationWarnings is the reason of ConditionContentWarnings: the message has the first problems.
 const ReasonValidationWarnings = "ValidationWarnings"
+
+// ReasonInvalidFiles is the reason of ConditionImageSettingsInvalid: the message has the file, the line and the remedy.
+const ReasonInvalidFiles = "InvalidFiles"
 
 // Reasons of ConditionTemplatesResolved and ConditionResolvedImage. OLM has them.
 const (

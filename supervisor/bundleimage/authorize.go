@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/bundles/image"
-	"github.com/chandlery/chandlery/supervisor/bundleimage/pullsecrets"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
 // maxQuery is the maximum time for a registry to resolve a reference.
@@ -31,11 +30,9 @@ type authorization struct {
 
 	// resolved is the reference by digest.
 	resolved, digest string
-	keychain         authn.Keychain
+	access           *imagesources.Access
 	// identity is the identity that the registry authorized.
 	identity string
-	// secretProblem describes the first unusable pull secret.
-	secretProblem string
 	// cached is true if the registry cannot be reached and the content is cached.
 	cached bool
 }
@@ -46,20 +43,23 @@ func (a *authorizer) authorize(ctx context.Context, r *Request) (*authorization,
 	if err != nil {
 		return nil, &image.Error{Reference: r.Image, Reason: image.ReasonReference, Err: err}
 	}
-	secrets, err := pullsecrets.Find(ctx, a.o.Reader, r.Catalog.Namespace, r.Catalog.Name, r.Secrets)
+	access, err := a.o.Sources.Access(ctx, a.o.Reader, &imagesources.Catalog{NamespacedName: r.Catalog, Account: r.Catalog.Name, Secrets: r.Secrets})
 	if err != nil {
 		return nil, fmt.Errorf("finding the credentials for image %q: %w", r.Image, err)
 	}
-	client, err := a.o.client(r, secrets.Keychain(), nil)
+	client, err := a.o.client(r, access, nil)
 	if err != nil {
 		return nil, err
 	}
-	found := &authorization{Request: r, keychain: secrets.Keychain(), identity: secrets.Identity(ref.Context()), secretProblem: secrets.Problem}
+	found := &authorization{Request: r, access: access}
+	if found.identity, err = access.Identity(ref); err != nil {
+		return nil, withReference(r.Image, err)
+	}
 	found.digest, err = a.find(ctx, client, ref, r.Image)
 	if err != nil {
 		found.digest, found.cached = a.storedDigest(ref, r.Image, found.identity, err)
 		if !found.cached {
-			return nil, withSecretProblem(err, secrets.Problem)
+			return nil, withSecretProblem(err, access.SecretProblem)
 		}
 	}
 	found.resolved = ref.Context().Digest(found.digest).Name()
@@ -84,13 +84,14 @@ func (a *authorizer) storedDigest(ref name.Reference, reference, identity string
 		return "", false
 	}
 	resolved := ref.Context().Digest(digest).Name()
+	if image.IsAway(err) {
+		objects, err := a.contents.get(resolved, digest)
+		return digest, err == nil && objects != nil
+	}
 	switch image.ReasonOf(err) {
 	case image.ReasonUnauthorized, image.ReasonNotFound:
 		store.Forget(grantKey(reference, identity))
 		store.Forget(grantKey(resolved, identity))
-	case image.ReasonUnreachable:
-		objects, err := a.contents.get(resolved, digest)
-		return digest, err == nil && objects != nil
 	default:
 	}
 	return "", false

@@ -20,7 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/bundles/manifests"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
 // Defaults of [Options].
@@ -39,6 +41,8 @@ type Options struct {
 	Size int64
 	// Timeout is the maximum duration of a pull if the Request has none; 0 for no limit.
 	Timeout time.Duration
+	// Sources are the cluster's settings for registries; nil for none.
+	Sources *imagesources.Settings
 	// PlainHTTP and SkipTLSVerify relax the security of connections to registries.
 	PlainHTTP, SkipTLSVerify bool
 	// Limits bound the content of a bundle.
@@ -128,6 +132,9 @@ func New(o Options) (*Cache, error) {
 	o.Size = cmp.Or(o.Size, DefaultSize)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Sources == nil {
+		o.Sources = imagesources.New(sources.Paths{}, nil)
 	}
 	if err := prepare(o.Dir); err != nil {
 		return nil, err
@@ -322,7 +329,7 @@ func (c *Cache) attempt(ctx context.Context, r *Request, e *entry) (digest strin
 		e.pull = p
 	})
 	if err != nil {
-		return "", withReference(r.Image, withSecretProblem(err, a.secretProblem))
+		return "", withReference(r.Image, withSecretProblem(err, a.access.SecretProblem))
 	}
 	c.authorizer.record(ctx, a)
 	return a.digest, nil

@@ -3,6 +3,7 @@ package bundleimage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,10 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/image/sources"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
 func TestUnpack(t *testing.T) {
@@ -481,5 +485,38 @@ func TestOtherRegistry(t *testing.T) {
 	_, err := c.Content(t.Context(), request(liar.host()+"/lamp:v1", "thief"))
 	if image.ReasonOf(err) != image.ReasonNotFound || asked.Load() == 0 {
 		t.Errorf("got %v after %d questions", err, asked.Load())
+	}
+}
+
+// TestMirror checks that a bundle comes from a mirror with its own credentials, and that the right to have it
+// depends on the mirror.
+func TestMirror(t *testing.T) {
+	source, mirror := newBed(t), newBed(t)
+	reference, digest := source.push("lamp:v1", source.bundle())
+	mirror.push("m/lamp:v1", mirror.bundle())
+	mirror.answer(private("right"))
+	mirror.secret("shared", "mirrors", "right")
+	source.answer(unavailable)
+	dir := t.TempDir()
+	rules := fmt.Sprintf("[[registry]]\nlocation = %q\n[[registry.mirror]]\nlocation = %q\ninsecure = true\n", source.host(), mirror.host()+"/m")
+	if err := os.WriteFile(filepath.Join(dir, "registries.conf"), []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shared := []types.NamespacedName{{Namespace: "shared", Name: "mirrors"}}
+	c := mirror.started(func(o *Options) {
+		o.PlainHTTP, o.Sources = false, imagesources.New(sources.Paths{Config: dir}, shared)
+	})
+	got, err := c.Content(t.Context(), request(reference, "user"))
+	if err != nil || got.Digest != digest || got.Image != source.host()+"/lamp@"+digest {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "registries.conf"), []byte(strings.Replace(rules, "[[registry.mirror]]", "blocked = true\n[[registry.mirror]]", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mirror.secret("shared", "mirrors", "wrong")
+	other := request(reference, "user")
+	other.Catalog.Name = "other"
+	if _, err := c.Content(t.Context(), other); image.ReasonOf(err) != image.ReasonUnauthorized {
+		t.Errorf("the content is cached, and the mirror refuses the new credentials: got %v", err)
 	}
 }

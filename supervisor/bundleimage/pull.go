@@ -9,10 +9,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
 // limits are far above what real bundles need. They bound the disk space of each pull, for its layers and its
@@ -129,7 +129,7 @@ func (pl *puller) pull(p *pull, a *authorization) error {
 	if err != nil || objects != nil {
 		return err
 	}
-	client, err := pl.o.client(a.Request, a.keychain, func(done, total int64) { pl.progress(p, done, total) })
+	client, err := pl.o.client(a.Request, a.access, func(done, total int64) { pl.progress(p, done, total) })
 	if err != nil {
 		return err
 	}
@@ -155,10 +155,10 @@ func (pl *puller) pull(p *pull, a *authorization) error {
 }
 
 // client returns a client with the credentials and the bounds of a request.
-func (o *Options) client(r *Request, keychain authn.Keychain, progress func(done, total int64)) (*image.Client, error) {
+func (o *Options) client(r *Request, access *imagesources.Access, progress func(done, total int64)) (*image.Client, error) {
 	timeout := o.timeout(r)
 	client, err := image.New(image.Options{
-		Keychain: keychain, PlainHTTP: o.PlainHTTP, SkipTLSVerify: o.SkipTLSVerify,
+		Keychain: access.Keychain, Sources: access.Sources, PlainHTTP: o.PlainHTTP, SkipTLSVerify: o.SkipTLSVerify,
 		PullTimeout: timeout, ResolveTimeout: min(timeout, maxQuery), Attempts: 3, Limits: limits(), Progress: progress, UserAgent: "chandlery-supervisor",
 	})
 	if err != nil {

@@ -51,7 +51,7 @@ func catalogFindings(s *search, source *operatorsv1alpha1.CatalogSource) []*Find
 			f.Severity = Note
 		}
 	}
-	return append(found, compact(warningsFinding(at, source))...)
+	return append(found, compact(warningsFinding(at, source), settingsFinding(at, source))...)
 }
 
 // warningsFinding returns the problems of a catalog's ConfigMap that do not prevent serving it. They
@@ -62,6 +62,16 @@ func warningsFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Findin
 		return nil
 	}
 	return s.finding(CodeCatalogContentWarnings, Note, s.current().String()+": "+warnings.Message)
+}
+
+// settingsFinding returns that the supervisor's settings for image registries are invalid. It explains only the
+// catalog itself: an image that cannot be pulled has a finding of its own.
+func settingsFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
+	invalid := conditionOf(source.Status.Conditions, api.ConditionImageSettingsInvalid)
+	if invalid == nil || s.subject != s.current() {
+		return nil
+	}
+	return s.finding(CodeImageSettingsInvalid, Note, s.current().String()+": "+invalid.Message)
 }
 
 // catalogCauses returns the problems of the spec and of the pods, which are independent. Problems of the spec come

@@ -82,6 +82,7 @@ const (
 	CodePlanDeleted                        = "PlanDeleted"
 	CodeFieldsDropped                      = "FieldsDropped"
 	CodeCatalogContentWarnings             = "CatalogContentWarnings"
+	CodeImageSettingsInvalid               = "ImageSettingsInvalid"
 	CodeDeprecated                         = "Deprecated"
 	CodeUnderWay                           = "UnderWay"
 	CodeNotLookedAt                        = "NotLookedAt"
@@ -212,6 +213,7 @@ func noteCodes() []CodeInfo {
 		{CodePlanDeleted, "The InstallPlan of the installed version was deleted.", "No action is necessary. The installed objects are not affected."},
 		{CodeFieldsDropped, "The API server did not store unknown fields of an object in a bundle.", "Tell the author of the bundle. If the field is valid, upgrade the CustomResourceDefinition or the cluster."},
 		{CodeCatalogContentWarnings, "The ConfigMap of a catalog has problems, but the catalog is served.", "Correct the ConfigMap. The command \"registry validate\" lists all problems."},
+		{CodeImageSettingsInvalid, "The supervisor's settings for image registries are invalid, and older ones are in use.", "Correct the file in the message."},
 		{CodeDeprecated, "The catalog deprecates the package, the channel or the version.", "Follow the deprecation message of the catalog."},
 		{CodeUnderWay, "Work is in progress, and nothing blocks it.", "Wait a moment."},
 		{CodeNotLookedAt, "The supervisor did not reconcile an object in time.", "Read the log of the supervisor."},

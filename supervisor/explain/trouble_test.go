@@ -203,6 +203,12 @@ func TestExplainCausesApart(t *testing.T) {
 				o.catalog().Status.Conditions = []metav1.Condition{{Type: api.ConditionContentWarnings, Status: metav1.ConditionTrue, Message: "ConfigMap olm/wares is served with problems (1): x"}}
 			},
 		},
+		{
+			reason: "settings for registries that are invalid", severity: explain.Note, codes: []string{explain.CodeImageSettingsInvalid},
+			change: func(o *clusterState) {
+				o.catalog().Status.Conditions = []metav1.Condition{{Type: api.ConditionImageSettingsInvalid, Status: metav1.ConditionTrue, Message: "registries.conf, line 3: x"}}
+			},
+		},
 	} {
 		e := explain.Object(healthyState(tc.change), explain.Ref{Kind: explain.KindCatalogSource, Namespace: "olm", Name: "wares"})
 		var codes, remedies []string

@@ -388,7 +388,7 @@ func isSetByUs(o *unstructured.Unstructured, field, key string) bool {
 func addedConditions(kind string) []string {
 	switch kind {
 	case operatorsv1alpha1.CatalogSourceKind:
-		return []string{api.ConditionAvailable, api.ConditionProgressing, api.ConditionContentWarnings}
+		return []string{api.ConditionAvailable, api.ConditionProgressing, api.ConditionContentWarnings, api.ConditionImageSettingsInvalid}
 	case operatorsv1alpha1.SubscriptionKind:
 		return []string{
 			api.ConditionVersionUnhealthy, api.ConditionNewerVersionHeld, api.ConditionConfigInvalid, api.ConditionBlocked, api.ConditionUninstalling,

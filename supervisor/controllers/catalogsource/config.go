@@ -8,8 +8,11 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
@@ -20,6 +23,10 @@ type Config struct {
 
 	// PlainHTTP and SkipTLSVerify relax the transport security of digest requests to registries.
 	PlainHTTP, SkipTLSVerify bool
+	// Registries are the settings for image registries, and PullSecrets the Secrets for the images of all
+	// catalogs, as NAMESPACE/NAME.
+	Registries  sources.Paths
+	PullSecrets []string
 }
 
 // AddFlags adds a flag with a default for each setting.
@@ -33,6 +40,19 @@ func (c *Config) AddFlags(fs *pflag.FlagSet, version string) {
 	fs.StringVar(&c.MemoryLimit, "registry-memory-limit", deployment.DefaultMemoryLimit, "memory limit of containers that run --registry-image, such as 1Gi; 0: none; a larger memory request in the CatalogSource raises the limit")
 	fs.BoolVar(&c.PlainHTTP, "image-plain-http", false, "use plain HTTP with image registries that lack TLS, to look up digests and to pull bundle images")
 	fs.BoolVar(&c.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate of image registries when looking up digests and pulling bundle images")
+	c.Registries.AddFlags(fs)
+	fs.StringVar(&c.Registries.CA, "image-ca", "", "file with CA certificates (PEM) of image registries to trust in addition to the CAs of the system")
+	fs.StringSliceVar(&c.PullSecrets, "image-pull-secrets", nil, "Secrets with credentials for the images of all catalogs, as NAMESPACE/NAME; tried after those of the catalog")
+}
+
+// SharedSecrets returns the Secrets for the images of all catalogs.
+func (c *Config) SharedSecrets() []types.NamespacedName {
+	var all []types.NamespacedName
+	for _, one := range c.PullSecrets {
+		namespace, name, _ := strings.Cut(one, "/")
+		all = append(all, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	return all
 }
 
 // Validate returns an error that names every invalid setting and its remedy.
@@ -50,6 +70,11 @@ func (c *Config) Validate() error {
 	}
 	if limit, err := resource.ParseQuantity(c.MemoryLimit); err != nil || limit.Sign() < 0 {
 		problems = append(problems, fmt.Errorf("--registry-memory-limit is %q, which is not a number of bytes; write it as 1Gi, or 0 for none", c.MemoryLimit))
+	}
+	for _, one := range c.SharedSecrets() {
+		if len(validation.IsDNS1123Label(one.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(one.Name)) > 0 {
+			problems = append(problems, fmt.Errorf("--image-pull-secrets has %q, which names no Secret; write it as NAMESPACE/NAME", one.Namespace+"/"+one.Name))
+		}
 	}
 	if !image.IsReference(c.RegistryImage) {
 		problems = append(problems, fmt.Errorf("--registry-image is %q, which names no image; write it as repository:tag or repository@digest", c.RegistryImage))

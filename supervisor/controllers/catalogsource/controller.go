@@ -200,6 +200,10 @@ func (w *statusWriter) emitEvents(u *unstructured.Unstructured, before, after op
 	if c := newWarnings(before, after); c != nil {
 		w.recorder.Eventf(u, nil, corev1.EventTypeWarning, "CatalogWarnings", "Host", "%s", api.EventNote(c.Message))
 	}
+	invalid := apimeta.FindStatusCondition(after.Conditions, api.ConditionImageSettingsInvalid)
+	if shown := apimeta.FindStatusCondition(before.Conditions, api.ConditionImageSettingsInvalid); invalid != nil && (shown == nil || shown.Message != invalid.Message) {
+		w.recorder.Eventf(u, nil, corev1.EventTypeWarning, invalid.Type, "Host", "%s", api.EventNote(invalid.Message))
+	}
 	was, is := before.GRPCConnectionState, after.GRPCConnectionState
 	if after.Message != "" || is == nil || (was != nil && was.LastObservedState == is.LastObservedState) {
 		return

@@ -18,6 +18,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
 // hostedReconciler runs hosted catalogs.
@@ -25,6 +26,7 @@ type hostedReconciler struct {
 	observer       *observer
 	catalogObjects *catalogObjects
 	images         *digest.Resolver
+	settings       *imagesources.Settings
 	configMaps     *configMaps
 	rebalancer     *rebalancer
 	secrets        *secretChecker
@@ -128,6 +130,11 @@ func (r *hostedReconciler) content(ctx context.Context, view *catalogReplicas) (
 		h = reconcileResult{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: decision.Err.Error(), blocked: true}
 	case decision.Err != nil:
 		h = serverProblem(decision.Err)
+	}
+	if problem := r.settings.Problem(); problem != "" {
+		h.conditions = append(h.conditions, metav1.Condition{
+			Type: api.ConditionImageSettingsInvalid, Status: metav1.ConditionTrue, Reason: api.ReasonInvalidFiles, Message: problem,
+		})
 	}
 	h.polled, h.next = decision.Polled, decision.Next
 	return content, decision.Ready, h

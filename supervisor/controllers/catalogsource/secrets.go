@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/bundleimage/pullsecrets"
+	"github.com/chandlery/chandlery/supervisor/imagesources/pullsecrets"
 )
 
 // How long the results of checking pull secrets remain valid, with and without a problem.

@@ -28,11 +28,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
 // workers is the number of CatalogSources that are reconciled concurrently.
@@ -52,6 +54,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Config configures how catalogs run.
 	Config Config
+	// Sources are the cluster's settings for registries; nil for none.
+	Sources *imagesources.Settings
 }
 
 // reconcileTimeout limits one reconciliation, so that a hanging call cannot block a worker. Other
@@ -63,13 +67,16 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.Sources == nil {
+		o.Sources = imagesources.New(sources.Paths{}, nil)
+	}
 	o.Config.Settings = o.Config.WithDefaults()
 	objects, err := newObjectCache(mgr)
 	if err != nil {
 		return err
 	}
 	images := digest.NewResolver(digest.Options{
-		Reader: mgr.GetAPIReader(), Clock: o.Clock, PlainHTTP: o.Config.PlainHTTP, SkipTLSVerify: o.Config.SkipTLSVerify,
+		Reader: mgr.GetAPIReader(), Clock: o.Clock, Sources: o.Sources, PlainHTTP: o.Config.PlainHTTP, SkipTLSVerify: o.Config.SkipTLSVerify,
 	})
 	r, err := newReconciler(mgr, o, objects, images)
 	if err != nil {
@@ -84,6 +91,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(m.inNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(source.Channel(o.Store.Listen(), &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(images.Events(), &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(o.Sources.Changes(), handler.EnqueueRequestsFromMapFunc(m.all))).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Service{}, toOwner)).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.ServiceAccount{}, toOwner)).
 		WatchesRawSource(source.Kind[client.Object](objects, &networkingv1.NetworkPolicy{}, toOwner)).
@@ -123,7 +131,7 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache, images *dig
 		reader: cached, client: writer, version: version,
 		hosted: &hostedReconciler{
 			observer:       &observer{reader: cached, objects: objects, live: live, catalogObjects: catalogObjects, version: version},
-			catalogObjects: catalogObjects, images: images, recorder: recorder, clock: o.Clock, config: &o.Config,
+			catalogObjects: catalogObjects, images: images, settings: o.Sources, recorder: recorder, clock: o.Clock, config: &o.Config,
 			configMaps: &configMaps{
 				cached: objects, live: live, client: writer, catalogObjects: catalogObjects, clock: o.Clock,
 				owners: &configMapOwners{cached: objects, live: live, client: writer, recorder: recorder, clock: o.Clock},

@@ -42,8 +42,10 @@ func deriveStatus(
 		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionAvailable)
 		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionProgressing)
 	}
-	if apimeta.FindStatusCondition(h.conditions, api.ConditionContentWarnings) == nil {
-		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionContentWarnings)
+	for _, kind := range []string{api.ConditionContentWarnings, api.ConditionImageSettingsInvalid} {
+		if apimeta.FindStatusCondition(h.conditions, kind) == nil {
+			apimeta.RemoveStatusCondition(&status.Conditions, kind)
+		}
 	}
 	status.Conditions = withConditions(status.Conditions, h.conditions, source.Generation, now)
 	status.RegistryServiceStatus = registryService(source, h, now)

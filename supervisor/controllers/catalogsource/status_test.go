@@ -9,7 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
@@ -154,5 +156,36 @@ func TestSetConditionBoundsItsMessage(t *testing.T) {
 	setCondition(&conditions, metav1.Condition{Type: api.ConditionAvailable, Message: strings.Repeat("x", 1<<20)}, metav1.Now())
 	if got := len(conditions[0].Message); got != maxMessage {
 		t.Errorf("the condition has %d bytes", got)
+	}
+}
+
+// TestImageSettingsInvalid checks that the condition is shown with one Event, and removed with its cause.
+func TestImageSettingsInvalid(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	w := &statusWriter{recorder: recorder}
+	available := metav1.Condition{Type: api.ConditionAvailable, Status: metav1.ConditionTrue, Reason: api.ReasonReplicasServe}
+	invalid := metav1.Condition{Type: api.ConditionImageSettingsInvalid, Status: metav1.ConditionTrue, Reason: api.ReasonInvalidFiles, Message: "registries.conf, line 3: x"}
+	source := &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "shop"}, Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "shop:1"},
+	}
+	u := catalogs.NewObject()
+	for i, step := range []struct {
+		conditions []metav1.Condition
+		shown      bool
+		events     int
+	}{
+		{conditions: []metav1.Condition{available, invalid}, shown: true, events: 2},
+		{conditions: []metav1.Condition{available, invalid}, shown: true},
+		{conditions: []metav1.Condition{available}},
+	} {
+		after := deriveStatus(source, catalogs.State{}, false, &reconcileResult{conditions: step.conditions}, minute(i))
+		w.emitEvents(u, source.Status, after, false)
+		if shown := apimeta.FindStatusCondition(after.Conditions, api.ConditionImageSettingsInvalid) != nil; shown != step.shown || len(recorder.Events) != step.events {
+			t.Errorf("%d: shown %v, %d Events", i, shown, len(recorder.Events))
+		}
+		for len(recorder.Events) > 0 {
+			<-recorder.Events
+		}
+		source.Status = after
 	}
 }

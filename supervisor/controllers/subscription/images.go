@@ -160,6 +160,8 @@ func (m *missingImage) remedy() string {
 		return "push the image, or change the catalog to an existing image" + again
 	case reason == image.ReasonUntrusted || reason == image.ReasonPlainHTTP:
 		return "use a registry certificate that the supervisor trusts, or see --image-plain-http and --image-skip-tls-verify of the supervisor" + again
+	case reason == image.ReasonBlocked || reason == image.ReasonConfiguration:
+		return "correct the supervisor's settings for image registries" + again
 	case reason == image.ReasonUnreachable:
 		return "check that the supervisor's pods can reach the registry" + again
 	default:

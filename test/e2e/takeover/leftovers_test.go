@@ -61,7 +61,7 @@ func servesCatalog(s *olmScene, who string, matches func(*corev1.Pod) bool) {
 func leavesNothing(s *olmScene) {
 	s.t.Helper()
 	ours := []string{
-		api.ConditionAvailable, api.ConditionProgressing, api.ConditionContentWarnings, api.ConditionVersionUnhealthy, api.ConditionNewerVersionHeld,
+		api.ConditionAvailable, api.ConditionProgressing, api.ConditionContentWarnings, api.ConditionImageSettingsInvalid, api.ConditionVersionUnhealthy, api.ConditionNewerVersionHeld,
 		api.ConditionConfigInvalid, api.ConditionBlocked, api.ConditionUninstalling, api.ConditionTargetsResolved, api.ConditionIneffectiveSettings,
 	}
 	for key, o := range takeFrom(s.t, s.plane) {

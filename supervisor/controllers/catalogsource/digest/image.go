@@ -71,6 +71,9 @@ type result struct {
 // refused reports whether the registry has no such image, or denies access to it. For other errors,
 // nodes may still be able to pull the image.
 func (r *result) refused() bool {
+	if image.IsAway(r.err) {
+		return false
+	}
 	switch image.ReasonOf(r.err) {
 	case image.ReasonNotFound, image.ReasonUnauthorized, image.ReasonReference:
 		return true
@@ -83,6 +86,8 @@ func (r *result) refused() bool {
 func (r *result) consequence(chosen Image, running *Image) string {
 	remedy := "check that the registry has the image, and check spec.secrets"
 	switch reason := image.ReasonOf(r.err); {
+	case reason == image.ReasonBlocked, reason == image.ReasonConfiguration:
+		remedy = "correct the settings for image registries of the supervisor"
 	case reason == image.ReasonPlainHTTP:
 		remedy = "serve the registry with TLS, or start the supervisor with --image-plain-http"
 	case reason == image.ReasonUntrusted:

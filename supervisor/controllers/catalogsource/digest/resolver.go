@@ -16,8 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/bundleimage/pullsecrets"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
 // DefaultCatalogDir is the catalog directory of an image without the label.
@@ -35,6 +36,8 @@ type Options struct {
 	Reader client.Reader
 	// Clock provides the current time.
 	Clock clock.PassiveClock
+	// Sources are the cluster's settings for registries; nil for none.
+	Sources *imagesources.Settings
 	// PlainHTTP and SkipTLSVerify relax the transport security of queries.
 	PlainHTTP, SkipTLSVerify bool
 }
@@ -63,6 +66,9 @@ type entry struct {
 
 // NewResolver returns a Resolver without results.
 func NewResolver(o Options) *Resolver {
+	if o.Sources == nil {
+		o.Sources = imagesources.New(sources.Paths{}, nil)
+	}
 	return &Resolver{options: o, events: make(chan event.GenericEvent), entries: map[types.NamespacedName]*entry{}}
 }
 
@@ -217,13 +223,15 @@ func (r *Resolver) record(ctx context.Context, key types.NamespacedName, e *entr
 func (r *Resolver) resolve(ctx context.Context, req *Request) result {
 	source := req.Source
 	failed := result{image: Image{Spec: source.Spec.Image}, time: r.options.Clock.Now(), generation: source.Generation}
-	secrets, err := pullsecrets.Find(ctx, r.options.Reader, source.Namespace, req.Account, source.Spec.Secrets)
+	access, err := r.options.Sources.Access(ctx, r.options.Reader, &imagesources.Catalog{
+		NamespacedName: client.ObjectKeyFromObject(source), Account: req.Account, Secrets: source.Spec.Secrets,
+	})
 	if err != nil {
 		failed.err = err //nolint:wrapcheck // names the object
 		return failed
 	}
 	c, err := image.New(image.Options{
-		Keychain: secrets.Keychain(), PlainHTTP: r.options.PlainHTTP, SkipTLSVerify: r.options.SkipTLSVerify,
+		Keychain: access.Keychain, Sources: access.Sources, PlainHTTP: r.options.PlainHTTP, SkipTLSVerify: r.options.SkipTLSVerify,
 		Attempts: 2, UserAgent: "chandlery-supervisor",
 	})
 	if err != nil {
@@ -235,8 +243,8 @@ func (r *Resolver) resolve(ctx context.Context, req *Request) result {
 		return resolved
 	}
 	failed.err = err
-	if secrets.Problem != "" {
-		failed.err = fmt.Errorf("%w; Secret %s", err, secrets.Problem)
+	if access.SecretProblem != "" {
+		failed.err = fmt.Errorf("%w; Secret %s", err, access.SecretProblem)
 	}
 	return failed
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/bundleimage/pullsecrets"
+	"github.com/chandlery/chandlery/supervisor/imagesources/pullsecrets"
 )
 
 // cluster holds Secrets by their name, and one ServiceAccount.
@@ -72,7 +72,7 @@ func TestFind(t *testing.T) {
 		"Kind":    {names: []string{"kind"}, problem: "home/kind is of type Opaque, not kubernetes.io/dockerconfigjson"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			found, err := pullsecrets.Find(t.Context(), c, "home", "account", tc.names)
+			found, err := pullsecrets.Find(t.Context(), c, pullsecrets.Query{Namespace: "home", Account: "account", Names: tc.names})
 			if err != nil || !strings.HasPrefix(found.Problem, tc.problem) || (found.Problem == "") != (tc.problem == "") {
 				t.Fatalf("%+v, %v", found, err)
 			}
@@ -97,7 +97,7 @@ func TestFind(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	away := errors.New("away")
 	c := &cluster{err: away}
-	if _, err := pullsecrets.Find(t.Context(), c, "home", "account", nil); !errors.Is(err, away) || !strings.Contains(err.Error(), "ServiceAccount home/account") {
+	if _, err := pullsecrets.Find(t.Context(), c, pullsecrets.Query{Namespace: "home", Account: "account"}); !errors.Is(err, away) || !strings.Contains(err.Error(), "ServiceAccount home/account") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := pullsecrets.Read(t.Context(), c, types.NamespacedName{Namespace: "home", Name: "a"}); !errors.Is(err, away) || !strings.Contains(err.Error(), "Secret home/a") {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -58,45 +59,73 @@ type Set struct {
 	// Problem describes the first unusable Secret. The others may suffice.
 	Problem string
 
-	secrets []*Secret
+	secrets, shared []*Secret
 }
 
-// Find reads the Secrets of the given names and those of a ServiceAccount, all in one namespace. It omits
-// unusable Secrets.
-func Find(ctx context.Context, reader client.Reader, namespace, account string, names []string) (*Set, error) {
+// Query names the Secrets of a catalog.
+type Query struct {
+	// Namespace holds the Secrets of Names, and the ServiceAccount Account, whose pull secrets apply too.
+	Namespace, Account string
+	Names              []string
+	// Shared are Secrets for the images of all catalogs.
+	Shared []types.NamespacedName
+}
+
+// Find reads the Secrets of a catalog. It omits unusable ones.
+func Find(ctx context.Context, reader client.Reader, q Query) (*Set, error) {
 	object := &corev1.ServiceAccount{}
-	key := types.NamespacedName{Namespace: namespace, Name: account}
+	key := types.NamespacedName{Namespace: q.Namespace, Name: q.Account}
 	if err := reader.Get(ctx, key, object); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading ServiceAccount %s: %w", key, err)
 	}
-	all := append([]string(nil), names...)
+	var own []types.NamespacedName
+	for _, name := range q.Names {
+		own = append(own, types.NamespacedName{Namespace: q.Namespace, Name: name})
+	}
 	for _, ref := range object.ImagePullSecrets {
-		all = append(all, ref.Name)
+		own = append(own, types.NamespacedName{Namespace: q.Namespace, Name: ref.Name})
 	}
 	found := &Set{}
-	seen := map[string]bool{"": true}
-	for _, name := range all {
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		one, err := Read(ctx, reader, types.NamespacedName{Namespace: namespace, Name: name})
-		if err != nil {
-			return nil, err
-		}
-		if one.Problem != "" {
-			found.Problem = cmp.Or(found.Problem, namespace+"/"+name+" "+one.Problem)
-			continue
-		}
-		found.secrets = append(found.secrets, one)
+	var err error
+	if found.secrets, err = found.read(ctx, reader, own); err != nil {
+		return nil, err
+	}
+	if found.shared, err = found.read(ctx, reader, q.Shared); err != nil {
+		return nil, err
 	}
 	return found, nil
 }
 
-// Keychain returns the credentials of all Secrets.
+// read reads Secrets, each once. It notes the first unusable one and omits all such.
+func (s *Set) read(ctx context.Context, reader client.Reader, keys []types.NamespacedName) ([]*Secret, error) {
+	var found []*Secret
+	seen := map[types.NamespacedName]bool{}
+	for _, key := range keys {
+		if seen[key] || key.Name == "" {
+			continue
+		}
+		seen[key] = true
+		one, err := Read(ctx, reader, key)
+		if err != nil {
+			return nil, err
+		}
+		if one.Problem != "" {
+			s.Problem = cmp.Or(s.Problem, key.String()+" "+one.Problem)
+			continue
+		}
+		found = append(found, one)
+	}
+	return found, nil
+}
+
+// Keychain returns the credentials of all Secrets, with the shared ones last.
 func (s *Set) Keychain() authn.Keychain {
-	all := make([]authn.Keychain, 0, len(s.secrets))
-	for _, one := range s.secrets {
+	return image.Fallback(keychain(s.secrets), keychain(s.shared))
+}
+
+func keychain(secrets []*Secret) authn.Keychain {
+	all := make([]authn.Keychain, 0, len(secrets))
+	for _, one := range secrets {
 		all = append(all, one.Keychain)
 	}
 	return image.Keychains(all...)
@@ -105,12 +134,16 @@ func (s *Set) Keychain() authn.Keychain {
 // Anonymous is the identity of requests without credentials.
 const Anonymous = "anonymous"
 
-// Identity returns a name for the credentials of a repository: the content of all Secrets that apply to it.
-// Equal identities have equal access. The identity does not reveal the credentials.
-func (s *Set) Identity(target authn.Resource) string {
+// Identity returns a name for the credentials of repositories: the content of all Secrets that apply to any of
+// them. Equal identities have equal access. The identity does not reveal the credentials.
+func (s *Set) Identity(targets ...authn.Resource) string {
 	var versions []string
-	for _, one := range s.secrets {
-		if found, err := one.Keychain.Resolve(target); err != nil || found != authn.Anonymous {
+	for _, one := range slices.Concat(s.secrets, s.shared) {
+		applies := slices.ContainsFunc(targets, func(target authn.Resource) bool {
+			found, err := one.Keychain.Resolve(target)
+			return err != nil || found != authn.Anonymous
+		})
+		if applies {
 			versions = append(versions, one.version)
 		}
 	}

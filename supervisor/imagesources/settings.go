@@ -1,0 +1,126 @@
+package imagesources
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/image/sources"
+)
+
+var settingsValid = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
+	Name: "chandlery_image_settings_valid",
+	Help: "1 if the files with settings for image registries are valid or there are none, 0 if the supervisor uses older settings or pulls no images.",
+})
+
+// interval is the time between two checks of the files.
+const interval = 10 * time.Second
+
+// Settings are the settings of the cluster for image registries. They are safe for concurrent use.
+type Settings struct {
+	files       *sources.Files
+	pullSecrets []types.NamespacedName
+	changes     chan event.GenericEvent
+
+	mu      sync.Mutex
+	problem string
+}
+
+// New returns the settings in files, and with the pull secrets that apply to the images of all catalogs.
+func New(paths sources.Paths, pullSecrets []types.NamespacedName) *Settings {
+	s := &Settings{pullSecrets: pullSecrets, changes: make(chan event.GenericEvent, 1)}
+	if !paths.IsZero() {
+		s.files = sources.NewFiles(paths)
+	}
+	return s
+}
+
+// Route returns the sources of an image.
+func (s *Settings) Route(ref name.Reference) (image.Route, error) {
+	tables, err := s.tables()
+	if err != nil {
+		return image.Route{}, err
+	}
+	return tables.Route(ref) //nolint:wrapcheck // names the file
+}
+
+// tables returns the rules in force.
+func (s *Settings) tables() (sources.Tables, error) {
+	if s.files == nil {
+		return nil, nil
+	}
+	table, err := s.files.Table()
+	if table == nil {
+		return nil, err //nolint:wrapcheck // names the file
+	}
+	return sources.Tables{table}, nil
+}
+
+// Problem returns what is wrong with the settings; empty if nothing is. It is the result of the last check.
+func (s *Settings) Problem() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.problem
+}
+
+// Changes returns a channel with an event for each change of the problem.
+func (s *Settings) Changes() <-chan event.GenericEvent { return s.changes }
+
+// NeedLeaderElection returns false: standbys pull images too.
+func (s *Settings) NeedLeaderElection() bool { return false }
+
+// Start checks the settings until ctx ends.
+func (s *Settings) Start(ctx context.Context) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		s.Check(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Check reads the files again. It reports a changed problem in the log, in the metric and as an event.
+func (s *Settings) Check(ctx context.Context) {
+	problem := ""
+	if s.files != nil {
+		table, err := s.files.Table()
+		switch {
+		case err == nil:
+		case table == nil:
+			problem = "settings for image registries are invalid, so that no images are pulled: " + err.Error()
+		default:
+			problem = "settings for image registries are invalid, and the last valid ones stay in use: " + err.Error()
+		}
+	}
+	s.mu.Lock()
+	changed := s.problem != problem
+	s.problem = problem
+	s.mu.Unlock()
+	if problem == "" {
+		settingsValid.Set(1)
+	} else {
+		settingsValid.Set(0)
+	}
+	if !changed {
+		return
+	}
+	log.FromContext(ctx).Info("Checked the settings for image registries", "problem", problem)
+	select {
+	case s.changes <- event.GenericEvent{Object: &metav1.PartialObjectMetadata{}}:
+	default: // An event is already pending.
+	}
+}
