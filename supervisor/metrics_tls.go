@@ -20,7 +20,7 @@ type MetricsTLS struct {
 }
 
 func (t *MetricsTLS) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&t.Certificate, "metrics-tls-cert", "", "file with the TLS certificate chain of --metrics-address (PEM); /metrics then needs a token whose user may get the non-resource URL /metrics; a changed file applies to new connections")
+	fs.StringVar(&t.Certificate, "metrics-tls-cert", "", "file with the TLS certificate chain of --metrics-address (PEM); clients of /metrics then need a token and permission to get the non-resource URL /metrics; a changed file applies to new connections")
 	fs.StringVar(&t.Key, "metrics-tls-key", "", "file with the private key of --metrics-tls-cert (PEM)")
 }
 

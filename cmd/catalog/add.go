@@ -57,8 +57,9 @@ func newAddCommand() *cobra.Command {
 		Use:   "add BUNDLE...",
 		Short: "Add bundles to a catalog or a template",
 		Long: "Add bundles to the files of a catalog or to a template. A BUNDLE is a directory or an image. The command adds the\n" +
-			"olm.bundle object, and an entry in each channel. If you set none of --replaces, --skips and --skip-range, the values\n" +
-			"in the bundle's ClusterServiceVersion apply. If it has no such values, the bundle replaces the channel head.\n\n" +
+			"olm.bundle object, and an entry in each channel that --channel names. If you set none of --replaces, --skips and\n" +
+			"--skip-range, the values in the bundle's ClusterServiceVersion apply. If it has no such values, the bundle replaces\n" +
+			"the channel head.\n\n" +
 			"The command refuses an addition that leaves an installed version without an upgrade path. It preserves comments and\n" +
 			"the layout of the files. Several commands can change one catalog at the same time.",
 		Example: "  catalog add ./bundles/lantern-1.1.0 --catalog ./catalog --channel stable --dry-run\n" +

@@ -22,7 +22,7 @@ func newDeprecateCommand() *cobra.Command {
 		Use:   "deprecate PACKAGE",
 		Short: "Deprecate a package, a channel or a bundle",
 		Long: "Deprecate a package, a channel or a bundle, in the olm.deprecations object of a catalog or of a template. Without\n" +
-			"--channel and --bundle, the package is deprecated. A new message replaces an earlier one.",
+			"--channel and --bundle, the command deprecates the package. A new message replaces an earlier one.",
 		Example: "  catalog deprecate lantern --catalog ./catalog --channel candidate --message 'Use the channel stable.'\n" +
 			"  catalog deprecate lantern --catalog ./catalog --bundle lantern.v1.0.0 --message 'Loses oil. Upgrade to 1.1.0.' --dry-run",
 		Args: cobra.ExactArgs(1),

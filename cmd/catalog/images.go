@@ -48,7 +48,7 @@ func newImagesCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.form, "output", "o", mirror.Lines, "output format: "+strings.Join(mirror.Forms(), ", "))
 	complete(cmd, "output", mirror.Forms()...)
-	flags.StringVar(&o.mirror, "mirror", "", "registry to copy the images to, as HOST or HOST/PREFIX, for the format mapping")
+	flags.StringVar(&o.mirror, "mirror", "", "registry to copy the images to, as HOST or HOST/PREFIX, for -o mapping")
 	flags.StringVar(&o.check, "check", "", "mirror to check for the images, as HOST or HOST/PREFIX")
 	o.selection.AddFlags(flags)
 	o.read.addFlags(flags)

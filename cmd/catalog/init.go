@@ -27,8 +27,8 @@ func newInitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init PACKAGE",
 		Short: "Create a package without bundles",
-		Long: "Create a package without bundles. The command prints its olm.package object. With --catalog DIR it writes the object\n" +
-			"to DIR/PACKAGE/catalog.yaml. The catalog becomes valid when 'catalog add' adds a bundle to the default channel.",
+		Long: "Create a package without bundles. The command prints the olm.package object. With --catalog DIR, it writes the object\n" +
+			"to DIR/PACKAGE/catalog.yaml instead. The catalog becomes valid when 'catalog add' adds a bundle to the default channel.",
 		Example: "  catalog init lantern --catalog ./catalog\n" +
 			"  catalog init lantern --default-channel fast --description README.md --icon lantern.svg -o json",
 		Args: cobra.ExactArgs(1),

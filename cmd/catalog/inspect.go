@@ -20,7 +20,7 @@ import (
 // inspected configures the commands validate and diff for this program.
 func inspected() inspect.Program {
 	return inspect.Program{
-		Name: "catalog", EnvPrefix: envPrefix, Sources: "A SOURCE is the directory or the image of a catalog. Write oci:IMAGE if a directory could have the same name.",
+		Name: "catalog", EnvPrefix: envPrefix, Sources: "A SOURCE is the directory or the image of a catalog. Write oci:IMAGE if a directory has the same name as the image.",
 		Image: "registry.example.org/catalog:v1", Reader: &inspectReader{},
 	}
 }

@@ -24,9 +24,9 @@ func newPruneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune CATALOG",
 		Short: "Create a catalog from a part of another catalog",
-		Long: "Create a catalog from the part of another catalog that the flags select. CATALOG is a directory or an image. Installed\n" +
-			"versions that are not selected can still upgrade to the selected versions. Standard error lists the bundles that the\n" +
-			"command adds as dependencies, and the requirements that the selected part does not meet.",
+		Long: "Create a catalog from a part of another catalog. The flags select the part. CATALOG is a directory or an image.\n" +
+			"Installed versions that are not selected can still upgrade to the selected versions. Standard error lists the bundles\n" +
+			"that the command adds as dependencies, and the requirements that no selected bundle meets.",
 		Example: "  catalog prune ./catalog --package lantern --dependencies --to ./pruned\n" +
 			"  catalog prune registry.example.com/team/catalog:v1 --selection imageset.yaml -o yaml > catalog.yaml",
 		Args: cobra.ExactArgs(1),

@@ -66,8 +66,8 @@ func newPushCommand() *cobra.Command {
 		Short: "Build the image of a catalog directory and push it",
 		Long: "Build the image of a catalog directory and push it, without a container engine. The image contains the catalog and the\n" +
 			"catalog label. For a fast start, it also contains the index of Chandlery's registry, or opm's cache, depending on the\n" +
-			"base. The command also pushes an SPDX list of all bundles as an OCI referrer of the image. It does not push a catalog\n" +
-			"that has problems.\n\n" +
+			"base. The command also pushes an SPDX list of all bundles as an OCI referrer of the image. If the catalog has\n" +
+			"problems, the command pushes nothing.\n\n" +
 			"The image is reproducible for the same catalog and base, unless it contains opm's cache. $SOURCE_DATE_EPOCH sets the\n" +
 			"time of the image, in seconds since 1970. The default is 0.",
 		Example: "  catalog push ./catalog registry.example.com/team/catalog:v1 --base registry.example.com/chandlery/registry:v1\n" +
@@ -211,7 +211,7 @@ func newDockerfileCommand() *cobra.Command {
 		},
 	}
 	o.addFlags(cmd.Flags())
-	cmd.Flags().StringVar(&builder, "builder", "", "image that creates the index (Chandlery's registry) or the cache (opm); default: --base")
+	cmd.Flags().StringVar(&builder, "builder", "", "image with Chandlery's registry or opm, which creates the index or the cache; default: --base")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }

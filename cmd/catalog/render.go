@@ -19,8 +19,8 @@ import (
 func agent() string { return "chandlery-catalog/" + version }
 
 // referenceHelp describes the arguments of commands that read bundles and catalogs.
-const referenceHelp = "A REFERENCE is the directory or the image of a bundle or of a catalog. Write oci:IMAGE if a directory could have\n" +
-	"the same name."
+const referenceHelp = "A REFERENCE is the directory or the image of a bundle or of a catalog. Write oci:IMAGE if a directory has the same\n" +
+	"name as the image."
 
 // readOptions holds the flags for reading references.
 type readOptions struct {

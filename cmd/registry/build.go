@@ -34,7 +34,7 @@ func newBuildCommand() *cobra.Command {
 		Short: "Build the index file of a catalog, for a fast start",
 		Long: "Build the index file of the catalog in a directory, an image or a mounted ConfigMap.\n\n" +
 			"The file is reproducible: the same catalog results in the same bytes. The command replaces an\n" +
-			"existing file only when the new file is complete, and never if the catalog has problems.\n\n" + selectionHelp,
+			"existing file only if the catalog has no problems and the new file is complete.\n\n" + selectionHelp,
 		Example: "  registry build ./catalog -o catalog.index\n" +
 			"  registry build oci:registry.example/team/catalog:v1 -o catalog.index\n" +
 			"  registry build ./catalog -o heads.index --heads\n" +

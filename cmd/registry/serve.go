@@ -49,7 +49,7 @@ func newServeCommand() *cobra.Command {
 		Use:   "serve SOURCE",
 		Short: "Serve a catalog over gRPC",
 		Long: "Serve the catalog in a directory, an index file, an image or a mounted ConfigMap over gRPC.\n\n" +
-			"The port opens at once. Until the catalog is read, calls fail with Unavailable, and health\n" +
+			"The port opens immediately. Until the catalog is read, calls fail with Unavailable, and health\n" +
 			"checks report NOT_SERVING. When the source changes, the server serves the new content if it is\n" +
 			"complete and valid.\n\n" + selectionHelp,
 		Example: "  registry serve ./catalog\n" +

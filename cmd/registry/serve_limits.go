@@ -25,13 +25,13 @@ func (o *limitFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.Uint32Var(&o.values.ConnectionStreams, "max-connection-streams", o.values.ConnectionStreams,
 		"largest number of concurrent calls on one connection; further calls wait")
 	flags.IntVar(&o.values.Connections, "max-connections", o.values.Connections,
-		"largest number of connections; at the limit, the server closes a connection of the client with the most connections; if it can close none, it closes the new connection after 5s; 0: no limit")
+		"largest number of connections; at the limit, the server closes a connection of the client that has the most, or else the new connection after 5s; 0: no limit")
 	flags.Float64Var(&o.values.CallRate, "max-call-rate", o.values.CallRate,
 		"largest average number of calls per second from each client address; 0: no limit")
 	flags.IntVar(&o.values.CallBurst, "max-call-burst", o.values.CallBurst,
-		"largest number of calls at once from each client address, if --max-call-rate sets a limit")
+		"largest burst of calls from each client address, if --max-call-rate sets a limit")
 	flags.DurationVar(&o.values.HandshakeTimeout, "handshake-timeout", o.values.HandshakeTimeout,
-		"time for a new connection to become ready for calls")
+		"time limit for a new connection to become ready for calls")
 	flags.DurationVar(&o.values.IdleTimeout, "idle-timeout", o.values.IdleTimeout,
 		"time after which a connection without calls is closed; 0: never")
 	flags.DurationVar(&o.values.StallTimeout, "stall-timeout", o.values.StallTimeout,

@@ -97,9 +97,9 @@ func newRBACCommand() *cobra.Command {
 		Long: `Print a ClusterRole and a ClusterRoleBinding with the permissions that the
 supervisor needs for additional kinds in bundles. Pass every --bundle-kind flag of
 'supervisor run' in one call. When you apply the output with kubectl, it replaces the
-permissions of earlier calls. The command assumes that each resource name is the
-lower-case English plural of its kind, as controller-gen does. If it is not, correct
-the output.`,
+permissions of earlier calls. Like controller-gen, the command derives each resource
+name from its kind, as the lower-case English plural. If a name differs, correct the
+output.`,
 		Example: `  supervisor rbac --bundle-kind=shop.example/Widget --bundle-kind=shop.example/Policy:cluster | kubectl apply -f -`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -107,7 +107,7 @@ func clusterCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeNotInstalled, "The Subscription API is not installed in the cluster.", "Run \"supervisor install-crds\" to install the CustomResourceDefinitions."},
 		{CodeSupervisorNotRunning, "No supervisor holds the Lease chandlery-supervisor. Statuses may be out of date.", "Find out why no supervisor pod runs or becomes the leader."},
-		{CodePackageManifestsUnavailable, "The APIService of PackageManifests is unavailable. No namespace can be deleted.", "Find out why API servers do not reach port 10250 of a supervisor. If no supervisor is installed, delete the APIService."},
+		{CodePackageManifestsUnavailable, "The APIService of PackageManifests is unavailable. Until it is available, Kubernetes deletes no namespace.", "Find out why API servers do not reach port 10250 of a supervisor. If no supervisor is installed, delete the APIService."},
 		{CodeUninstallHeld, "Something blocks the uninstallation of an operator whose Subscription was deleted.", "Remove the obstacle in the message. To keep the operator, remove the annotation chandlery.dev/on-delete."},
 		{CodeCleanupHeld, "Something blocks the deletion of a ClusterServiceVersion.", "Remove the obstacle in the message. To skip the clean-up of custom resources, set the annotation chandlery.dev/skip-cleanup=true on the ClusterServiceVersion."},
 		{CodeConfigInvalid, "A Subscription contains invalid settings for the Deployments of the operator.", "Correct spec.config or the annotation chandlery.dev/config."},

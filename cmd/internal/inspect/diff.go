@@ -36,9 +36,9 @@ func Diff(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Show the changes of a catalog update",
-		Long: "Show the changes of a catalog update: packages, channels, heads, bundles and deprecations. A ! marks a change that\n" +
-			"breaks installed versions: a removed package or channel, or a bundle that loses its upgrade path. A ! also marks a\n" +
-			"head with a lower version, and a head that no longer provides an API.\n\n" +
+		Long: "Show the changes of a catalog update: packages, channels, channel heads, bundles and deprecations. A ! marks a\n" +
+			"change that breaks installed versions: a removed package or channel, or a bundle that loses its upgrade path. A !\n" +
+			"also marks a channel head that has a lower version, or that no longer provides an API.\n\n" +
 			"OLD and NEW are sources. " + p.Sources + "\n\n" +
 			"Exit codes:\n" +
 			"  0  the catalogs were compared\n" +

@@ -34,7 +34,7 @@ func Validate(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate SOURCE...",
 		Short: "Check catalogs and list all problems",
-		Long: "Check catalogs and list all problems. Each problem is on one line, with file and line, cause and remedy.\n\n" +
+		Long: "Check catalogs and list all problems. Each line shows one problem, with its place, cause and remedy.\n\n" +
 			sources +
 			"Exit codes:\n" +
 			"  0  no catalog has a problem other than warnings\n" +

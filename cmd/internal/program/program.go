@@ -33,7 +33,7 @@ func (p Program) Command(commands ...*cobra.Command) *cobra.Command {
 		Use:   p.Name,
 		Short: p.Short,
 		Long: p.Short + ".\n\n" +
-			"Every flag can be set by the environment variable that its description names.",
+			"You can also set each flag with the environment variable in its description.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,

@@ -19,10 +19,9 @@ import (
 )
 
 const help = `Show InstallPlans that wait for approval, ask for confirmation, and approve them. Name
-InstallPlans, or Subscriptions with InstallPlans that wait for approval. The output
-shows the versions, their CustomResourceDefinitions, and the new cluster-wide
-permissions of their operators. The command does not approve a plan that changes after
-it is shown.
+the InstallPlans or their Subscriptions. The output shows the versions, their
+CustomResourceDefinitions, and the new cluster-wide permissions of their operators. If a
+plan changes after the command shows it, the command does not approve the plan.
 
 You can repeat the command. It reports plans that do not wait for approval, and leaves
 them unchanged.
@@ -31,8 +30,8 @@ You need permission to list and patch installplans in the namespace. To name
 Subscriptions and to see replaced versions, you also need permission to list
 subscriptions and clusterserviceversions. With --dry-run, the output also shows fields
 that the API server would drop, and objects of kinds that bundles cannot contain. This
-check needs permission to create the objects. If the supervisor runs with --bundle-kind,
-use the same flags.
+check needs permission to create the objects. If the supervisor has --bundle-kind flags,
+set the same flags here.
 
 Exit codes:
   0  every requested plan is approved, or was approved before

@@ -65,10 +65,10 @@ func newAdd(name, agent string) *cobra.Command {
 	flags.StringVar(&s.image, "image", "", "image of the catalog")
 	flags.StringVar(&s.address, "address", "", "address of the server")
 	flags.StringSliceVar(&s.secrets, "pull-secret", nil, "Secrets with credentials for the image, in the namespace of the catalog")
-	flags.IntVar(&s.priority, "priority", 0, "spec.priority")
+	flags.IntVar(&s.priority, "priority", 0, "spec.priority of the CatalogSource")
 	flags.DurationVar(&s.poll, "poll-interval", 0, "time between checks of the tag; 0: no checks")
 	flags.BoolVar(&a.dryRun, "dry-run", false, "show the result; change nothing")
-	flags.BoolVar(&a.wait, "wait", false, "wait for the catalog")
+	flags.BoolVar(&a.wait, "wait", false, "wait until the catalog is ready")
 	flags.DurationVar(&a.timeout, "timeout", 10*time.Minute, "time limit for --wait")
 	for _, free := range []string{"image", "address", "pull-secret", "priority", "poll-interval"} {
 		console.Complete(cmd, free, cobra.NoFileCompletions)

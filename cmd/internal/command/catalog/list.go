@@ -10,7 +10,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
-const listHelp = `List catalogs, as 'status' does.
+const listHelp = `List catalogs in the format of 'status'.
 
 Exit codes:
   0  the command succeeded
@@ -40,7 +40,7 @@ func newList(name, agent string) *cobra.Command {
 	l.connection.AddFlags(cmd)
 	l.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	l.connection.AddCatalogNamespaceFlag(cmd, &l.global)
-	cmd.Flags().BoolVarP(&l.all, "all-namespaces", "A", false, "all namespaces")
+	cmd.Flags().BoolVarP(&l.all, "all-namespaces", "A", false, "list the catalogs of all namespaces")
 	l.output.AddFlags(cmd)
 	return cmd
 }

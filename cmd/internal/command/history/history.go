@@ -33,9 +33,9 @@ const help = `Print the history of a Subscription: each phase of its InstallPlan
 duration. Then print the current state and the possible next actions. Without a
 SUBSCRIPTION, the command prints the history of each Subscription of the namespace.
 
-The annotation chandlery.dev/transitions stores the newest 64 transitions. The column
-SEEN shows "live" if the supervisor recorded a phase before the next phase began, and
-"afterwards" if it recorded the phase later.
+The annotation chandlery.dev/transitions stores the newest 64 transitions. In the column
+SEEN, "live" means that the supervisor recorded a phase before the next phase began.
+"afterwards" means that it recorded the phase later.
 
 With --watch, the command also prints new transitions, and changes of the state and of
 conditions. With -o json or yaml, it prints one document for each transition.
@@ -55,7 +55,7 @@ func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "history [SUBSCRIPTION]...",
-		Short: "Show the history of the InstallPlans of a Subscription",
+		Short: "Show the InstallPlan history of a Subscription",
 		Long:  help,
 		Example: "  " + name + " history argocd -n argocd\n" +
 			"  " + name + " history argocd -n argocd --watch\n" +

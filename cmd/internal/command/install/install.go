@@ -57,7 +57,7 @@ func New(name, agent string) *cobra.Command {
 	o := &options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:               "install PACKAGE",
-		Short:             "Install an operator, and create what it needs",
+		Short:             "Install an operator, with its namespace and OperatorGroup",
 		Long:              help,
 		Example:           "  " + name + " install argocd-operator -n argocd --version 0.8.0 --approval Manual --wait",
 		Args:              cobra.ExactArgs(1),
@@ -70,9 +70,9 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	flags.StringVar(&o.request.catalog, "catalog", "", "catalog, as [NAMESPACE/]NAME; empty: the only catalog with the package")
 	flags.StringVar(&o.request.channel, "channel", "", "channel; empty: the default")
-	flags.StringVar(&o.request.version, "version", "", "first version, as a number or ClusterServiceVersion; empty: the newest")
+	flags.StringVar(&o.request.version, "version", "", "first version to install, as a number or ClusterServiceVersion; empty: the newest")
 	flags.StringVar(&o.approval, "approval", "", "Automatic or Manual; empty: Automatic for a new Subscription")
-	flags.StringSliceVar(&o.request.targets, "target-namespaces", nil, "namespaces that a new OperatorGroup targets; empty: all namespaces, or the operator's own if it does not support all")
+	flags.StringSliceVar(&o.request.targets, "target-namespaces", nil, "namespaces that a new OperatorGroup selects; empty: all namespaces if the operator supports them, else its own")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
 	flags.BoolVar(&o.wait, "wait", false, "wait until a version is installed")

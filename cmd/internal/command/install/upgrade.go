@@ -51,7 +51,7 @@ func NewUpgrade(name, agent string) *cobra.Command {
 	o := &upgradeOptions{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:               "upgrade SUBSCRIPTION",
-		Short:             "Upgrade an operator, and wait for it",
+		Short:             "Upgrade an operator, and wait until the upgrade is complete",
 		Long:              upgradeHelp,
 		Example:           "  " + name + " upgrade argocd -n argocd --channel beta",
 		Args:              cobra.ExactArgs(1),

@@ -34,14 +34,14 @@ const help = `Print the installations and updates that the supervisor would make
 and channel, in which order, and why. Also print which Subscriptions it would not
 install, and why. The command does not change the cluster.
 
--n NAMESPACE reads the Subscriptions of a namespace of the cluster. -f FILE reads
-Subscriptions from files, as if their namespace contained nothing else. With both, the
-result is as if the files had been applied to the namespace. In a directory, -f reads all
-*.yaml, *.yml and *.json files. The files can also contain InstallPlans, OperatorGroups,
-CatalogSources and ClusterServiceVersions. The ClusterServiceVersions count as installed.
-The files can be the output of 'kubectl get -o yaml'. The command ignores the status of a
-Subscription in a file, unless the files also contain the ClusterServiceVersion or
-InstallPlan that the status names.
+With -n NAMESPACE, the command reads the Subscriptions of a namespace of the cluster.
+With -f FILE, it reads Subscriptions from files, and assumes that their namespace
+contains nothing else. With both, it assumes that you have applied the files to the
+namespace. From a directory, -f reads all *.yaml, *.yml and *.json files. The files can
+also contain InstallPlans, OperatorGroups, CatalogSources and ClusterServiceVersions.
+The ClusterServiceVersions count as installed. The files can be the output of
+'kubectl get -o yaml'. If they lack the ClusterServiceVersion or InstallPlan that the
+status of a Subscription names, the command ignores the status.
 
 --catalog [[NAMESPACE/]NAME=]SOURCE sets the content of a catalog. SOURCE is a
 directory, an index file, or host:port of a server. Without a name, the command uses the

@@ -16,7 +16,7 @@ import (
 )
 
 const help = `Remove an operator: delete the Subscription and its ClusterServiceVersion. The command
-first shows what it deletes and what it keeps. 'uninstall' removes the supervisor.
+first shows what it deletes and what it keeps. To remove the supervisor, use 'uninstall'.
 
 Exit codes:
   0  the command succeeded
@@ -51,7 +51,7 @@ func New(name, agent string) *cobra.Command {
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
-	flags.BoolVar(&o.crds, "crds", false, "also delete CustomResourceDefinitions that no other operator uses; before that, delete their custom resources while the operator runs")
+	flags.BoolVar(&o.crds, "crds", false, "also delete CustomResourceDefinitions that no other operator uses; the command deletes their custom resources first, while the operator runs")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the deletion of each object")

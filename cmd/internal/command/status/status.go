@@ -54,7 +54,7 @@ func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "status [-n NAMESPACE | -A]",
-		Short: "Show the state of catalogs and operators, and remedies",
+		Short: "Show the state of catalogs and operators, and remedies for problems",
 		Long:  help,
 		Example: "  " + name + " status\n" +
 			"  " + name + " status -n shop --watch\n" +

@@ -40,15 +40,15 @@ const (
 	nameFormat = "20060102-150405"
 )
 
-const help = `Collect support data in one file that only its owner can read. The file contains the
-output and the input of status and explain, Events, and the logs of supervisors,
-catalogs and operators. Read access is enough. The bundle lists the objects that could
-not be read.
+const help = `Collect support data in one file that only its owner can read. The file contains
+Events, the logs of supervisors, catalogs and operators, and the output and input of the
+commands status and explain. Read access is enough. The bundle lists the objects that
+could not be read.
 
-The command reads no Secrets and no ConfigMaps. It removes text that looks like a
-password, a token, a private key or the credentials of a URL, and the values of all
-environment variables. The bundle contains certificates, and the names of objects, images
-and hosts. Check the bundle before you share it.
+The command reads no Secrets and no ConfigMaps. It removes the values of all environment
+variables, and text that looks like a password, a token, a private key or the credentials
+of a URL. The bundle contains certificates, and the names of objects, images and hosts.
+Check the bundle before you share it.
 
 Exit codes:
   0  the bundle is complete
@@ -75,7 +75,7 @@ func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "support-bundle [-n NAMESPACE | -A]",
-		Short: "Collect data for support in one file, without secrets",
+		Short: "Collect support data in one file, without secrets",
 		Long:  help,
 		Example: "  " + name + " support-bundle -n shop\n" +
 			"  " + name + " support-bundle -A -o trouble.tar.gz --log-bytes 4Mi",

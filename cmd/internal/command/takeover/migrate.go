@@ -17,8 +17,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
-const helpMigrate = `Migrate this cluster from OLM to the supervisors: check that nothing prevents it, take
-over, wait until a supervisor leads, and compare the cluster with its earlier state.
+const helpMigrate = `Migrate this cluster from OLM to the supervisors. The command checks for obstacles, takes
+over, waits until a supervisor leads, and compares the cluster with its earlier state.
 
 The command compares operator Deployments and their generations, pods and their restarts,
 ClusterServiceVersions, Subscriptions, webhooks and APIs. It expects differences in a
@@ -26,9 +26,10 @@ namespace if an InstallPlan was in progress there.
 
 With --back, hand the cluster back to OLM, wait until OLM is ready, and compare.
 
-With --finish, remove what only OLM uses: its Deployments, their Services and
+With --finish, remove the objects that only OLM uses: its Deployments, their Services and
 NetworkPolicies, unpacked bundles and the takeover record. The command keeps namespaces,
-CustomResourceDefinitions, catalogs and operators. You cannot hand back afterwards.
+CustomResourceDefinitions, catalogs and operators. Afterwards, you cannot hand the
+cluster back.
 
 You can interrupt the command at any time and repeat it. Each run compares the cluster
 with its state at the start of that run. The commands takeover and handback make no
@@ -82,7 +83,7 @@ func NewMigrate(name, agent string) *cobra.Command {
 	o.addFlags(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&o.back, "back", false, "hand the cluster back to OLM")
-	flags.BoolVar(&o.finish, "finish", false, "remove what only OLM uses")
+	flags.BoolVar(&o.finish, "finish", false, "remove the objects that only OLM uses")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the new manager to become ready, and then for the cluster to stop changing")
 	cmd.MarkFlagsMutuallyExclusive("back", "finish")
 	return cmd

@@ -81,7 +81,7 @@ func New(name, agent string) *cobra.Command {
 func NewHandBack(name, agent string) *cobra.Command {
 	return newCommand(name, agent, &cobra.Command{
 		Use:     "handback",
-		Short:   "Hand the cluster back to the OLM that managed it before",
+		Short:   "Hand the cluster back to the OLM that managed it before the takeover",
 		Long:    helpBack,
 		Example: "  " + name + " handback --dry-run\n  " + name + " handback --yes",
 	}, handBack())
@@ -133,7 +133,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors and of the takeover record")
-	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces where every OLM-like Deployment counts as OLM; in other namespaces, it counts only if its service account can write ClusterServiceVersions or InstallPlans cluster-wide")
+	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces where every OLM-like Deployment counts as OLM; elsewhere, the service account must also have permission to write ClusterServiceVersions or InstallPlans cluster-wide")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the steps; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
 	o.output.AddFlags(cmd)

@@ -59,7 +59,7 @@ func New(name, agent string) *cobra.Command {
 	o := &options{connection: console.Connection{Agent: agent}}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove the supervisor, and with --everything all operators",
+		Short: "Remove the supervisor and, with --everything, all operators",
 		Long:  help,
 		Example: "  " + name + " uninstall --dry-run\n" +
 			"  " + name + " uninstall --yes\n" +

@@ -15,8 +15,8 @@ import (
 )
 
 const help = `Wait until Subscriptions reach a state, or catalogs are ready. The command ends early if
-a plan or version fails. After you change a Subscription, set --version, because the
-command can see its old status for some seconds.
+a plan or version fails. After you change a Subscription, its old status remains for
+some seconds. Set --version to ignore the old status.
 
 Exit codes:
   0  all objects have the state
