@@ -12,18 +12,23 @@ import (
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
 // watchOptionalAPIs checks which of the optional APIs are installed, and repeats that while the manager runs. It
-// returns an error if OpenShift's API is required and missing.
-func (s *startup) watchOptionalAPIs(ctx context.Context, mgr ctrl.Manager, crds cache.Cache) (*openshift.Proxies, error) {
+// returns an error if OpenShift's API is required and missing. images gets the mirrors of OpenShift.
+func (s *startup) watchOptionalAPIs(ctx context.Context, mgr ctrl.Manager, crds cache.Cache, images *imagesources.Settings) (*openshift.Proxies, error) {
 	finder, err := discovery.New(mgr.GetConfig(), discovery.Options{})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what it prepared
 	}
 	proxies := openshift.NewProxies(mgr.GetAPIReader())
+	found := func(ctx context.Context, result discovery.Result) {
+		proxies.Found(ctx, result)
+		images.Found(ctx, mgr.GetAPIReader(), result)
+	}
 	watcher, err := optional.NewWatcher(finder, optional.Settings{optional.OpenShift: s.options.OpenShift},
-		map[string]optional.Listener{optional.OpenShift: proxies.Found}, metrics.Registry)
+		map[string]optional.Listener{optional.OpenShift: found}, metrics.Registry)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the metric
 	}

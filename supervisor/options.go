@@ -120,7 +120,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.TakeOver, "takeover", false, "if OLM runs, take over from it before leading, instead of waiting")
 	fs.Var(&o.PackageManifests.Mode, "packagemanifests", "whether to serve PackageManifests (packages.operators.coreos.com/v1); auto: only in a pod; disabled: no, and the supervisor deletes the APIService of this installation; only: yes, and the supervisor does nothing else")
 	fs.StringVar(&o.PackageManifests.Address, "packagemanifests-address", ":10250", "address that serves PackageManifests to the API server")
-	fs.Var(&o.OpenShift, optional.OpenShift, "whether operator containers get the proxy settings of OpenShift's Proxy \"cluster\"; auto: if the API config.openshift.io exists; required: yes, and without the API the supervisor fails; disabled: no")
+	fs.Var(&o.OpenShift, optional.OpenShift, "whether to use OpenShift's settings: Proxy \"cluster\" for operator containers, and ImageDigestMirrorSets, ImageTagMirrorSets and ImageContentSourcePolicies for images; auto: if the API config.openshift.io exists; required: always, and fail without the API; disabled: never")
 	o.Catalogs.AddFlags(fs, o.Version)
 }
 

@@ -96,7 +96,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	store := catalogs.NewStore(ctx, o.CatalogRefreshInterval, clock.RealClock{})
 	store.Proxies = s.proxies
 	settings := imagesources.New(o.Catalogs.Registries, o.Catalogs.SharedSecrets())
-	settings.Check(ctx)
+	settings.AwaitMirrors()
 	images, err := bundleimage.New(bundleimage.Options{
 		Reader: mgr.GetAPIReader(), Dir: o.BundleCacheDir, Size: o.BundleCacheSize, Timeout: o.BundleUnpackTimeout,
 		Sources: settings, PlainHTTP: o.Catalogs.PlainHTTP, SkipTLSVerify: o.Catalogs.SkipTLSVerify,
@@ -115,7 +115,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	if err := groupindex.Add(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	proxies, err := s.watchOptionalAPIs(ctx, mgr, crds)
+	proxies, err := s.watchOptionalAPIs(ctx, mgr, crds, settings)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,11 @@ type Route struct {
 	Sources []Source
 	// Skipped are places that must not be asked.
 	Skipped []Skipped
+}
+
+// HasRule reports whether a rule applies to the image.
+func (r *Route) HasRule() bool {
+	return len(r.Skipped) > 0 || slices.ContainsFunc(r.Sources, func(s Source) bool { return s.Rule != "" })
 }
 
 // Source is a place that may have an image.

@@ -34,6 +34,7 @@ type Settings struct {
 
 	mu      sync.Mutex
 	problem string
+	mirrors mirrors
 }
 
 // New returns the settings in files, and with the pull secrets that apply to the images of all catalogs.
@@ -47,23 +48,25 @@ func New(paths sources.Paths, pullSecrets []types.NamespacedName) *Settings {
 
 // Route returns the sources of an image.
 func (s *Settings) Route(ref name.Reference) (image.Route, error) {
-	tables, err := s.tables()
-	if err != nil {
-		return image.Route{}, err
+	var tables sources.Tables
+	if s.files != nil {
+		table, err := s.files.Table()
+		if table == nil {
+			return image.Route{}, err //nolint:wrapcheck // names the file
+		}
+		tables = append(tables, table)
 	}
-	return tables.Route(ref) //nolint:wrapcheck // names the file
-}
-
-// tables returns the rules in force.
-func (s *Settings) tables() (sources.Tables, error) {
-	if s.files == nil {
-		return nil, nil
+	s.mu.Lock()
+	mirrors := s.mirrors
+	s.mu.Unlock()
+	if mirrors.table != nil {
+		tables = append(tables, mirrors.table)
 	}
-	table, err := s.files.Table()
-	if table == nil {
-		return nil, err //nolint:wrapcheck // names the file
+	route, err := tables.Route(ref)
+	if err == nil && !mirrors.known && mirrors.err != nil && !route.HasRule() {
+		return image.Route{}, mirrors.err
 	}
-	return sources.Tables{table}, nil
+	return route, err //nolint:wrapcheck // names the file
 }
 
 // Problem returns what is wrong with the settings; empty if nothing is. It is the result of the last check.
@@ -95,7 +98,15 @@ func (s *Settings) Start(ctx context.Context) error {
 
 // Check reads the files again. It reports a changed problem in the log, in the metric and as an event.
 func (s *Settings) Check(ctx context.Context) {
+	s.mu.Lock()
 	problem := ""
+	if s.mirrors.err != nil {
+		problem = s.mirrors.err.Error()
+		if s.mirrors.known {
+			problem += "; the last known mirrors stay in use"
+		}
+	}
+	s.mu.Unlock()
 	if s.files != nil {
 		table, err := s.files.Table()
 		switch {

@@ -54,8 +54,11 @@ const (
 // write nor use it.
 func Decide(r Request) (Decision, error) {
 	if group := protectedGroup(r); group != "" {
-		return "", r.refusal(ProtectedGroup,
-			fmt.Sprintf("a bundle must not define kinds of the group %s, on which the supervisor depends", group),
+		what := "kinds of the group " + group
+		if ProtectedDefinition(r.Name) {
+			what = "the kind " + r.Name
+		}
+		return "", r.refusal(ProtectedGroup, fmt.Sprintf("a bundle must not define %s, on which the supervisor depends", what),
 			fmt.Sprintf("ask the author of %s to remove it", r.Version))
 	}
 	if err := checkConversion(r); err != nil {

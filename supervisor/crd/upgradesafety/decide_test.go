@@ -94,6 +94,14 @@ func TestDecideOnDefinitions(t *testing.T) {
 			reason:  "nor may it hide its group behind another name",
 			request: upgradesafety.Request{Unbounded: true, Name: "lamps." + group, Wanted: definition("operators.coreos.com")}, refused: upgradesafety.ProtectedGroup,
 		},
+		"ProtectedDefinition": {
+			reason:  "a kind that the supervisor reads, in a group of which bundles may define others",
+			request: upgradesafety.Request{Unbounded: true, Name: "imagecontentsourcepolicies.operator.openshift.io", Wanted: definition("operator.openshift.io")}, refused: upgradesafety.ProtectedGroup,
+		},
+		"OtherOfTheGroup": {
+			reason:  "another kind of that group",
+			request: upgradesafety.Request{Name: "certmanagers.operator.openshift.io", Wanted: definition("operator.openshift.io")}, want: upgradesafety.Write,
+		},
 		"SubgroupOfOperators": {
 			reason:  "groups whose name only ends alike are others'",
 			request: upgradesafety.Request{Wanted: definition("binding.operators.coreos.com")}, want: upgradesafety.Write,
@@ -254,7 +262,7 @@ func TestProtectedGroups(t *testing.T) {
 			t.Errorf("group %q is not protected", group)
 		}
 	}
-	brought := []string{"", "autoscaling.k8s.io", "console.openshift.io", "monitoring.coreos.com"}
+	brought := []string{"", "autoscaling.k8s.io", "console.openshift.io", "monitoring.coreos.com", "operator.openshift.io"}
 	text, err := os.ReadFile("../../../deploy/rbac/supervisor.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -268,6 +276,11 @@ func TestProtectedGroups(t *testing.T) {
 		for _, group := range rule.APIGroups {
 			if upgradesafety.Protected(group) == slices.Contains(brought, group) {
 				t.Errorf("group %q is protected: %v", group, upgradesafety.Protected(group))
+			}
+			for _, resource := range rule.Resources {
+				if group == "operator.openshift.io" && !upgradesafety.ProtectedDefinition(resource+"."+group) {
+					t.Errorf("the definition of %s is not protected", resource)
+				}
 			}
 		}
 	}

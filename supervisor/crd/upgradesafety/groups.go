@@ -33,13 +33,21 @@ var protected = []string{
 	"storage.k8s.io",
 }
 
+// definitions are the definitions, outside the protected groups, whose objects the supervisor reads. Bundles may
+// define other kinds of these groups.
+var definitions = []string{"imagecontentsourcepolicies.operator.openshift.io"}
+
 // Protected reports whether no bundle may define kinds of an API group.
 func Protected(group string) bool { return slices.Contains(protected, group) }
+
+// ProtectedDefinition reports whether no bundle may contain a definition, although it may define other kinds of the
+// group.
+func ProtectedDefinition(name string) bool { return slices.Contains(definitions, name) }
 
 // protectedGroup returns the protected group of a definition, by its name and by its spec; empty for none.
 func protectedGroup(r Request) string {
 	_, group, _ := strings.Cut(r.Name, ".")
-	if Protected(group) {
+	if Protected(group) || ProtectedDefinition(r.Name) {
 		return group
 	}
 	if r.Wanted != nil && Protected(r.Wanted.Spec.Group) {

@@ -1,0 +1,110 @@
+package imagesources
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/bundles/image/sources"
+	"github.com/chandlery/chandlery/supervisor/discovery"
+)
+
+// cluster is a reader of the objects of an OpenShift cluster.
+type cluster struct {
+	client.Reader
+
+	// specs are the specs of objects, by kind and name. A kind without objects does not exist.
+	specs map[string]map[string]any
+	err   error
+}
+
+func (c *cluster) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if c.err != nil {
+		return c.err
+	}
+	found, ok := list.(*unstructured.UnstructuredList)
+	kind := strings.TrimSuffix(found.GetKind(), "List")
+	if !ok || c.specs[kind] == nil {
+		return &apimeta.NoKindMatchError{}
+	}
+	for name, spec := range c.specs[kind] {
+		u := unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		u.SetName(name)
+		found.Items = append(found.Items, u)
+	}
+	return nil
+}
+
+// TestMirrorSets checks which sources images have while objects of OpenShift change, step by step.
+func TestMirrorSets(t *testing.T) {
+	const digest = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	mirrors := func(field, mirror, policy string) map[string]any {
+		set := map[string]any{"source": "source.test", "mirrors": []any{mirror}}
+		if policy != "" {
+			set["mirrorSourcePolicy"] = policy
+		}
+		return map[string]any{field: []any{set}}
+	}
+	digests := map[string]map[string]any{"ImageDigestMirrorSet": {"b": mirrors("imageDigestMirrors", "b.test", ""), "a": mirrors("imageDigestMirrors", "a.test", "")}}
+	all := map[string]map[string]any{
+		"ImageDigestMirrorSet":     {"a": mirrors("imageDigestMirrors", "a.test", "NeverContactSource")},
+		"ImageTagMirrorSet":        {"t": mirrors("imageTagMirrors", "t.test", "")},
+		"ImageContentSourcePolicy": {"i": mirrors("repositoryDigestMirrors", "i.test", "")},
+	}
+	broken := map[string]map[string]any{"ImageTagMirrorSet": {"t": map[string]any{"imageTagMirrors": "x"}}}
+	c := &cluster{}
+	s := New(sources.Paths{}, nil)
+	s.AwaitMirrors()
+	for i, step := range []struct {
+		reason        string
+		outcome       discovery.Outcome
+		specs         map[string]map[string]any
+		err           error
+		problem       string
+		digest, byTag string
+	}{
+		{reason: "it is not known", outcome: discovery.Unreachable, problem: "the mirrors in objects of OpenShift cannot be read", digest: "error", byTag: "error"},
+		{reason: "it must not be read", outcome: discovery.Installed, err: errors.New("forbidden"), problem: "listing ImageDigestMirrorSet: forbidden; allow", digest: "error", byTag: "error"},
+		{reason: "no OpenShift", outcome: discovery.NotInstalled, digest: "source.test", byTag: "source.test"},
+		{reason: "digests", outcome: discovery.Installed, specs: digests, digest: "a.test b.test source.test", byTag: "source.test"},
+		{reason: "all kinds", outcome: discovery.Installed, specs: all, digest: "a.test i.test", byTag: "t.test"},
+		{reason: "a broken object", outcome: discovery.Installed, specs: broken, problem: "ImageTagMirrorSet t: spec.imageTagMirrors cannot be decoded", digest: "a.test i.test", byTag: "t.test"},
+		{reason: "the last known ones stay", outcome: discovery.Unreachable, problem: "; the last known mirrors stay in use", digest: "a.test i.test", byTag: "t.test"},
+		{reason: "disabled", outcome: discovery.Skipped, digest: "source.test", byTag: "source.test"},
+	} {
+		c.specs, c.err = step.specs, step.err
+		s.Found(t.Context(), c, discovery.Result{Verdict: discovery.Verdict{Outcome: step.outcome, Reason: discovery.ReasonMayNotList}})
+		if got := s.Problem(); !strings.Contains(got, step.problem) || (got == "") != (step.problem == "") {
+			t.Errorf("%d: %s: problem %q", i, step.reason, got)
+		}
+		for image, want := range map[string]string{"source.test/a" + digest: step.digest, "source.test/a:v1": step.byTag} {
+			if got := asked(t, s, image); got != want {
+				t.Errorf("%d: %s: %s is asked of %q, want %q", i, step.reason, image, got, want)
+			}
+		}
+	}
+}
+
+// asked returns the registries that are asked for an image.
+func asked(t *testing.T, s *Settings, image string) string {
+	t.Helper()
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	route, err := s.Route(ref)
+	if err != nil {
+		return "error"
+	}
+	var hosts []string
+	for i := range route.Sources {
+		hosts = append(hosts, route.Sources[i].Reference.Context().RegistryStr())
+	}
+	return strings.Join(hosts, " ")
+}
