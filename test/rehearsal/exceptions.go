@@ -26,12 +26,12 @@ type exception struct {
 // isLate reports whether an object belongs to an operator whose InstallPlan was under way at a switch. Roles of the
 // cluster that aggregate others have the rules of its roles.
 func isLate(d *difference) bool {
-	return strings.HasPrefix(d.namespace, "late") || strings.HasPrefix(d.name, "late") || strings.Contains(d.name, ".late") ||
+	return strings.HasPrefix(d.namespace, "late") || strings.HasPrefix(d.owner, "late") || strings.HasPrefix(d.name, "late") || strings.Contains(d.name, ".late") ||
 		d.kind == "ClusterRole" && d.field == "rules" && strings.Contains(d.after, ".late")
 }
 
 // unpacked matches the names of the objects that OLM creates for the image of a bundle.
-var unpacked = regexp.MustCompile("^[0-9a-f]{50,}(-[0-9a-z]{5})?$")
+var unpacked = regexp.MustCompile("^[0-9a-f]{50,}(-?[0-9a-z]{5})?$")
 
 // isUnpacked reports whether an object is a new one of the image of a bundle.
 func isUnpacked(d *difference) bool {
@@ -69,6 +69,9 @@ func has(kind, field string) func(*difference) bool {
 	}
 }
 
+// inStatus returns a check for the status of a kind.
+func inStatus(kind string) func(*difference) bool { return has(kind, "status") }
+
 func anyOf(all ...func(*difference) bool) func(*difference) bool {
 	return func(d *difference) bool {
 		return slices.ContainsFunc(all, func(one func(*difference) bool) bool { return one(d) })
@@ -83,6 +86,23 @@ func ofManual(d *difference) bool {
 		}))
 }
 
+// isWebhook reports whether a webhook configuration is written differently.
+func isWebhook(d *difference) bool {
+	return slices.Contains([]string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}, d.kind) &&
+		slices.Contains([]string{"metadata.generateName", "metadata.generation", "webhooks"}, d.field)
+}
+
+// isPolicyOfCatalog reports whether the NetworkPolicy of the catalog has another owner reference.
+func isPolicyOfCatalog(d *difference) bool {
+	return d.kind == "NetworkPolicy" && d.namespace == "olm" && strings.HasPrefix(d.name, catalogName) &&
+		slices.Contains([]string{"metadata.generation", "metadata.ownerReferences"}, d.field)
+}
+
+// isMissingBinding reports whether a binding of a version is new.
+func isMissingBinding(d *difference) bool {
+	return slices.Contains([]string{"ClusterRoleBinding", "RoleBinding"}, d.kind) && d.field == "" && d.after == present && d.owner != ""
+}
+
 // atTakeover returns the differences that the document names between OLM and the supervisors.
 func atTakeover() []exception {
 	return []exception{
@@ -91,8 +111,28 @@ func atTakeover() []exception {
 		{"ConfigMaps, Jobs and roles of unpacked bundles", isUnpacked},
 		{"They wait until OLM has stopped.", func(d *difference) bool { return d.namespace == home || d.name == home }},
 		{"run as a Deployment behind the same Service", isHosted},
-		{"`requirementStatus` and `catalogHealth` are written again", anyOf(
-			has("ClusterServiceVersion", "status.requirementStatus"), has("Subscription", "status.catalogHealth"))},
+		{"requirements, health, conditions and times are written again", anyOf(
+			has("ClusterServiceVersion", "status.requirementStatus"), has("ClusterServiceVersion", "status.certsLastUpdated"),
+			has("ClusterServiceVersion", "status.certsRotateAt"), has("ClusterServiceVersion", "status.lastUpdateTime"),
+			has("Subscription", "status.catalogHealth"), has("Subscription", "status.conditions"),
+			has("Subscription", "status.lastUpdated"), has("Subscription", "status.installPlanGeneration"))},
+		{"get labels `olm.api.…`", func(d *difference) bool {
+			return d.kind == "ClusterServiceVersion" && strings.HasPrefix(d.field, "metadata.labels."+api.PrefixAPI)
+		}},
+		{"the status lists components and namespaces in another order", anyOf(
+			inStatus("Operator"), inStatus("OperatorGroup"))},
+		{"with an owner that is no controller, the label `olm.managed`, and namespaces of accounts", func(d *difference) bool {
+			return has("OperatorCondition", "metadata.labels")(d) || has("RoleBinding", "subjects")(d) ||
+				slices.Contains([]string{"OperatorCondition", "Role", "RoleBinding"}, d.kind) && d.field == "metadata.ownerReferences"
+		}},
+		{"have the labels `olm.owner` of their version", func(d *difference) bool {
+			return slices.Contains([]string{"Secret", "Service", "Role", "RoleBinding"}, d.kind) && strings.HasPrefix(d.field, "metadata.labels.olm.owner")
+		}},
+		{"ports of Services are sorted", has("Service", "spec.ports")},
+		{"without `generateName`, with the fields that supervisors set", isWebhook},
+		{"the CatalogSource controls them", isPolicyOfCatalog},
+		{"do not contain the APIs of failed versions", has("ClusterRole", "aggregationRule")},
+		{"created, where OLM leaves them out because", isMissingBinding},
 		{"without the labels that OLM also removes when a newer plan appears", has("InstallPlan", "metadata.labels")},
 		{"replaced by plans with the same content and another name", ofManual},
 		{"recreated with the operator's namespace in their names", func(d *difference) bool {
@@ -119,11 +159,12 @@ func atHandback() []exception {
 			return slices.Contains([]string{"metadata.uid", "metadata.creationTimestamp", "metadata.generation"}, d.field) &&
 				slices.Contains([]string{"ClusterRoleBinding", "RoleBinding", "NetworkPolicy"}, d.kind) || d.kind == "Pod" && isHosted(d)
 		}},
+		{"Restored objects have another generation.", func(d *difference) bool { return isWebhook(d) && d.field == "metadata.generation" }},
+		{"Bindings of copied Roles that OLM had left out stay.", isMissingBinding},
 		{"InstallPlans that waited or were in progress, and labels of old ones, are not restored.", anyOf(ofManual, has("InstallPlan", "metadata.labels"))},
 		{"ClusterRoles of kinds keep the reference to their `CustomResourceDefinition`.", has("ClusterRole", "metadata.ownerReferences")},
-		{"so does the status that supervisors wrote", func(d *difference) bool {
-			return (d.kind == "Subscription" || d.kind == "ClusterServiceVersion" || d.kind == "CatalogSource") && strings.HasPrefix(d.field, "status.")
-		}},
+		{"so does the status that supervisors wrote", anyOf(
+			inStatus("Subscription"), inStatus("ClusterServiceVersion"), inStatus("CatalogSource"), inStatus("Operator"), inStatus("OperatorGroup"))},
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/failover"
 )
 
@@ -112,8 +113,10 @@ func (s *scene) settle(ctx context.Context) (snapshot, error) {
 // difference is a field of an object that differs between two snapshots. Without a field, the object is new or gone.
 type difference struct {
 	kind, namespace, name string
-	field                 string
-	before, after         string
+	// owner is the namespace of the version or OperatorGroup that labels name as the owner of an object.
+	owner         string
+	field         string
+	before, after string
 }
 
 // present and absent are the values of differences without a field.
@@ -135,7 +138,7 @@ func differences(before, after snapshot) []difference {
 	maps.Copy(keys, after)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		kind, _, _ := strings.Cut(key, " ")
-		d := difference{kind: kind, namespace: keys[key].GetNamespace(), name: keys[key].GetName()}
+		d := difference{kind: kind, namespace: keys[key].GetNamespace(), name: keys[key].GetName(), owner: keys[key].GetLabels()[api.LabelOwnerNamespace]}
 		switch was, is := before[key], after[key]; {
 		case was == nil:
 			d.before, d.after = absent, present
@@ -155,6 +158,10 @@ func content(o *unstructured.Unstructured) object {
 	o = o.DeepCopy()
 	for _, field := range []string{"managedFields", "resourceVersion"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	if o.GetKind() == "Pod" {
+		// The kubelet reports it some time after the start of the pod.
+		unstructured.RemoveNestedField(o.Object, "status", "resources")
 	}
 	return o.Object
 }
