@@ -78,10 +78,12 @@ func newPackageServer(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 		return nil, err //nolint:wrapcheck // says what failed
 	}
 	mgr, err := ctrl.NewManager(reduced, ctrl.Options{
-		Scheme:                              scheme,
-		Cache:                               cached,
-		NewClient:                           informer.NewClient,
-		Controller:                          config.Controller{UsePriorityQueue: new(false), CacheSyncTimeout: controllerCacheTimeout, SkipNameValidation: new(true)},
+		Scheme:    scheme,
+		Cache:     cached,
+		NewClient: informer.NewClient,
+		Controller: config.Controller{
+			UsePriorityQueue: new(false), CacheSyncTimeout: controllerCacheTimeout, SkipNameValidation: new(true),
+		},
 		Metrics:                             metricsserver.Options{BindAddress: "0"}, // see openPorts
 		HealthProbeBindAddress:              "0",
 		GracefulShutdownTimeout:             new(shutdownTimeout),

@@ -31,12 +31,12 @@ func simple(t *testing.T, text string) v1.Image {
 // secret writes a pull secret for a host.
 func secret(t *testing.T, host string) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "secret")
+	path := filepath.Join(t.TempDir(), "secret")
 	auth := base64.StdEncoding.EncodeToString([]byte("user:word"))
-	if err := os.WriteFile(name, []byte(`{"auths":{"`+host+`":{"auth":"`+auth+`"}}}`), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(`{"auths":{"`+host+`":{"auth":"`+auth+`"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return name
+	return path
 }
 
 func TestResolve(t *testing.T) {

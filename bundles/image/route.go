@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -359,9 +360,7 @@ func (r *rewriter) RoundTrip(request *http.Request) (*http.Response, error) {
 		query.Set("ns", r.endpoint.Namespace)
 		adapted.URL.RawQuery = query.Encode()
 	}
-	for key, values := range r.endpoint.Header {
-		adapted.Header[key] = values
-	}
+	maps.Copy(adapted.Header, r.endpoint.Header)
 	response, err := r.inner.RoundTrip(adapted)
 	if response != nil {
 		// The HTTP client follows redirects from the original request.

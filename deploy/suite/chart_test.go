@@ -255,9 +255,9 @@ func packageServerObjects(t *testing.T) objects {
 
 // TestPackageServerAgrees compares the package server of the chart and of the component.
 func TestPackageServerAgrees(t *testing.T) {
-	const supervisor = "Deployment chandlery-system/chandlery-supervisor"
+	const controllers = "Deployment chandlery-system/chandlery-supervisor"
 	charted, plain := rendered(t, "--set", "packageManifests=only"), packageServerObjects(t)
-	plain[supervisor] = productWith(t, "packagemanifests")[supervisor]
+	plain[controllers] = productWith(t, "packagemanifests")[controllers]
 	if len(plain) != 11 {
 		t.Errorf("the component has %d objects, want 11", len(plain))
 	}
@@ -269,7 +269,7 @@ func TestPackageServerAgrees(t *testing.T) {
 		withoutHelm(charted[key])
 		withoutHelm(plain[key])
 		want := text(t, plain[key])
-		if key != supervisor {
+		if key != controllers {
 			// The kustomization of the product sets the tag.
 			want = strings.ReplaceAll(want, "image: chandlery/supervisor\n", "image: chandlery/supervisor:latest\n")
 		}
@@ -277,7 +277,7 @@ func TestPackageServerAgrees(t *testing.T) {
 			t.Errorf("%s (-component +chart):\n%s", key, diff)
 		}
 	}
-	args := as[appsv1.Deployment](t, plain, supervisor).Spec.Template.Spec.Containers[0].Args
+	args := as[appsv1.Deployment](t, plain, controllers).Spec.Template.Spec.Containers[0].Args
 	if !slices.Contains(args, "--packagemanifests=disabled") {
 		t.Errorf("the supervisor has the arguments %v", args)
 	}

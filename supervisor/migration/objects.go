@@ -123,9 +123,12 @@ func readObjects(ctx context.Context, c client.Reader) ([]*unstructured.Unstruct
 	return all, nil
 }
 
+// listFunc lists the objects of a kind.
+type listFunc func(context.Context, client.Reader, schema.GroupVersionKind) ([]*unstructured.Unstructured, error)
+
 // listKinds lists the objects of several kinds at the same time, and returns them in the order of the kinds. One error
 // reports all missing permissions.
-func listKinds(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, list func(context.Context, client.Reader, schema.GroupVersionKind) ([]*unstructured.Unstructured, error)) ([]*unstructured.Unstructured, error) {
+func listKinds(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, list listFunc) ([]*unstructured.Unstructured, error) {
 	lists, errs := make([][]*unstructured.Unstructured, len(kinds)), make([]error, len(kinds))
 	var group errgroup.Group
 	group.SetLimit(parallelRequests)

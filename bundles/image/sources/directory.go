@@ -245,7 +245,9 @@ func readRegistries(path string) ([]file, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, &InvalidError{File: path, Problem: "has neither registries.conf nor registries.conf.d", Remedy: "name the file, or a directory as /etc/containers"}
+		return nil, &InvalidError{
+			File: path, Problem: "has neither registries.conf nor registries.conf.d", Remedy: "name the file, or a directory as /etc/containers",
+		}
 	}
 	return all, nil
 }
@@ -297,19 +299,19 @@ func readDir(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-func readFile(name string) ([]byte, error) {
-	opened, err := os.Open(name)
+func readFile(path string) ([]byte, error) {
+	opened, err := os.Open(path)
 	if err != nil {
-		return nil, unreadable(name, err)
+		return nil, unreadable(path, err)
 	}
 	defer opened.Close() //nolint:errcheck // nothing was written
 	var data bytes.Buffer
 	n, err := io.Copy(&data, io.LimitReader(opened, maxFileBytes+1))
 	if err != nil {
-		return nil, unreadable(name, err)
+		return nil, unreadable(path, err)
 	}
 	if n > maxFileBytes {
-		return nil, unreadable(name, errLongFile)
+		return nil, unreadable(path, errLongFile)
 	}
 	return data.Bytes(), nil
 }
@@ -324,10 +326,10 @@ type unreadableError struct {
 // Unwrap returns the cause.
 func (u *unreadableError) Unwrap() error { return u.err }
 
-func unreadable(name string, err error) error {
+func unreadable(path string, err error) error {
 	cause := err
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		cause = path.Err
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		cause = failed.Err
 	}
-	return &unreadableError{&InvalidError{File: name, Problem: cause.Error(), Remedy: "check the path and its permissions"}, err}
+	return &unreadableError{&InvalidError{File: path, Problem: cause.Error(), Remedy: "check the path and its permissions"}, err}
 }

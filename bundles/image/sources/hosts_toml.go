@@ -98,7 +98,7 @@ type hostParser struct {
 	problems []error
 }
 
-func (p *hostParser) fail(line int, format string, args ...any) {
+func (p *hostParser) failf(line int, format string, args ...any) {
 	p.problems = append(p.problems, &InvalidError{File: p.file.name, Line: line, Problem: fmt.Sprintf(format, args...), Remedy: hostsRemedy})
 }
 
@@ -114,7 +114,7 @@ func (p *hostParser) host(address string, s *hostSettings, line int) mirrorHost 
 			continue
 		}
 		if problem := checkRoots(data); problem != "" {
-			p.fail(line, "ca %q %s", name, problem)
+			p.failf(line, "ca %q %s", name, problem)
 		}
 		host.RootCAs = append(host.RootCAs, data)
 	}
@@ -122,7 +122,7 @@ func (p *hostParser) host(address string, s *hostSettings, line int) mirrorHost 
 	if s.DialTimeout != "" {
 		timeout, err := time.ParseDuration(s.DialTimeout)
 		if err != nil || timeout <= 0 {
-			p.fail(line, "dial_timeout %q is no duration above zero", s.DialTimeout)
+			p.failf(line, "dial_timeout %q is no duration above zero", s.DialTimeout)
 		}
 		host.DialTimeout = timeout
 	}
@@ -149,7 +149,7 @@ func (p *hostParser) capabilities(names []string, line int) (pull, resolve bool)
 			resolve = true
 		case "push", "referrers":
 		default:
-			p.fail(line, "unknown capability %q", name)
+			p.failf(line, "unknown capability %q", name)
 		}
 	}
 	return pull, resolve
@@ -161,8 +161,8 @@ func (p *hostParser) address(host *mirrorHost, address string, overridePath bool
 		address = "https://" + address
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
-		p.fail(line, "%q is no URL of a registry, as https://mirror.example.com", address)
+	if err != nil || !isRegistryURL(u) {
+		p.failf(line, "%q is no URL of a registry, as https://mirror.example.com", address)
 		return
 	}
 	host.registry, host.PlainHTTP = normalHost(u.Host), u.Scheme == "http"
@@ -175,6 +175,10 @@ func (p *hostParser) address(host *mirrorHost, address string, overridePath bool
 	} else if base != "/v2" {
 		host.BasePath = base
 	}
+}
+
+func isRegistryURL(u *url.URL) bool {
+	return u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.RawQuery == "" && u.User == nil
 }
 
 // list returns a text or a list of texts.
@@ -191,7 +195,7 @@ func (p *hostParser) list(value any, key string, line int) []string {
 		}
 		return all
 	default:
-		p.fail(line, "%s is neither a text nor a list of texts", key)
+		p.failf(line, "%s is neither a text nor a list of texts", key)
 		return nil
 	}
 }
@@ -199,7 +203,7 @@ func (p *hostParser) list(value any, key string, line int) []string {
 func (p *hostParser) readFile(name string, line int) ([]byte, bool) {
 	data, err := p.read(name)
 	if err != nil {
-		p.fail(line, "%q cannot be read: %v", name, err)
+		p.failf(line, "%q cannot be read: %v", name, err)
 		return nil, false
 	}
 	return data, true
@@ -220,7 +224,7 @@ func (p *hostParser) pairs(value any, line int) []tls.Certificate {
 		case len(names) == 2:
 			all = append(all, p.pair(names[0], names[1], line)...)
 		default:
-			p.fail(line, "client has an entry that is neither a file nor a pair of files")
+			p.failf(line, "client has an entry that is neither a file nor a pair of files")
 		}
 	}
 	return all
@@ -238,7 +242,7 @@ func (p *hostParser) pair(certificate, key string, line int) []tls.Certificate {
 	// Errors of the parser do not repeat the key.
 	pair, err := tls.X509KeyPair(first, second)
 	if err != nil {
-		p.fail(line, "client certificate %q with key %q: %v", certificate, key, err)
+		p.failf(line, "client certificate %q with key %q: %v", certificate, key, err)
 		return nil
 	}
 	return []tls.Certificate{pair}

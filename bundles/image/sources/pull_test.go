@@ -214,11 +214,12 @@ func (p *puller) mustFail(reason, reference string, want image.Reason, parts ...
 
 // mirrored returns a registries.conf with one table.
 func mirrored(source, options string, mirrors ...string) string {
-	text := fmt.Sprintf("[[registry]]\nprefix = %q\nlocation = %q\n%s\n", source, source, options)
+	var text strings.Builder
+	fmt.Fprintf(&text, "[[registry]]\nprefix = %q\nlocation = %q\n%s\n", source, source, options)
 	for _, mirror := range mirrors {
-		text += "[[registry.mirror]]\n" + mirror + "\n"
+		fmt.Fprintf(&text, "[[registry.mirror]]\n%s\n", mirror)
 	}
-	return text
+	return text.String()
 }
 
 func at(location string) string { return fmt.Sprintf("location = %q", location) }

@@ -105,7 +105,7 @@ func (t *Table) registryOf(logical string) *registry {
 // hasPrefix reports whether a reference has a prefix that ends at a separator. The prefix *.HOST is for all
 // subdomains. The library lets a host without a port match all its ports, which its authors call unintended.
 func hasPrefix(ref, prefix string) bool {
-	rest := ref
+	var rest string
 	if domain, wildcard := strings.CutPrefix(prefix, "*"); wildcard {
 		before, after, found := strings.Cut(ref, domain)
 		if !found || strings.Contains(before, "/") {

@@ -200,9 +200,8 @@ func (w *statusWriter) emitEvents(u *unstructured.Unstructured, before, after op
 	if c := newWarnings(before, after); c != nil {
 		w.recorder.Eventf(u, nil, corev1.EventTypeWarning, "CatalogWarnings", "Host", "%s", api.EventNote(c.Message))
 	}
-	invalid := apimeta.FindStatusCondition(after.Conditions, api.ConditionImageSettingsInvalid)
-	if shown := apimeta.FindStatusCondition(before.Conditions, api.ConditionImageSettingsInvalid); invalid != nil && (shown == nil || shown.Message != invalid.Message) {
-		w.recorder.Eventf(u, nil, corev1.EventTypeWarning, invalid.Type, "Host", "%s", api.EventNote(invalid.Message))
+	if c := newInvalidSettings(before, after); c != nil {
+		w.recorder.Eventf(u, nil, corev1.EventTypeWarning, c.Type, "Host", "%s", api.EventNote(c.Message))
 	}
 	was, is := before.GRPCConnectionState, after.GRPCConnectionState
 	if after.Message != "" || is == nil || (was != nil && was.LastObservedState == is.LastObservedState) {
@@ -214,6 +213,16 @@ func (w *statusWriter) emitEvents(u *unstructured.Unstructured, before, after op
 	}
 	w.recorder.Eventf(u, nil, kind, "ConnectionState", "Connect", "%s",
 		api.EventNote("connection to "+is.Address+" is "+is.LastObservedState))
+}
+
+// newInvalidSettings returns the condition about settings for image registries that have become invalid; nil for none.
+func newInvalidSettings(before, after operatorsv1alpha1.CatalogSourceStatus) *metav1.Condition {
+	was := apimeta.FindStatusCondition(before.Conditions, api.ConditionImageSettingsInvalid)
+	is := apimeta.FindStatusCondition(after.Conditions, api.ConditionImageSettingsInvalid)
+	if is == nil || was != nil && was.Message == is.Message {
+		return nil
+	}
+	return is
 }
 
 // newWarnings returns the condition with the warnings of new content; nil if there are none.

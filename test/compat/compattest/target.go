@@ -75,7 +75,7 @@ func Stretched(limit time.Duration) time.Duration {
 	if limit >= Patience {
 		return limit
 	}
-	return min(limit*max(target.factor, 1), Patience)
+	return min(time.Duration(max(target.factor, 1))*limit, Patience)
 }
 
 // RepeatsEvents reports whether there may be further Events about a step. OLM applies some steps twice.
@@ -92,7 +92,7 @@ var target struct {
 	// fullRest is set if only the rules with a rest period are checked, with full rest periods.
 	fullRest bool
 	// factor is $COMPAT_LIMIT_FACTOR; 0 counts as 1.
-	factor time.Duration
+	factor uint8
 	// plane is the control plane of the tests; nil for an existing cluster.
 	plane *controlplane.ControlPlane
 	// bin is the folder with the program supervisor. It is empty if the tests did not start the cluster.
@@ -151,7 +151,7 @@ func prepareTests(parallel int) error {
 		if err != nil {
 			return fmt.Errorf("reading $COMPAT_LIMIT_FACTOR: %w", err)
 		}
-		target.factor = time.Duration(factor)
+		target.factor = uint8(factor)
 	}
 	return nil
 }
