@@ -80,7 +80,7 @@ type mirrors struct {
 	err   error
 }
 
-// readMirrors reads all objects with mirrors.
+// readMirrors reads all objects with mirrors. The table is nil if there are none.
 func readMirrors(ctx context.Context, reader client.Reader) (*sources.Table, error) {
 	var rules []sources.MirrorRule
 	for _, kind := range mirrorKinds() {
@@ -102,7 +102,7 @@ func readMirrors(ctx context.Context, reader client.Reader) (*sources.Table, err
 		}
 	}
 	if len(rules) == 0 {
-		return nil, nil
+		return nil, nil //nolint:nilnil // Absence is an answer here, and documented.
 	}
 	return sources.FromMirrorRules(rules) //nolint:wrapcheck // names the object
 }

@@ -26,7 +26,8 @@ type exception struct {
 // isLate reports whether an object belongs to an operator whose InstallPlan was under way at a switch. Roles of the
 // cluster that aggregate others have the rules of its roles.
 func isLate(d *difference) bool {
-	return strings.HasPrefix(d.namespace, "late") || strings.HasPrefix(d.owner, "late") || strings.HasPrefix(d.name, "late") || strings.Contains(d.name, ".late") ||
+	return slices.ContainsFunc([]string{d.namespace, d.owner, d.name}, func(s string) bool { return strings.HasPrefix(s, "late") }) ||
+		strings.Contains(d.name, ".late") ||
 		d.kind == "ClusterRole" && d.field == "rules" && strings.Contains(d.after, ".late")
 }
 
