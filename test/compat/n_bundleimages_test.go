@@ -204,12 +204,33 @@ func (i *imageCase) staysFor(rest time.Duration) {
 	}
 }
 
-// were checks which values currentCSV had.
+// were checks which values currentCSV had. The watch may lag what was read.
 func (i *imageCase) were(want ...string) {
 	i.t.Helper()
-	if have := i.currents.values("lamp"); !slices.Equal(have, want) {
-		i.t.Errorf("currentCSV was %q, want %q", have, want)
-	}
+	i.Eventually(5*time.Second, func() string {
+		if have := i.currents.values("lamp"); !slices.Equal(have, want) {
+			return fmt.Sprintf("currentCSV was %q, want %q", have, want)
+		}
+		return ""
+	})
+}
+
+// rests waits until the Subscription has not been written for two seconds.
+func (i *imageCase) rests() {
+	i.t.Helper()
+	version, since := "", time.Now()
+	i.Eventually(compattest.Patience, func() string {
+		if left := i.Read(i.sub); left != "" {
+			return left
+		}
+		if i.sub.ResourceVersion != version {
+			version, since = i.sub.ResourceVersion, time.Now()
+		}
+		if time.Since(since) < 2*time.Second {
+			return "the Subscription was written " + time.Since(since).String() + " ago"
+		}
+		return ""
+	})
 }
 
 // becomes waits until currentCSV names an update.
@@ -427,6 +448,7 @@ func TestUnpackDependencies(t *testing.T) {
 	})
 	compattest.Check(t, "N11", func(t *testing.T, c *compattest.Cluster) {
 		i := missingImage(t, c)
+		i.rests()
 		mergeStatus(t, c, i.sub, `{"status":{"currentCSV":"lamp.v2"}}`)
 		i.becomes(1)
 		c.AtRest(restTime, i.sub)
