@@ -23,9 +23,9 @@ func newCopyContentCommand() *cobra.Command {
 		Use:   "copy-content",
 		Short: "Copy this program or a catalog from one container to another",
 		Long: "Copy the files that a container needs to serve the catalog of another image.\n\n" +
-			"First, run the program in its own image with --program.to: it copies itself to a volume.\n" +
-			"Then run the copy in a container of the catalog's image with --catalog.from and\n" +
-			"--catalog.to: it copies the catalog. The image of the catalog needs no shell.",
+			"To copy the program to a volume, run it in its own image with --program.to. Then, to copy\n" +
+			"the catalog, run the copy in a container of the catalog's image with --catalog.from and\n" +
+			"--catalog.to. The image of the catalog needs no shell.",
 		Example: "  registry copy-content --program.to=/utilities/registry\n" +
 			"  /utilities/registry copy-content --catalog.from=/configs --catalog.to=/extracted-catalog/catalog",
 		Args: cobra.NoArgs,

@@ -46,9 +46,9 @@ commands status and explain. Read access is enough. The bundle lists the objects
 could not be read.
 
 The command reads no Secrets and no ConfigMaps. It removes the values of all environment
-variables, and text that looks like a password, a token, a private key or the credentials
-of a URL. The bundle contains certificates, and the names of objects, images and hosts.
-Check the bundle before you share it.
+variables. It also removes text that looks like a password, a token, a private key or the
+credentials of a URL. The bundle contains certificates, and the names of objects, images
+and hosts. Check the bundle before you share it.
 
 Exit codes:
   0  the bundle is complete

@@ -18,8 +18,8 @@ import (
 )
 
 const help = `Take over from the OLM that runs in this cluster. The command scales OLM's Deployments
-to 0 and does not delete them. The supervisors then manage the operators that OLM
-installed, in their current state. No operator pod restarts. Before it changes anything,
+to 0 and does not delete them. The supervisors then manage the installed operators
+in their current state. No operator pod restarts. Before it changes anything,
 the command writes a record to ConfigMaps in the namespace of the supervisors. The
 handback command restores objects from this record.
 
