@@ -356,16 +356,7 @@ func TestKubectlOperator(t *testing.T) {
 	compattest.Check(t, "T21", func(t *testing.T, c *compattest.Cluster) {
 		c.Catalog("shelf", lamp(c, 2))
 		sub := c.Subscribe("shelf", "lamp", withManualApproval, starting("lamp.v1.0.0"))
-		first := approveNext(t, c, sub, "")
-		c.Eventually(compattest.Patience, func() string {
-			if left := c.Read(sub); left != "" {
-				return left
-			}
-			if sub.Status.InstalledCSV != "lamp.v1.0.0" || sub.Status.InstallPlanRef.Name == first || sub.Status.CurrentCSV == sub.Status.InstalledCSV {
-				return "no update waits: " + c.Manifest(sub.Status)
-			}
-			return ""
-		})
+		awaitUpdate(c, sub, approveNext(t, c, sub, ""))
 		operator(t, c, "upgrade", "lamp")
 		installed(c, "lamp.v1.1.0")
 	})
@@ -388,6 +379,88 @@ func TestKubectlOperator(t *testing.T) {
 		c.Catalog("shelf", lamp(c, 1))
 		operator(t, c, "catalog", "remove", "shelf")
 		c.Gone(compattest.Patience, &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "shelf"}})
+	})
+}
+
+// awaitUpdate waits until lamp.v1.0.0 is installed with an InstallPlan and another one waits.
+func awaitUpdate(c *compattest.Cluster, sub *operatorsv1alpha1.Subscription, first string) {
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(sub); left != "" {
+			return left
+		}
+		if sub.Status.InstalledCSV != "lamp.v1.0.0" || sub.Status.InstallPlanRef.Name == first || sub.Status.CurrentCSV == sub.Status.InstalledCSV {
+			return "no update waits: " + c.Manifest(sub.Status)
+		}
+		return ""
+	})
+}
+
+// TestKubectlOperatorPackages runs the commands of kubectl-operator v0.6.0 that read PackageManifests.
+func TestKubectlOperatorPackages(t *testing.T) {
+	t.Parallel()
+	shelf := func(c *compattest.Cluster, objects ...string) {
+		c.Catalog("shelf", lamp(c, 2, objects...))
+		c.AwaitPackage("lamp")
+	}
+	install := func(t *testing.T, c *compattest.Cluster, objects ...string) *operatorsv1alpha1.Subscription {
+		t.Helper()
+		shelf(c, objects...)
+		operator(t, c, "install", "lamp", "--version", "1.0.0", "--approval", "Manual")
+		sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp"}}
+		if left := c.Read(sub); left != "" {
+			t.Fatal(left)
+		}
+		return sub
+	}
+	compattest.Check(t, "T25", func(t *testing.T, c *compattest.Cluster) {
+		shelf(c)
+		for _, args := range [][]string{{"lamp"}, {"--catalog", c.Namespace + "/shelf"}} {
+			if out := operator(t, c, append([]string{"list-available"}, args...)...); !hasLine(out, "lamp", "stable", "lamp.v1.1.0") {
+				t.Errorf("%v: the list lacks the package:\n%s", args, out)
+			}
+		}
+	})
+	compattest.Check(t, "T26", func(t *testing.T, c *compattest.Cluster) {
+		shelf(c)
+		out := operator(t, c, "describe", "lamp")
+		for _, want := range []string{"Lamp 1.1.0 (by ", "stable (default) (shown)", "OwnNamespace"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("the description lacks %q:\n%s", want, out)
+			}
+		}
+	})
+	compattest.Check(t, "T27", func(t *testing.T, c *compattest.Cluster) {
+		sub := install(t, c)
+		if sub.Spec.CatalogSource != "shelf" || sub.Spec.StartingCSV != "lamp.v1.0.0" {
+			t.Errorf("the Subscription has the spec %s", c.Manifest(sub.Spec))
+		}
+		awaitUpdate(c, sub, sub.Status.InstallPlanRef.Name)
+	})
+	compattest.Check(t, "T28", func(t *testing.T, c *compattest.Cluster) {
+		// Without a CustomResourceDefinition, the tool uninstalls nothing.
+		crd := bulbCRD(c)
+		t.Cleanup(func() {
+			if err := client.IgnoreNotFound(c.Delete(context.WithoutCancel(t.Context()), crd)); err != nil {
+				t.Error(err)
+			}
+		})
+		sub := install(t, c, c.Manifest(crd))
+		awaitUpdate(c, sub, sub.Status.InstallPlanRef.Name)
+		operator(t, c, "upgrade", "lamp")
+		installed(c, "lamp.v1.1.0")
+		// The tool reads the operands of the first version among the components, which must have succeeded.
+		c.Eventually(compattest.Patience, func() string {
+			out, code := compattest.Run(t, clientProgram(t, "kubectl-operator"), "", "list-operands", "lamp", "-n", c.Namespace)
+			if code != 0 {
+				return out
+			}
+			return ""
+		})
+		operator(t, c, "uninstall", "lamp", "--delete-all")
+		c.Gone(compattest.Patience, sub,
+			&operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp.v1.1.0"}},
+			&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "group"}},
+			&operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: "lamp." + c.Namespace}})
 	})
 }
 

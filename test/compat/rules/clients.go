@@ -1,5 +1,8 @@
 package rules
 
+// packageServer is why cases with PackageManifests do not run with OLM.
+const packageServer = "needs OLM's package server, which the tests do not run"
+
 var clients = Group{Letter: "T", Title: "Unmodified clients", Rules: []Rule{
 	{ID: "T1", Given: "Argo CD v3.2.0 and kstatus v0.37.2 read the objects of an installed operator", Then: "the Subscription is Healthy, and all objects are Current"},
 	{ID: "T2", Given: "Argo CD v3.2.0 reads a Subscription that waits for approval", Then: "Progressing"},
@@ -34,6 +37,10 @@ var clients = Group{Letter: "T", Title: "Unmodified clients", Rules: []Rule{
 	{ID: "T22", Given: "with v0.6.0, `kubectl operator list-operands` runs for an operator with one custom resource", Then: "it prints the custom resource"},
 	{ID: "T23", Given: "with v0.6.0, `kubectl operator uninstall --delete-all` runs", Then: "Subscription, ClusterServiceVersion, Operator, custom resources and OperatorGroup are deleted"},
 	{ID: "T24", Given: "with v0.6.0, `kubectl operator catalog remove` runs", Then: "the CatalogSource is deleted"},
+	{ID: "T25", Given: "with v0.6.0, `kubectl operator list-available` runs for a package, and for a catalog", Then: "it prints the channel and its head", Untried: packageServer},
+	{ID: "T26", Given: "with v0.6.0, `kubectl operator describe` runs for a package with two versions", Then: "it prints the name, the head's version, the default channel and the install modes", Untried: packageServer},
+	{ID: "T27", Given: "with v0.6.0, `kubectl operator install --version` runs for an older version, with manual approval", Then: "it approves the InstallPlan, and that version is installed", Untried: packageServer},
+	{ID: "T28", Given: "as T27, then `kubectl operator upgrade` and `kubectl operator uninstall --delete-all` run", Then: "the newer version is installed, then nothing remains", Untried: packageServer},
 	{ID: "T30", Given: "the requests of `operator-sdk run bundle`: a CatalogSource without source type, then its address, a Subscription with startingCSV, approval by update", Then: "the ClusterServiceVersion is Succeeded, and never Failed before"},
 	{ID: "T31", Given: "the requests of `operator-sdk run bundle-upgrade`: another address, then approval of an InstallPlan with another name", Then: "the new ClusterServiceVersion is Succeeded"},
 	{ID: "T32", Given: "the requests of `operator-sdk cleanup`: Subscription, CustomResourceDefinitions of requirementStatus, ClusterServiceVersion and CatalogSource are deleted", Then: "nothing remains, and nothing is recreated"},

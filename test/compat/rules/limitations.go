@@ -37,9 +37,8 @@ func Clients() []Client {
 			Name: "kubectl", Module: "k8s.io/kubectl v0.36.3", Version: "v1.36.3", Checks: "T10, T11, supervisor/controllers/packagemanifest/suite",
 		},
 		{
-			Name: "kubectl-operator", Module: "github.com/operator-framework/kubectl-operator v0.6.0", Version: "v0.6.0", Checks: "T20 to T24",
+			Name: "kubectl-operator", Module: "github.com/operator-framework/kubectl-operator v0.6.0", Version: "v0.6.0", Checks: "T20 to T28",
 			Limits: []Limit{
-				{"`kubectl operator install`, `list-available` and `describe` are not tried", "the supervisor of these tests is not in a pod, and serves no PackageManifests"},
 				{"`kubectl operator catalog add` is not tried", "it pulls the image of the catalog on the machine of the user"},
 			},
 		},
