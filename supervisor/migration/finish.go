@@ -63,7 +63,7 @@ func NewFinishPlan(record *Record, running bool, server PackageServer, objects [
 		p.Blockers = append(p.Blockers, "OLM runs; take over first")
 	}
 	if server.Deployment != "" {
-		p.Left = append(p.Left, "Deployment "+server.Deployment+" stays, because it serves packages.operators.coreos.com")
+		p.Left = append(p.Left, server.remaining())
 	}
 	if len(p.Blockers) > 0 {
 		p.Verdict = Blocked

@@ -13,6 +13,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,7 +79,10 @@ func (h *Handback) Run(ctx context.Context) error {
 func (h *Handback) runStep(ctx context.Context, step Step) error {
 	switch step.Action {
 	case MarkHandback:
-		return h.mark(ctx)
+		if err := h.mark(ctx); err != nil {
+			return err
+		}
+		return h.returnPackages(ctx)
 	case ScaleDownSupervisors:
 		return h.scaleTo(ctx, step, 0, nil)
 	case AwaitRelease:
@@ -224,6 +229,21 @@ func (h *Handback) awaitRelease(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// returnPackages returns the APIService of packages to OLM's package server in one write, while the supervisors still serve it. In
+// this phase, they do not take it again.
+func (h *Handback) returnPackages(ctx context.Context) error {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+	err := h.Client.Get(ctx, client.ObjectKey{Name: "v1.packages.operators.coreos.com"}, live)
+	if apierrors.IsNotFound(err) || notServed(err) || err == nil && !servesPackages(live) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the APIService of packages: %w", err)
+	}
+	return h.write(ctx, func(op Operation) bool { return op.Verb == ReplaceContent && servesPackages(op.live) })
 }
 
 // restore restores objects, and records that. The replicas of catalogs serve until OLM has started, so that no wait for

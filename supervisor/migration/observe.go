@@ -193,15 +193,23 @@ type PackageServer struct {
 
 // describe returns what happens to the package server; empty if there is none.
 func (p PackageServer) describe() string {
-	const serves = " still serves packages.operators.coreos.com (kubectl get packagemanifests), and is not updated while OLM is stopped"
+	const api = "packages.operators.coreos.com (kubectl get packagemanifests)"
 	switch {
 	case p.Deployment == "":
 		return ""
 	case p.Version == "":
-		return "Deployment " + p.Deployment + serves + "; no ClusterServiceVersion owns it, so its certificate is not renewed. Delete it and APIService v1.packages.operators.coreos.com, and supervisors serve the API"
+		return "Deployment " + p.Deployment + " still serves " + api + ", and is not updated while OLM is stopped; no ClusterServiceVersion owns it, so its certificate is not renewed. Delete it and APIService v1.packages.operators.coreos.com, and supervisors serve the API"
 	default:
-		return "Deployment " + p.Deployment + serves + "; supervisors renew its certificate, as for any operator: delete ClusterServiceVersion " + p.Version + ", and they serve the API themselves"
+		return "supervisors serve " + api + " in place of Deployment " + p.Deployment + ", which stays until you delete ClusterServiceVersion " + p.Version + "; a handback returns the API to it"
 	}
+}
+
+// remaining returns why the package server stays when OLM is removed.
+func (p PackageServer) remaining() string {
+	if p.Version == "" {
+		return "Deployment " + p.Deployment + " stays, because it serves packages.operators.coreos.com"
+	}
+	return "Deployment " + p.Deployment + " stays until you delete ClusterServiceVersion " + p.Version + "; supervisors serve packages.operators.coreos.com"
 }
 
 // findPackageServer returns the package server in a namespace of OLM.

@@ -140,10 +140,24 @@ func (r *Records) Check(ctx context.Context) error {
 	return nil
 }
 
+// ReadPhase returns the phase of the takeover that is recorded in a namespace; empty if there is no record.
+func ReadPhase(ctx context.Context, reader client.Reader, namespace string) (Phase, error) {
+	record, _, err := loadRecord(ctx, reader, namespace)
+	if err != nil || record == nil {
+		return "", err
+	}
+	return record.Phase, nil
+}
+
 // read returns the record and its ConfigMap; nil if there is none.
 func (r *Records) read(ctx context.Context) (*Record, *corev1.ConfigMap, error) {
+	return loadRecord(ctx, r.client, r.namespace)
+}
+
+// loadRecord returns the record in a namespace and its ConfigMap; nil if there is none.
+func loadRecord(ctx context.Context, reader client.Reader, namespace string) (*Record, *corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: RecordName}, cm)
+	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: RecordName}, cm)
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	}

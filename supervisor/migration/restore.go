@@ -126,7 +126,7 @@ func restoration(recorded []*unstructured.Unstructured, live objectsByKey) []Ope
 		o := live[key]
 		switch {
 		case o.GetDeletionTimestamp() != nil, restored[key], isOfRecord(o):
-		case isForCatalog(o), isUnplanned(o), replacesBinding(o, recorded, live):
+		case isForCatalog(o), isUnplanned(o), replacesBinding(o, recorded, live), servesPackages(o):
 			removed = append(removed, newOperation(Delete, o, nil))
 		default:
 			if keys := addedKeys(o); len(keys.Labels)+len(keys.Annotations) > 0 {
@@ -258,11 +258,28 @@ func replacement(recorded, now *unstructured.Unstructured) *unstructured.Unstruc
 // isOfRecord reports whether an object is a part of the record, which is deleted at the end.
 func isOfRecord(o *unstructured.Unstructured) bool { return o.GetLabels()[api.LabelRecord] != "" }
 
+// servesPackages reports whether an object is the APIService with which the supervisors serve PackageManifests. Without a server,
+// it would block the deletion of namespaces.
+func servesPackages(o *unstructured.Unstructured) bool {
+	return o.GetKind() == "APIService" && o.GetLabels()["app.kubernetes.io/part-of"] == "chandlery"
+}
+
+// leadsElsewhere reports whether an APIService leads to another Service than its recorded form. The supervisors took it over
+// with their own authority.
+func leadsElsewhere(recorded, now *unstructured.Unstructured) bool {
+	before, _, _ := unstructured.NestedStringMap(recorded.Object, "spec", "service")
+	service, _, _ := unstructured.NestedStringMap(now.Object, "spec", "service")
+	return before["name"] != service["name"] || before["namespace"] != service["namespace"]
+}
+
 // withAuthorities returns a recorded object with the certificate authorities of the live object. A certificate may have been
 // renewed, and its Secret is not restored.
 func withAuthorities(recorded, now *unstructured.Unstructured) *unstructured.Unstructured {
 	o := recorded.DeepCopy()
 	if o.GetKind() == "APIService" {
+		if leadsElsewhere(recorded, now) {
+			return o
+		}
 		if ca, found, _ := unstructured.NestedString(now.Object, "spec", "caBundle"); found {
 			_ = unstructured.SetNestedField(o.Object, ca, "spec", "caBundle")
 		}

@@ -217,6 +217,34 @@ func TestRestorationOfAuthorities(t *testing.T) {
 	}
 }
 
+// TestRestorationOfPackages checks that a handback returns the APIService of OLM's package server with the authority of its own
+// certificate.
+func TestRestorationOfPackages(t *testing.T) {
+	packages := func(ca, service string, labels map[string]any) *unstructured.Unstructured {
+		return by(object("APIService", "/v1.packages.operators.coreos.com", map[string]any{
+			"spec|caBundle": ca, "spec|service": map[string]any{"namespace": "olm", "name": service}, "metadata|labels": labels,
+		}), "chandlery-supervisor", `{}`)
+	}
+	live := objectsByKey{}
+	live.add([]*unstructured.Unstructured{packages("ours", "chandlery-packagemanifests-service", nil)})
+	operations := restoration([]*unstructured.Unstructured{packages("theirs", "packageserver-service", map[string]any{"team": "olm"})}, live)
+	if len(operations) != 1 || operations[0].Verb != ReplaceContent {
+		t.Fatalf("operations %v, want one replacement", operations)
+	}
+	text := fmt.Sprint(operations[0].want.Object)
+	for _, want := range []string{"theirs", "packageserver-service", "team"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the restored object lacks %s: %s", want, text)
+		}
+	}
+	ours := packages("ours", "chandlery-packagemanifests-service", map[string]any{"app.kubernetes.io/part-of": "chandlery"})
+	live = objectsByKey{}
+	live.add([]*unstructured.Unstructured{ours})
+	if operations := restoration(nil, live); len(operations) != 1 || operations[0].Verb != Delete {
+		t.Errorf("operations without OLM's package server %v, want one deletion", operations)
+	}
+}
+
 // TestRestorationOfPlans checks which InstallPlans are deleted: those that OLM does not continue.
 func TestRestorationOfPlans(t *testing.T) {
 	const ours = "chandlery-supervisor"

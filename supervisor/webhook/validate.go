@@ -8,6 +8,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/chandlery/chandlery/supervisor/api/olmtext"
@@ -64,6 +65,12 @@ func validate(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 		}
 	}
 	return nil
+}
+
+// ServesPackages reports whether a live object is the APIService of packages with which supervisors serve them. After a
+// takeover, the version of OLM's package server still declares it.
+func ServesPackages(live *unstructured.Unstructured) bool {
+	return live.GroupVersionKind() == APIServiceKind() && live.GetName() == packages && live.GetLabels()["app.kubernetes.io/part-of"] == "chandlery"
 }
 
 // packages is the API of OLM's own package server, which is installed as a ClusterServiceVersion.

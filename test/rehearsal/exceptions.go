@@ -142,6 +142,9 @@ func atTakeover() []exception {
 		{"NetworkPolicies `…-unpack-bundles`", func(d *difference) bool {
 			return d.kind == "NetworkPolicy" && d.field == "" && strings.HasSuffix(d.name, "-unpack-bundles")
 		}},
+		{"supervisors serve [PackageManifests](operations.md#packagemanifests) in its place", func(d *difference) bool {
+			return d.kind == "APIService" && d.name == "v1.packages.operators.coreos.com"
+		}},
 		{"get labels and annotations `chandlery.dev/…`", isMarked},
 		{"without `olm.permissions.hash`", has("ClusterRole", "metadata.labels.olm.permissions.hash")},
 		{"name it as `CustomResourceDefinition`", has("ClusterRole", "metadata.ownerReferences")},

@@ -88,6 +88,8 @@ type registrar struct {
 	// namespace is that of the supervisor, and address the one of the own server.
 	namespace, address string
 	disabled           bool
+	// ready reports whether the catalogs have been read.
+	ready func() bool
 	// foreign is the Service of an APIService of another installation that was logged.
 	foreign string
 }
@@ -99,7 +101,11 @@ func (r *registrar) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result,
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if live != nil && !r.owns(live) {
+	takes, err := r.mayWrite(ctx, live)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !takes {
 		r.reportForeign(ctx, live)
 		available.Set(0)
 		return ctrl.Result{RequeueAfter: checkInterval}, nil
@@ -108,9 +114,8 @@ func (r *registrar) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result,
 	deployment, err := r.installed(ctx)
 	if err != nil || deployment == nil {
 		available.Set(0)
-		if err == nil && live != nil {
-			log.FromContext(ctx).Info("Deleting the APIService of PackageManifests", "apiService", live.GetName())
-			err = client.IgnoreNotFound(apply.DeleteIf(ctx, r.client, live, apply.SameUID(live)))
+		if err == nil && live != nil && r.owns(live) {
+			err = r.unregister(ctx, live)
 		}
 		return ctrl.Result{RequeueAfter: checkInterval}, err
 	}
@@ -183,8 +188,13 @@ func (r *registrar) register(ctx context.Context, live *unstructured.Unstructure
 	if err := r.writeSecret(ctx, secret, r.secretOf(deployment, certificate, secret)); err != nil {
 		return err
 	}
-	if err := r.probe(ctx, certificate); err != nil && live == nil {
-		return err
+	if live == nil || !r.owns(live) {
+		if err := r.probe(ctx, certificate); err != nil {
+			return err
+		}
+	}
+	if live != nil && !r.owns(live) && !r.ready() {
+		return fmt.Errorf("%w: the catalogs are being read", errNotServing)
 	}
 	owner, err := r.owner(ctx)
 	if err != nil {
@@ -192,8 +202,8 @@ func (r *registrar) register(ctx context.Context, live *unstructured.Unstructure
 	}
 	want := r.apiService(r.namespace, certificate.Bundle(), owner)
 	if live == nil || !isApplied(live, want) {
-		if err := apply.Apply(ctx, r.client, want, client.ForceOwnership); err != nil {
-			return fmt.Errorf("applying APIService %s: %w", APIServiceName(), err)
+		if err := r.write(ctx, live, want); err != nil {
+			return fmt.Errorf("writing APIService %s: %w", APIServiceName(), err)
 		}
 		live = want
 	}

@@ -116,6 +116,7 @@ func serve(mgr ctrl.Manager, o Options, r *registrar, listener net.Listener) err
 		return fmt.Errorf("making a client for the API of PackageManifests: %w", err)
 	}
 	index := manifest.NewIndex(o.GlobalNamespace)
+	r.ready = index.Ready
 	packages := &reconciler{reader: mgr.GetCache(), store: o.Store, index: index, clock: clock.RealClock{}}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("packagemanifest").

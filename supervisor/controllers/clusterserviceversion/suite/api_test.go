@@ -156,3 +156,36 @@ func TestServesAnAPIAndTakesItAway(t *testing.T) {
 	w.EventuallyGone(csv)
 	w.EventuallyGone(registered)
 }
+
+// TestLeavesPackagesToTheSupervisor gives the APIService of a package server to the supervisor, as after a takeover from
+// OLM. The version of the package server changes and deletes it no more.
+func TestLeavesPackagesToTheSupervisor(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	const group = "packages.operators.coreos.com"
+	csv := w.kettle("kettle.v1", servesAPI(group))
+	w.Create(w.group("own", w.Namespace), csv)
+	w.pod(discovers(group))
+	w.succeeds("kettle.v1")
+	packages := apiService(group)
+	w.DeleteAtEnd(packages)
+	w.Modify(packages, func() {
+		packages.SetLabels(map[string]string{"app.kubernetes.io/part-of": "chandlery"})
+		if err := unstructured.SetNestedField(packages.Object, int64(21), "spec", "versionPriority"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	changed := packages.DeepCopy()
+	unchanged := func(g gomega.Gomega) {
+		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(packages), packages)).To(gomega.Succeed())
+		g.Expect(packages.Object["spec"]).To(gomega.Equal(changed.Object["spec"]))
+		g.Expect(packages.GetLabels()).To(gomega.Equal(changed.GetLabels()))
+	}
+	w.Consistently(func(g gomega.Gomega) {
+		unchanged(g)
+		g.Expect(w.csv("kettle.v1").Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseSucceeded))
+	}).Should(gomega.Succeed())
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.EventuallyGone(csv)
+	w.Consistently(unchanged).Should(gomega.Succeed())
+}

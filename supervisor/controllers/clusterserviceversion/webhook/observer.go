@@ -282,7 +282,7 @@ func (o *Observer) readTaken(ctx context.Context, s *State, server webhook.Serve
 		if err != nil {
 			return nil, err
 		}
-		if live == nil {
+		if live == nil || webhook.ServesPackages(live) {
 			continue
 		}
 		if owner := s.owners.OtherOwner(live); owner != "" {
@@ -302,6 +302,9 @@ func (o *Observer) readOne(ctx context.Context, s *State, obj client.Object) (ob
 	if err != nil || live == nil {
 		found.missing, found.configChanged = true, isConfiguration(want)
 		return found, err
+	}
+	if webhook.ServesPackages(live) {
+		return found, nil
 	}
 	if owner := s.owners.OtherOwner(live); owner != "" {
 		found.ownerConflict = webhook.LiveConflictMessage(live, owner)

@@ -197,7 +197,7 @@ func (w *Writer) create(ctx context.Context, s *State, want *unstructured.Unstru
 // update updates an object that differs. It leaves an object of another owner as it is, and
 // returns apply.ErrStale for a Secret that another manager has begun to provide.
 func (w *Writer) update(ctx context.Context, s *State, want, live *unstructured.Unstructured) error {
-	if !webhook.NeedsUpdate(want, live) {
+	if webhook.ServesPackages(live) || !webhook.NeedsUpdate(want, live) {
 		return nil
 	}
 	if want.GetKind() == "Secret" && webhook.IsProvided(live) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
+	"github.com/chandlery/chandlery/supervisor/migration"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/testenv"
 )
@@ -92,6 +94,43 @@ func TestDisabling(t *testing.T) {
 	}
 	w.Create(u)
 	w.start(packagemanifest.Disabled)
+	w.Eventually(w.gone).WithContext(t.Context()).Should(gomega.Succeed())
+}
+
+// TestTakeover starts a supervisor after a takeover from OLM, with the APIService of OLM's package server. It then begins a
+// handback, which returns the APIService itself.
+func TestTakeover(t *testing.T) {
+	w := &world{World: testenv.New(t), global: controlplane.Namespace(t)}
+	theirs := apiService()
+	theirs.SetLabels(map[string]string{"olm.owner": "packageserver", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "olm"})
+	theirs.Object["spec"] = map[string]any{
+		"group": "packages.operators.coreos.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1),
+		"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": "olm", "name": "packageserver-service"},
+	}
+	record := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: migration.RecordName}, Data: map[string]string{"record.json": `{"phase":"TakenOver"}`},
+	}
+	w.Create(theirs, record)
+	w.serve()
+	w.available()
+	live := apiService()
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
+	if live.GetUID() != theirs.GetUID() || live.GetLabels()["olm.owner"] != "" {
+		t.Errorf("the APIService has UID %s, before %s, and labels %v", live.GetUID(), theirs.GetUID(), live.GetLabels())
+	}
+	if _, insecure, _ := unstructured.NestedBool(live.Object, "spec", "insecureSkipTLSVerify"); insecure {
+		t.Error("the certificate is not checked")
+	}
+	writes := w.Requests.Writes(testenv.Containing("/apiservices/"))
+	if len(writes) != 1 || !strings.HasPrefix(writes[0], "PUT ") {
+		t.Errorf("writes %v, want one update", writes)
+	}
+
+	w.Modify(record, func() { record.Data["record.json"] = `{"phase":"HandingBack"}` })
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "chandlery-supervisor"}}
+	w.Modify(deployment, func() { deployment.Spec.Replicas = new(int32(0)) })
+	w.Consistently(func() error { return w.Get(t.Context(), client.ObjectKeyFromObject(live), live) }).Should(gomega.Succeed())
+	w.Modify(record, func() { record.Data["record.json"] = `{"phase":"TakenOver"}` })
 	w.Eventually(w.gone).WithContext(t.Context()).Should(gomega.Succeed())
 }
 

@@ -46,10 +46,18 @@ type world struct {
 	at string
 }
 
-// supervise creates the objects of an installation and runs the supervisor's part.
+// supervise returns a world in which the supervisor's part runs.
 func supervise(t *testing.T) *world {
 	t.Helper()
 	w := &world{World: testenv.New(t), global: controlplane.Namespace(t)}
+	w.serve()
+	return w
+}
+
+// serve creates the objects of an installation and runs the supervisor's part.
+func (w *world) serve() {
+	t := w.T
+	t.Helper()
 	_, number, err := net.SplitHostPort(ports.Address(t))
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +80,6 @@ func supervise(t *testing.T) *world {
 	})
 	w.DeleteAtEnd(apiService())
 	w.start(packagemanifest.Auto)
-	return w
 }
 
 // start runs the supervisor's part until the test ends.
