@@ -308,6 +308,10 @@ bench-failover: ## Lose nodes and leaders on real nodes, beside a plain Deployme
 bench-sources: ## What 200 CatalogSources cost a supervisor, as root (ARGS=--help says what else).
 	@$(GO) run ./bench/sources $(ARGS)
 
+.PHONY: bench-packagemanifests
+bench-packagemanifests: ## What PackageManifests cost beside OLM's package server: times, memory and CPU, as root (ARGS=--help says what else).
+	@$(GO) run ./bench/packagemanifests $(ARGS)
+
 .PHONY: bench-resolver
 bench-resolver: ## How long resolution takes on the real metadata catalog, with curves (ARGS=--help says what else).
 	@$(GO) run ./bench/resolver --write docs/measurements.md --plot docs/resolution.svg $(ARGS)
@@ -334,7 +338,7 @@ bench-versions: ## How soon versions have succeeded, and what others notice of a
 
 .PHONY: measurements
 measurements: ## Measure again what docs/measurements*.md publishes, for some hours, as root; what has no markers there is printed.
-	@for bench in scale installation catalog resolver registry copies versions sources tenant failover; do \
+	@for bench in scale installation catalog resolver registry copies packagemanifests versions sources tenant failover; do \
 	  echo "==> bench-$$bench" >&2; $(MAKE) bench-$$bench; done
 
 .PHONY: measurements-check

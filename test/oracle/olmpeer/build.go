@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/chandlery/chandlery/test/buildcache"
 )
@@ -18,6 +19,8 @@ const (
 	// reconciles CatalogSources, Subscriptions and InstallPlans.
 	operatorProgram = "olm"
 	catalogProgram  = "catalog"
+	// packageProgram serves PackageManifests.
+	packageProgram = "package-server"
 )
 
 // Build returns the folder of the two programs. It builds them unless the cache has them. It writes progress.
@@ -39,6 +42,22 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 		return "", fmt.Errorf("building OLM: %w", err)
 	}
 	return programs, nil
+}
+
+// BuildPackageServer returns the path of OLM's package server. It builds the program unless the cache has it.
+func BuildPackageServer(ctx context.Context, progress io.Writer) (string, error) {
+	dir, err := buildcache.SourceDir(helperModule)
+	if err != nil {
+		return "", fmt.Errorf("building OLM's package server: %w", err)
+	}
+	programs, err := buildcache.Build(ctx, buildcache.Module{
+		Name: "olm-package-server", Dir: dir, Tags: buildTags(),
+		Programs: []buildcache.Program{{Name: packageProgram, Package: peerModule + "/cmd/" + packageProgram}},
+	}, progress)
+	if err != nil {
+		return "", fmt.Errorf("building OLM's package server: %w", err)
+	}
+	return filepath.Join(programs, packageProgram), nil
 }
 
 // Version returns the version of OLM that Build builds, such as v0.46.0.

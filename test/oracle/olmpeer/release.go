@@ -40,7 +40,7 @@ func BuildRelease(ctx context.Context, dir string, progress io.Writer) (*Release
 	if err != nil {
 		return nil, fmt.Errorf("building OLM's release: %w", err)
 	}
-	names := []string{operatorProgram, catalogProgram, "package-server"}
+	names := []string{operatorProgram, catalogProgram, packageProgram}
 	module := buildcache.Module{Name: "olm", Dir: source, Tags: buildTags()}
 	for _, name := range names {
 		module.Programs = append(module.Programs, buildcache.Program{Name: name, Package: peerModule + "/cmd/" + name})

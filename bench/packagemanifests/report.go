@@ -1,0 +1,24 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// markdown returns the report.
+func markdown(o options, all []figures) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "PackageManifests of a catalog of %d packages, through kube-apiserver:\n\n", all[0].packages)
+	b.WriteString("| Server | ready | table | full list | ten full lists at once | processor time for all calls | idle memory | peak |\n|---|---|---|---|---|---|---|---|\n")
+	for _, f := range all {
+		fmt.Fprintf(&b, "| %s | %.1f s | %s | %s | %s | %.2f s | %s | %s |\n",
+			f.name, f.ready.Seconds(), milliseconds(f.table), milliseconds(f.list), milliseconds(f.crowd), f.processor.Seconds(), mebibytes(f.idle), mebibytes(f.peak))
+	}
+	fmt.Fprintf(&b, "\nTimes of single calls are medians of %d. Idle memory is anonymous (RssAnon), %s after the first answer; the peak is resident (VmHWM).\n", o.calls, o.rest)
+	return b.String()
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%.0f ms", d.Seconds()*1000) }
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
