@@ -24,6 +24,8 @@ type Store struct {
 	// Apart separates the content of different repositories. A user who may pull one repository
 	// must not get content of another by its digest.
 	Apart bool
+	// Realm separates content whose users have the same rights; empty for the common content.
+	Realm string
 }
 
 // Kept is a directory in a [Store]. It exists until it is released.
@@ -94,6 +96,9 @@ func (s Store) entry(c *Client, ref name.Reference, digest string, what Tree) st
 	parts := []string{c.options.Platform, what.Label, what.Default}
 	if s.Apart {
 		parts = append(parts, ref.Context().Name())
+	}
+	if s.Realm != "" {
+		parts = append(parts, s.Realm)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return filepath.Join(s.Dir, strings.ReplaceAll(digest, ":", "-")+"-"+hex.EncodeToString(sum[:16]))

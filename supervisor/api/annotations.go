@@ -55,6 +55,13 @@ const (
 	//	Value:  a selection, or the name of a ConfigMap that holds one
 	//	Set by: users
 	AnnotationCatalogFilter = "chandlery.dev/catalog-filter"
+	// AnnotationImageConfig names [mirrors and certificates](../registries.md#for-one-catalog) for the digest and the
+	// bundle images of a catalog.
+	//
+	//	On:     CatalogSource
+	//	Value:  the name of a ConfigMap
+	//	Set by: users
+	AnnotationImageConfig = "chandlery.dev/image-config"
 	// AnnotationCatalogImageTemplate names the image of a catalog by the version of the cluster. `spec.image` is
 	// used if that fails.
 	//

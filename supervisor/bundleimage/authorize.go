@@ -37,13 +37,19 @@ type authorization struct {
 	cached bool
 }
 
+// key returns the key of the content.
+func (a *authorization) key() contentKey { return contentKey{a.catalog().Realm(), a.resolved} }
+
 // authorize asks the registry for the digest of an image, with the credentials of the request.
 func (a *authorizer) authorize(ctx context.Context, r *Request) (*authorization, error) {
 	ref, err := name.ParseReference(r.Image)
 	if err != nil {
 		return nil, &image.Error{Reference: r.Image, Reason: image.ReasonReference, Err: err}
 	}
-	access, err := a.o.Sources.Access(ctx, a.o.Reader, &imagesources.Catalog{NamespacedName: r.Catalog, Account: r.Catalog.Name, Secrets: r.Secrets})
+	access, err := a.o.Sources.Access(ctx, a.o.Reader, r.catalog(), r.Image)
+	if image.ReasonOf(err) != "" {
+		return nil, err //nolint:wrapcheck // names the image
+	}
 	if err != nil {
 		return nil, fmt.Errorf("finding the credentials for image %q: %w", r.Image, err)
 	}
@@ -55,9 +61,12 @@ func (a *authorizer) authorize(ctx context.Context, r *Request) (*authorization,
 	if found.identity, err = access.Identity(ref); err != nil {
 		return nil, withReference(r.Image, err)
 	}
+	if realm := r.catalog().Realm(); realm != "" {
+		found.identity += " in " + realm
+	}
 	found.digest, err = a.find(ctx, client, ref, r.Image)
 	if err != nil {
-		found.digest, found.cached = a.storedDigest(ref, r.Image, found.identity, err)
+		found.digest, found.cached = a.storedDigest(ref, r, found.identity, err)
 		if !found.cached {
 			return nil, withSecretProblem(err, access.SecretProblem)
 		}
@@ -78,14 +87,15 @@ func (a *authorizer) find(ctx context.Context, client *image.Client, ref name.Re
 
 // storedDigest returns the stored answer of a registry that cannot be reached, if the content is cached. It drops the
 // answer if the registry has revoked it.
-func (a *authorizer) storedDigest(ref name.Reference, reference, identity string, err error) (digest string, ok bool) {
+func (a *authorizer) storedDigest(ref name.Reference, r *Request, identity string, err error) (digest string, ok bool) {
+	reference := r.Image
 	store := a.contents.store
 	if digest, ok = store.Recall(grantKey(reference, identity)); !ok {
 		return "", false
 	}
 	resolved := ref.Context().Digest(digest).Name()
 	if image.IsAway(err) {
-		objects, err := a.contents.get(resolved, digest)
+		objects, err := a.contents.get(contentKey{r.catalog().Realm(), resolved}, digest)
 		return digest, err == nil && objects != nil
 	}
 	switch image.ReasonOf(err) {

@@ -69,6 +69,8 @@ type Request struct {
 	Catalog types.NamespacedName
 	// Secrets is the spec.secrets of the CatalogSource.
 	Secrets []string
+	// Config is the ConfigMap with rules of the catalog for the sources of its images; empty for none.
+	Config string
 	// Namespace is the namespace of the request. Notifications carry it.
 	Namespace string
 	// Timeout is the maximum duration of a pull: 0 for no limit, negative for the default.
@@ -80,7 +82,12 @@ type Request struct {
 // key returns a key that is equal for requests with the same answer.
 func (r *Request) key() string {
 	secrets := slices.Compact(slices.Sorted(slices.Values(r.Secrets)))
-	return strings.Join(append([]string{r.Image, r.Catalog.Namespace, r.Catalog.Name}, secrets...), "\x00")
+	return strings.Join(append([]string{r.Image, r.Catalog.Namespace, r.Catalog.Name, r.Config}, secrets...), "\x00")
+}
+
+// catalog returns the catalog with what applies to its images.
+func (r *Request) catalog() *imagesources.Catalog {
+	return &imagesources.Catalog{NamespacedName: r.Catalog, Account: r.Catalog.Name, Secrets: r.Secrets, Config: r.Config}
 }
 
 // State is the state of a request.
@@ -153,7 +160,7 @@ func New(o Options) (*Cache, error) {
 	c.authorizer = &authorizer{o: &c.o, contents: c.contents, limiter: newLimiter(maxQueries, maxQueriesPerHost)}
 	c.puller = &puller{
 		o: &c.o, ctx: ctx, contents: c.contents, limiter: newLimiter(maxPulls, maxPullsPerHost), progress: c.recordProgress,
-		pulls: map[string]*pull{}, broken: map[string]error{},
+		pulls: map[contentKey]*pull{}, broken: map[contentKey]error{},
 	}
 	return c, nil
 }
@@ -256,7 +263,7 @@ func (c *Cache) Content(ctx context.Context, r Request) (Content, error) {
 		if err != nil {
 			return Content{}, err
 		}
-		objects, err := c.contents.get(resolved, digest)
+		objects, err := c.contents.get(contentKey{r.catalog().Realm(), resolved}, digest)
 		if err != nil {
 			return Content{}, withReference(r.Image, err)
 		}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -518,5 +520,69 @@ func TestMirror(t *testing.T) {
 	other.Catalog.Name = "other"
 	if _, err := c.Content(t.Context(), other); image.ReasonOf(err) != image.ReasonUnauthorized {
 		t.Errorf("the content is cached, and the mirror refuses the new credentials: got %v", err)
+	}
+}
+
+// TestOwnMirror checks that a mirror of a tenant fills only what its namespace reads, gets no shared credentials, and
+// gives no access to content that others have brought.
+func TestOwnMirror(t *testing.T) {
+	source, mirror := newBed(t), newBed(t)
+	reference, digest := source.push("lamp:v1", source.bundle())
+	source.answer(private("word"))
+	source.secret("shared", "all", "word")
+	shared := []types.NamespacedName{{Namespace: "shared", Name: "all"}}
+	c := source.started(func(o *Options) { o.Sources = imagesources.New(sources.Paths{}, shared) })
+	if _, err := c.Content(t.Context(), request(reference, "user")); err != nil {
+		t.Fatal(err)
+	}
+	rules := func(version, text string) {
+		source.reader.put(&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "thief", Name: "rules", ResourceVersion: version},
+			Data:       map[string]string{"registries.conf": text},
+		})
+	}
+	own := request(reference, "thief")
+	own.Config = "rules"
+	refused := func(why string, want image.Reason, text string) {
+		t.Helper()
+		if _, err := c.Content(t.Context(), own); image.ReasonOf(err) != want || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: got %v", why, err)
+		}
+		// Another request has no back-off.
+		own.Secrets = append(own.Secrets, fmt.Sprint("none", len(own.Secrets)))
+	}
+	refused("a ConfigMap that is missing", image.ReasonConfiguration, "ConfigMap thief/rules, which annotation chandlery.dev/image-config names, does not exist")
+	to := fmt.Sprintf("[[registry]]\nlocation = %q\n[[registry.mirror]]\nlocation = %q\ninsecure = true\n", source.host(), mirror.host())
+	rules("1", "[[registry")
+	refused("invalid rules", image.ReasonConfiguration, "ConfigMap thief/rules key registries.conf, line 1")
+	rules("2", to)
+	refused("neither the mirror nor shared credentials", image.ReasonUnauthorized, "401")
+	// The mirror claims to have the private image.
+	mirror.answer(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodHead || !strings.Contains(r.URL.Path, "/manifests/") {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+		w.Header().Set("Content-Length", "100")
+		w.Header().Set("Docker-Content-Digest", digest)
+		return true
+	})
+	refused("it does not", image.ReasonUnauthorized, "401")
+	mirror.answer(nil)
+	mirror.push("lamp:v1", mirror.bundle())
+	if _, err := c.Content(t.Context(), own); err != nil {
+		t.Errorf("the tenant's own copy: %v", err)
+	}
+	// The copy is for the namespace of the tenant.
+	source.answer(unavailable)
+	mirror.answer(unavailable)
+	again := source.started(nil)
+	if _, err := again.Content(t.Context(), own); err != nil {
+		t.Errorf("the own copy is cached: %v", err)
+	}
+	rules("3", strings.Replace(to, mirror.host(), "other.invalid", 1))
+	third := source.started(nil)
+	if _, err := third.Content(t.Context(), own); image.ReasonOf(err) != image.ReasonUnreachable {
+		t.Errorf("rights end with the rule: got %v", err)
 	}
 }

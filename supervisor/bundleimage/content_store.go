@@ -26,42 +26,57 @@ type contentStore struct {
 	memory *memory
 }
 
+// contentKey identifies content. Users of different realms do not share it.
+type contentKey struct {
+	// realm is empty for content that the cluster's own sources have permitted.
+	realm string
+	// reference is the reference by digest.
+	reference string
+}
+
+// of returns the store for the realm of a key.
+func (s *contentStore) of(key contentKey) image.Store {
+	store := s.store
+	store.Realm = key.realm
+	return store
+}
+
 // inMemory returns the objects of an image from memory; nil if they are not there.
-func (s *contentStore) inMemory(reference string) []string {
+func (s *contentStore) inMemory(key contentKey) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.memory.get(reference)
+	return s.memory.get(key)
 }
 
 // get returns the objects of an image from memory or disk; nil if they are in neither.
-func (s *contentStore) get(reference, digest string) ([]string, error) {
-	if objects := s.inMemory(reference); objects != nil {
+func (s *contentStore) get(key contentKey, digest string) ([]string, error) {
+	if objects := s.inMemory(key); objects != nil {
 		return objects, nil
 	}
-	kept, err := s.store.Open(s.local, reference, digest, image.Bundle())
+	kept, err := s.of(key).Open(s.local, key.reference, digest, image.Bundle())
 	if err != nil {
 		return nil, nil //nolint:nilerr // what is not there, or damaged, is pulled again
 	}
-	return s.decode(kept, reference)
+	return s.decode(kept, key)
 }
 
 // decode reads the manifests of an image, and keeps them in memory for a while.
-func (s *contentStore) decode(kept *image.Kept, reference string) ([]string, error) {
+func (s *contentStore) decode(kept *image.Kept, key contentKey) ([]string, error) {
 	defer kept.Release()
 	s.reading <- struct{}{}
 	defer func() { <-s.reading }()
 	root, err := os.OpenRoot(kept.Path)
 	if err != nil {
-		return nil, &image.Error{Reference: reference, Reason: image.ReasonLocal, Err: fmt.Errorf("opening its manifests: %w", err)}
+		return nil, &image.Error{Reference: key.reference, Reason: image.ReasonLocal, Err: fmt.Errorf("opening its manifests: %w", err)}
 	}
 	defer root.Close() //nolint:errcheck // nothing was written
 	objects, err := manifests.Read(root.FS(), s.limits)
 	if err != nil {
-		return nil, contentError(reference, kept.Dir, err)
+		return nil, contentError(key.reference, kept.Dir, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.memory.put(reference, objects)
+	s.memory.put(key, objects)
 	return objects, nil
 }
 

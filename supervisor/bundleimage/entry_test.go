@@ -143,14 +143,14 @@ func TestSlots(t *testing.T) {
 func TestMemory(t *testing.T) {
 	m := newMemory(10)
 	text := func(size int) []string { return []string{strings.Repeat("x", size)} }
-	m.put("a", text(4))
-	m.put("b", text(4))
-	m.put("a", text(4))
-	m.put("c", text(4))
-	if m.get("a") == nil || m.get("b") != nil || m.get("c") == nil {
+	m.put(contentKey{reference: "a"}, text(4))
+	m.put(contentKey{reference: "b"}, text(4))
+	m.put(contentKey{reference: "a"}, text(4))
+	m.put(contentKey{reference: "c"}, text(4))
+	if m.get(contentKey{reference: "a"}) == nil || m.get(contentKey{reference: "b"}) != nil || m.get(contentKey{reference: "c"}) == nil {
 		t.Errorf("it keeps %v", m.items)
 	}
-	m.put("d", text(11))
+	m.put(contentKey{reference: "d"}, text(11))
 	if len(m.items) != 0 || m.left != 10 || m.order.Len() != 0 {
 		t.Errorf("what is too large leaves %v", m.items)
 	}

@@ -354,6 +354,8 @@ func (o *objects) Get(_ context.Context, key client.ObjectKey, into client.Objec
 		found.DeepCopyInto(into.(*corev1.Secret)) //nolint:forcetypeassert // it is of the type that was asked for
 	case *corev1.ServiceAccount:
 		found.DeepCopyInto(into.(*corev1.ServiceAccount)) //nolint:forcetypeassert // it is of the type that was asked for
+	case *corev1.ConfigMap:
+		found.DeepCopyInto(into.(*corev1.ConfigMap)) //nolint:forcetypeassert // it is of the type that was asked for
 	default:
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 	}

@@ -9,7 +9,7 @@ const maxMemory = 32 << 20
 // once.
 type memory struct {
 	left  int
-	items map[string]*item
+	items map[contentKey]*item
 	// order holds the keys, the most recently used first.
 	order *list.List
 }
@@ -21,11 +21,11 @@ type item struct {
 }
 
 func newMemory(size int) *memory {
-	return &memory{left: size, items: map[string]*item{}, order: list.New()}
+	return &memory{left: size, items: map[contentKey]*item{}, order: list.New()}
 }
 
 // get returns the content of a key; nil if there is none.
-func (m *memory) get(key string) []string {
+func (m *memory) get(key contentKey) []string {
 	one := m.items[key]
 	if one == nil {
 		return nil
@@ -34,7 +34,7 @@ func (m *memory) get(key string) []string {
 	return one.objects
 }
 
-func (m *memory) put(key string, objects []string) {
+func (m *memory) put(key contentKey, objects []string) {
 	if m.get(key) != nil {
 		return
 	}
@@ -45,7 +45,7 @@ func (m *memory) put(key string, objects []string) {
 	m.items[key] = one
 	m.left -= one.size
 	for m.left < 0 {
-		last, _ := m.order.Remove(m.order.Back()).(string)
+		last, _ := m.order.Remove(m.order.Back()).(contentKey)
 		m.left += m.items[last].size
 		delete(m.items, last)
 	}

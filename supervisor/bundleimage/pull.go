@@ -39,9 +39,9 @@ type puller struct {
 	progress func(p *pull, done, total int64)
 
 	mu    sync.Mutex
-	pulls map[string]*pull
+	pulls map[contentKey]*pull
 	// broken holds the errors of unusable images.
-	broken map[string]error
+	broken map[contentKey]error
 }
 
 // pull is a running pull of an image. All authorized requests share it.
@@ -90,16 +90,16 @@ func (pl *puller) ensure(ctx context.Context, a *authorization, waiting func(*pu
 func (pl *puller) join(a *authorization, waiting func(*pull)) (p *pull, joined bool, err error) {
 	pl.mu.Lock()
 	defer pl.mu.Unlock()
-	if err := pl.broken[a.resolved]; err != nil {
+	if err := pl.broken[a.key()]; err != nil {
 		return nil, false, err
 	}
-	if pl.contents.inMemory(a.resolved) != nil {
+	if pl.contents.inMemory(a.key()) != nil {
 		return nil, false, nil
 	}
-	p, joined = pl.pulls[a.resolved]
+	p, joined = pl.pulls[a.key()]
 	if !joined {
 		p = &pull{ended: make(chan struct{})}
-		pl.pulls[a.resolved] = p
+		pl.pulls[a.key()] = p
 	}
 	waiting(p)
 	if !joined {
@@ -117,15 +117,15 @@ func (pl *puller) run(p *pull, a *authorization) {
 		if len(pl.broken) >= maxBroken {
 			clear(pl.broken)
 		}
-		pl.broken[a.resolved] = err
+		pl.broken[a.key()] = err
 	}
 	p.err = err
-	delete(pl.pulls, a.resolved)
+	delete(pl.pulls, a.key())
 	close(p.ended)
 }
 
 func (pl *puller) pull(p *pull, a *authorization) error {
-	objects, err := pl.contents.get(a.resolved, a.digest)
+	objects, err := pl.contents.get(a.key(), a.digest)
 	if err != nil || objects != nil {
 		return err
 	}
@@ -141,9 +141,9 @@ func (pl *puller) pull(p *pull, a *authorization) error {
 	pullsRunning.Inc()
 	defer pullsRunning.Dec()
 	began := pl.o.Clock.Now()
-	kept, err := pl.contents.store.Get(pl.ctx, client, a.resolved, a.digest, image.Bundle())
+	kept, err := pl.contents.of(a.key()).Get(pl.ctx, client, a.resolved, a.digest, image.Bundle())
 	if err == nil {
-		_, err = pl.contents.decode(kept, a.resolved)
+		_, err = pl.contents.decode(kept, a.key())
 	}
 	recordPull(err, pl.o.Clock.Since(began))
 	room := pl.o.Size

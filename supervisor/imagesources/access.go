@@ -2,6 +2,7 @@ package imagesources
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -22,6 +23,22 @@ type Catalog struct {
 	Account string
 	// Secrets is the spec.secrets of the CatalogSource.
 	Secrets []string
+	// Config is the ConfigMap in its namespace with rules of its own; empty for none.
+	Config string
+}
+
+// config returns the ConfigMap with rules of the catalog.
+func (c *Catalog) config() types.NamespacedName {
+	return types.NamespacedName{Namespace: c.Namespace, Name: c.Config}
+}
+
+// Realm returns the name of the users that may share content. The rules of a catalog are under the control of its
+// namespace: what its sources permit must not give access to what other sources have permitted.
+func (c *Catalog) Realm() string {
+	if c.Config == "" {
+		return ""
+	}
+	return "namespace " + c.Namespace
 }
 
 // Access is how the images of a catalog are pulled.
@@ -36,25 +53,37 @@ type Access struct {
 	secrets *pullsecrets.Set
 }
 
-// Access reads the pull secrets of a catalog.
-func (s *Settings) Access(ctx context.Context, reader client.Reader, catalog *Catalog) (*Access, error) {
-	secrets, err := pullsecrets.Find(ctx, reader, pullsecrets.Query{
-		Namespace: catalog.Namespace, Account: catalog.Account, Names: catalog.Secrets, Shared: s.pullSecrets,
-	})
+// Access returns how an image of a catalog is pulled. It reads the pull secrets of the catalog, and its rules. If
+// these cannot be used, the error is an [*image.Error].
+func (s *Settings) Access(ctx context.Context, reader client.Reader, catalog *Catalog, reference string) (*Access, error) {
+	query := pullsecrets.Query{Namespace: catalog.Namespace, Account: catalog.Account, Names: catalog.Secrets, Shared: s.pullSecrets}
+	access := &Access{Sources: image.Sources{Router: s}}
+	if catalog.Config != "" {
+		// The rules could lead to a place that must not see these credentials.
+		query.Shared = nil
+		table, err := s.own.read(ctx, reader, catalog.config())
+		if _, ok := errors.AsType[*OwnConfigError](err); ok && table == nil {
+			return nil, &image.Error{Reference: reference, Reason: image.ReasonConfiguration, Err: err}
+		}
+		if table == nil {
+			return nil, err
+		}
+		access.Sources.Router = &ownRouter{s, table}
+	}
+	secrets, err := pullsecrets.Find(ctx, reader, query)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the object
 	}
+	access.secrets, access.Keychain, access.SecretProblem = secrets, secrets.Keychain(), secrets.Problem
 	logger := log.FromContext(ctx)
-	asked := func(a image.Attempt) {
+	access.Sources.Asked = func(a image.Attempt) {
 		if a.Err == nil {
 			logger.V(1).Info("Found image", "image", a.Image, "source", a.Place, "rule", a.Rule)
 			return
 		}
 		logger.Info("Source lacks image", "image", a.Image, "source", a.Place, "rule", a.Rule, "error", a.Err.Error())
 	}
-	return &Access{
-		Sources: image.Sources{Router: s, Asked: asked}, Keychain: secrets.Keychain(), SecretProblem: secrets.Problem, secrets: secrets,
-	}, nil
+	return access, nil
 }
 
 // Identity returns a name for the right to have an image: the sources that rules name, and the content of the

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 )
@@ -92,13 +93,13 @@ func TestMirrorSets(t *testing.T) {
 }
 
 // asked returns the registries that are asked for an image.
-func asked(t *testing.T, s *Settings, image string) string {
+func asked(t *testing.T, router image.Router, reference string) string {
 	t.Helper()
-	ref, err := name.ParseReference(image)
+	ref, err := name.ParseReference(reference)
 	if err != nil {
 		t.Fatal(err)
 	}
-	route, err := s.Route(ref)
+	route, err := router.Route(ref)
 	if err != nil {
 		return "error"
 	}

@@ -31,6 +31,7 @@ type Settings struct {
 	files       *sources.Files
 	pullSecrets []types.NamespacedName
 	changes     chan event.GenericEvent
+	own         ownConfigs
 
 	mu      sync.Mutex
 	problem string
@@ -47,7 +48,11 @@ func New(paths sources.Paths, pullSecrets []types.NamespacedName) *Settings {
 }
 
 // Route returns the sources of an image.
-func (s *Settings) Route(ref name.Reference) (image.Route, error) {
+func (s *Settings) Route(ref name.Reference) (image.Route, error) { return s.routeBy(nil, ref) }
+
+// routeBy returns the sources of an image. The rules of a catalog come first. They cannot lead to what the cluster
+// blocks.
+func (s *Settings) routeBy(own *sources.Table, ref name.Reference) (image.Route, error) {
 	var tables sources.Tables
 	if s.files != nil {
 		table, err := s.files.Table()
@@ -62,7 +67,17 @@ func (s *Settings) Route(ref name.Reference) (image.Route, error) {
 	if mirrors.table != nil {
 		tables = append(tables, mirrors.table)
 	}
-	route, err := tables.Route(ref)
+	if own != nil {
+		route, err := append(sources.Tables{own}, tables...).Route(ref)
+		if by, _ := (sources.Tables{own}).Route(ref); err != nil || by.HasRule() {
+			return tables.Restrict(route), err //nolint:wrapcheck // names the file
+		}
+	}
+	all := tables
+	if own != nil {
+		all = append(all, own)
+	}
+	route, err := all.Route(ref)
 	if err == nil && !mirrors.known && mirrors.err != nil && !route.HasRule() {
 		return image.Route{}, mirrors.err
 	}

@@ -1,8 +1,10 @@
 package imagesources
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -82,7 +84,7 @@ func TestIdentity(t *testing.T) {
 		}
 		access, err := New(sources.Paths{Config: dir}, shared).Access(t.Context(), reader, &Catalog{
 			NamespacedName: types.NamespacedName{Namespace: "olm", Name: "shop"}, Account: "shop", Secrets: secrets,
-		})
+		}, "source.test/a:v1")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,5 +128,56 @@ func TestNoSettings(t *testing.T) {
 	access := &Access{Sources: image.Sources{Router: missing}}
 	if _, err := access.Identity(ref); image.ReasonOf(err) != image.ReasonConfiguration {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestOwnRules checks that the rules of a catalog come first, and do not lead to what the cluster blocks.
+func TestOwnRules(t *testing.T) {
+	dir := t.TempDir()
+	text := blocking + "[[registry]]\nlocation = \"free.test\"\n[[registry.mirror]]\nlocation = \"mirror.test\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "registries.conf"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := func(version, text string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "rules", UID: "1", ResourceVersion: version}, Data: map[string]string{"registries.conf": text},
+		}
+	}
+	own := func(location string) string {
+		return fmt.Sprintf("[[registry]]\nlocation = %q\n[[registry.mirror]]\nlocation = \"own.test\"\n", location)
+	}
+	s := New(sources.Paths{Config: dir}, nil)
+	catalog := &Catalog{NamespacedName: types.NamespacedName{Namespace: "team", Name: "shop"}, Config: "rules"}
+	for i, step := range []struct {
+		reason, text   string
+		image, want    string
+		problem        string
+		fails, missing bool
+	}{
+		{reason: "a ConfigMap is missing", image: "free.test/a:v1", missing: true, fails: true, problem: "no images of the catalog are pulled"},
+		{reason: "it is invalid", text: "a", image: "free.test/a:v1", fails: true, problem: "key registries.conf"},
+		{reason: "its rules come first", text: own("free.test"), image: "free.test/a:v1", want: "own.test free.test"},
+		{reason: "a typing error", text: "a", image: "free.test/a:v1", want: "own.test free.test", problem: "the last valid ones stay in use"},
+		{reason: "what the cluster blocks stays blocked", text: own("source.test"), image: "source.test/a:v1", want: "own.test"},
+		{reason: "the cluster's rules for other images", text: own("source.test"), image: "free.test/a:v1", want: "mirror.test free.test"},
+	} {
+		builder := fake.NewClientBuilder()
+		if !step.missing {
+			builder = builder.WithObjects(config(strconv.Itoa(i), step.text))
+		}
+		reader := builder.Build()
+		if got := s.CatalogProblem(t.Context(), reader, catalog); !strings.Contains(got, step.problem) || (got == "") != (step.problem == "") {
+			t.Errorf("%d: %s: problem %q", i, step.reason, got)
+		}
+		access, err := s.Access(t.Context(), reader, catalog, step.image)
+		if err != nil || step.fails {
+			if !step.fails || image.ReasonOf(err) != image.ReasonConfiguration {
+				t.Errorf("%d: %s: got %v", i, step.reason, err)
+			}
+			continue
+		}
+		if got := asked(t, access.Sources.Router, step.image); got != step.want {
+			t.Errorf("%d: %s: asked %q, want %q", i, step.reason, got, step.want)
+		}
 	}
 }

@@ -55,6 +55,34 @@ func (t Tables) Route(ref name.Reference) (image.Route, error) {
 	return route, nil
 }
 
+// Restrict returns a route without the sources that a table blocks.
+func (t Tables) Restrict(route image.Route) image.Route {
+	allowed := image.Route{Skipped: slices.Clone(route.Skipped)}
+	for i := range route.Sources {
+		source := &route.Sources[i]
+		blocking := t.blocking(source.Reference)
+		if blocking == nil {
+			allowed.Sources = append(allowed.Sources, *source)
+			continue
+		}
+		allowed.Skipped = append(allowed.Skipped, image.Skipped{Place: source.Reference.Name(), Rule: blocking.rule(), Why: isBlocked})
+	}
+	return allowed
+}
+
+// isBlocked is why a blocked place is not asked.
+const isBlocked = "it is blocked"
+
+// blocking returns the rule that blocks a place; nil if there is none.
+func (t Tables) blocking(ref name.Reference) *registry {
+	for _, table := range t {
+		if r := table.registryOf(canonical(ref)); r != nil && r.Blocked {
+			return r
+		}
+	}
+	return nil
+}
+
 // trust adds the certificates for the registry of a source.
 func (t *Table) trust(source *image.Source) {
 	source.RootCAs = slices.Concat(source.RootCAs, t.roots)
@@ -171,7 +199,7 @@ func (t *Table) add(route *image.Route, rule *registry, endpoint *sysregistriesv
 	}
 	place := places[0].Reference.String() + suffix
 	if blocking := t.registryOf(place); blocking != nil && blocking.Blocked {
-		skip(place, blocking.rule(), "it is blocked")
+		skip(place, blocking.rule(), isBlocked)
 		return
 	}
 	ref, err := name.ParseReference(place)

@@ -131,7 +131,10 @@ func (r *hostedReconciler) content(ctx context.Context, view *catalogReplicas) (
 	case decision.Err != nil:
 		h = serverProblem(decision.Err)
 	}
-	if problem := r.settings.Problem(); problem != "" {
+	problem := r.settings.CatalogProblem(ctx, r.secrets.reader, &imagesources.Catalog{
+		NamespacedName: client.ObjectKeyFromObject(view.source), Config: view.source.Annotations[api.AnnotationImageConfig],
+	})
+	if problem != "" {
 		h.conditions = append(h.conditions, metav1.Condition{
 			Type: api.ConditionImageSettingsInvalid, Status: metav1.ConditionTrue, Reason: api.ReasonInvalidFiles, Message: problem,
 		})

@@ -176,7 +176,8 @@ func (m *mapper) servedFrom(ctx context.Context, object client.Object) []reconci
 	// A CatalogSource may use a ConfigMap that another one owns.
 	return append(owner(ctx, object), m.selected(ctx, func(u *unstructured.Unstructured) bool {
 		name, _, _ := unstructured.NestedString(u.Object, "spec", "configMap")
-		return name == object.GetName() || strings.TrimSpace(u.GetAnnotations()[api.AnnotationCatalogFilter]) == object.GetName()
+		return name == object.GetName() || strings.TrimSpace(u.GetAnnotations()[api.AnnotationCatalogFilter]) == object.GetName() ||
+			u.GetAnnotations()[api.AnnotationImageConfig] == object.GetName()
 	}, client.InNamespace(object.GetNamespace()))...)
 }
 

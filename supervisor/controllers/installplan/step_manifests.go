@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
@@ -92,12 +93,13 @@ func (c *content) fetch(ctx context.Context, s *operatorsv1alpha1.Step, ref *pla
 		return plansteps.Bundle{}, fmt.Errorf("reading bundle image %s: %w", ref.Image, errNoImageReader)
 	}
 	bundle := plansteps.Bundle{Name: ref.Bundle, Package: ref.Package, Channel: ref.Channel, Catalog: catalog}
-	secrets, err := c.pullSecrets(ctx, catalog)
-	if err != nil {
+	const byDefault = -1
+	request := bundleimage.Request{Image: ref.Image, Catalog: catalog, Namespace: c.namespace, Timeout: byDefault}
+	var err error
+	if request.Secrets, request.Config, err = c.pullSettings(ctx, catalog); err != nil {
 		return plansteps.Bundle{}, err
 	}
-	const byDefault = -1
-	held, err := c.images.Content(ctx, bundleimage.Request{Image: ref.Image, Catalog: catalog, Secrets: secrets, Namespace: c.namespace, Timeout: byDefault})
+	held, err := c.images.Content(ctx, request)
 	if err != nil {
 		return plansteps.Bundle{}, fmt.Errorf("reading bundle image %s of %s: %w", ref.Image, ref.Bundle, err)
 	}
@@ -105,22 +107,22 @@ func (c *content) fetch(ctx context.Context, s *operatorsv1alpha1.Step, ref *pla
 	return bundle, nil
 }
 
-// pullSecrets returns the names of the Secrets to pull the images of a catalog with. It returns
+// pullSettings returns the names of the Secrets and of the ConfigMap to pull the images of a catalog with. It returns
 // none without the CatalogSource: the bundle cache may have the content already.
-func (c *content) pullSecrets(ctx context.Context, catalog types.NamespacedName) ([]string, error) {
+func (c *content) pullSettings(ctx context.Context, catalog types.NamespacedName) (secrets []string, config string, err error) {
 	source := &unstructured.Unstructured{}
 	source.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.CatalogSourceKind))
 	if err := c.client.Get(ctx, catalog, source); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			return nil, nil
+			return nil, "", nil
 		}
-		return nil, fmt.Errorf("%w CatalogSource %s for its pull secrets: %w", errOwnRead, catalog, err)
+		return nil, "", fmt.Errorf("%w CatalogSource %s for its pull secrets: %w", errOwnRead, catalog, err)
 	}
 	names, _, err := unstructured.NestedStringSlice(source.Object, "spec", "secrets")
 	if err != nil {
-		return nil, fmt.Errorf("reading spec.secrets of CatalogSource %s: %w", catalog, err)
+		return nil, "", fmt.Errorf("reading spec.secrets of CatalogSource %s: %w", catalog, err)
 	}
-	return names, nil
+	return names, source.GetAnnotations()[api.AnnotationImageConfig], nil
 }
 
 // installs reports whether the plan has a step for a ClusterServiceVersion.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
@@ -256,7 +257,7 @@ func imageRequest(o *namespaceState, c *resolution.Choice) bundleimage.Request {
 		Timeout: o.groups.unpackTimeout, RetryInterval: o.groups.unpackRetry,
 	}
 	if source := o.catalogs[request.Catalog].Source; source != nil {
-		request.Secrets = source.Spec.Secrets
+		request.Secrets, request.Config = source.Spec.Secrets, source.Annotations[api.AnnotationImageConfig]
 	}
 	return request
 }

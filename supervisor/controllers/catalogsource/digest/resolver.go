@@ -17,6 +17,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/bundles/image/sources"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
@@ -225,7 +226,8 @@ func (r *Resolver) resolve(ctx context.Context, req *Request) result {
 	failed := result{image: Image{Spec: source.Spec.Image}, time: r.options.Clock.Now(), generation: source.Generation}
 	access, err := r.options.Sources.Access(ctx, r.options.Reader, &imagesources.Catalog{
 		NamespacedName: client.ObjectKeyFromObject(source), Account: req.Account, Secrets: source.Spec.Secrets,
-	})
+		Config: source.Annotations[api.AnnotationImageConfig],
+	}, source.Spec.Image)
 	if err != nil {
 		failed.err = err //nolint:wrapcheck // names the object
 		return failed
