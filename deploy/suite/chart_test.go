@@ -115,7 +115,7 @@ func TestSettingsReachTheProgram(t *testing.T) {
 		"--lease-duration=30s", "--renew-deadline=20s", "--retry-period=1s",
 		"--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container",
 		"--packagemanifests=disabled", "--bundle-kind=shop.example/Widget", "--bundle-kind=shop.example/Sign:cluster",
-		"--image-config=/etc/chandlery/image-registries", "--image-pull-secrets=shared/mirrors", "--log-level=debug",
+		"--image-config=/etc/chandlery/image-registries", "--image-ca=/etc/chandlery/ca-bundle/ca-bundle.crt", "--image-pull-secrets=shared/mirrors", "--log-level=debug",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
@@ -131,6 +131,23 @@ func TestSettingsReachTheProgram(t *testing.T) {
 		"SUPERVISOR_REGISTRY_IMAGE": "registry.example.com/registry:v9", "GOMEMLIMIT": "450MiB", "HTTPS_PROXY": "http://proxy.example.com:3128",
 	}, env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	pod := deployment.Spec.Template.Spec
+	var places []string
+	for i := range container.VolumeMounts {
+		places = append(places, container.VolumeMounts[i].Name+" at "+container.VolumeMounts[i].MountPath)
+	}
+	for i := range pod.Volumes {
+		places = append(places, pod.Volumes[i].Name)
+	}
+	if diff := cmp.Diff([]string{
+		"tmp at /tmp", "cache at /var/cache/chandlery", "image-registries at /etc/chandlery/image-registries", "ca-bundle at /etc/chandlery/ca-bundle",
+		"more at /etc/more", "tmp", "cache", "image-registries", "ca-bundle", "more",
+	}, places); diff != "" {
+		t.Errorf("volumes (-want +got):\n%s", diff)
+	}
+	if pod.Affinity.PodAntiAffinity != nil || pod.Affinity.NodeAffinity == nil || len(pod.TopologySpreadConstraints) != 1 || pod.TopologySpreadConstraints[0].TopologyKey != "rack" {
+		t.Errorf("affinity %v, spread %v", pod.Affinity, pod.TopologySpreadConstraints)
 	}
 	for _, absent := range []string{
 		"Namespace /olm", "NetworkPolicy chandlery-system/chandlery-supervisor", "PodDisruptionBudget chandlery-system/chandlery-supervisor",
@@ -308,6 +325,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		"leaderElection.leaseDuration=soon":      "leaseDuration",
 		"catalogs.server=opm":                    "server",
 		"bundleCache.size=1GB":                   "size",
+		"extraVolumeMounts[0].name=more":         "mountPath",
 		"imageRegistries.pullSecrets={pull}":     "/imageRegistries/pullSecrets/0",
 		"packageManifests=always":                "packageManifests",
 		"globalCatalogNamespace.podSecurity=lax": "podSecurity",
