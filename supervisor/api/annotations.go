@@ -62,6 +62,25 @@ const (
 	//	Value:  the name of a ConfigMap
 	//	Set by: users
 	AnnotationImageConfig = "chandlery.dev/image-config"
+	// AnnotationTLS connects to `spec.address` [with TLS](../operations.md#tls-to-catalogs), and names the authorities
+	// to trust.
+	//
+	//	On:     CatalogSource
+	//	Value:  `system`, `configmap/NAME` or `secret/NAME`, with an optional `/KEY` instead of `ca.crt`
+	//	Set by: users
+	AnnotationTLS = "chandlery.dev/tls"
+	// AnnotationTLSClientCertificate names the Secret with the client certificate for `spec.address`.
+	//
+	//	On:     CatalogSource
+	//	Value:  the name of a Secret with `tls.crt` and `tls.key`
+	//	Set by: users
+	AnnotationTLSClientCertificate = "chandlery.dev/tls-client-certificate"
+	// AnnotationTLSServerName is the name to verify instead of the host of `spec.address`.
+	//
+	//	On:     CatalogSource
+	//	Value:  a host name or IP address
+	//	Set by: users
+	AnnotationTLSServerName = "chandlery.dev/tls-server-name"
 	// AnnotationCatalogImageTemplate names the image of a catalog by the version of the cluster. `spec.image` is
 	// used if that fails.
 	//

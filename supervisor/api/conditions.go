@@ -89,7 +89,7 @@ const (
 )
 
 // Condition types of CatalogSources. The CatalogSource controller sets them; `kubectl chandlery explain` reads
-// those about replicas.
+// those about replicas and connections.
 const (
 	// ConditionAvailable is True while a replica of the catalog serves.
 	ConditionAvailable = "Available"
@@ -99,6 +99,9 @@ const (
 	ConditionContentWarnings = "ContentWarnings"
 	// ConditionImageSettingsInvalid is True while the supervisor's settings for image registries are invalid.
 	ConditionImageSettingsInvalid = "ImageSettingsInvalid"
+	// ConditionConnectionSecured is True while the connection to spec.address uses TLS. Its reasons are those of
+	// package dialtls.
+	ConditionConnectionSecured = "ConnectionSecured"
 	// ConditionTemplatesResolved is True if the image template of a catalog is resolved. OLM sets it too.
 	ConditionTemplatesResolved = "TemplatesHaveResolved"
 	// ConditionResolvedImage has the resolved image as its message. OLM sets it too.

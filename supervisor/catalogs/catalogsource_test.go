@@ -96,6 +96,7 @@ func TestSpecProblem(t *testing.T) {
 		{name: "1st", spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Address: "a:1"}},
 		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Address: "[::1]:50051"}},
 		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Address: "dns:///shop:50051"}},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Address: "unix:///run/shop"}, want: `spec.address "unix:///run/shop" cannot be dialled`},
 		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Address: "shop"}, want: `spec.address "shop" cannot be dialled; write it as host:port without scheme, such as shop.olm.svc:50051`},
 		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Address: "http://shop:50051"}, want: `spec.address "http://shop:50051" cannot be dialled`},
 		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Address: "grpc://shop"}, want: `spec.address "grpc://shop" cannot be dialled`},

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
@@ -48,7 +49,11 @@ func (t *tracker) connected(summary replicas.Summary) (changed bool, failure err
 		}
 		return changed, nil
 	}
-	failure = fmt.Errorf("%w: nothing answers at %s: %w", ErrNotConnected, t.address, summary.Err)
+	problem := "nothing answers at"
+	if _, is := errors.AsType[*dialtls.Error](summary.Err); is {
+		problem = "there is no secure connection to"
+	}
+	failure = fmt.Errorf("%w: %s %s: %w", ErrNotConnected, problem, t.address, summary.Err)
 	if sameFailure(failure, t.state.Err) {
 		return changed, nil
 	}

@@ -3,6 +3,7 @@ package catalogs
 import (
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -42,6 +43,20 @@ var (
 		Help: "Estimated memory of all snapshots.",
 	})
 )
+
+var clientCertificateExpiry = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+	Name: "chandlery_catalog_client_certificate_expiry_timestamp_seconds",
+	Help: "End of the client certificate for a catalog at an address. Catalogs without one have no series.",
+}, []string{"namespace", "name"})
+
+// recordClientCertificate sets the end of the client certificate for a catalog; zero for none.
+func recordClientCertificate(key types.NamespacedName, end time.Time) {
+	if end.IsZero() {
+		clientCertificateExpiry.DeleteLabelValues(key.Namespace, key.Name)
+		return
+	}
+	clientCertificateExpiry.WithLabelValues(key.Namespace, key.Name).Set(float64(end.Unix()))
+}
 
 // placement is the place and the health of replicas.
 type placement struct {
@@ -87,4 +102,5 @@ func deleteMetrics(key types.NamespacedName) {
 	placements.Delete(key)
 	snapshotBytes.DeleteLabelValues(key.Namespace, key.Name)
 	snapshotReads.DeleteLabelValues(key.Namespace, key.Name)
+	clientCertificateExpiry.DeleteLabelValues(key.Namespace, key.Name)
 }

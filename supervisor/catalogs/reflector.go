@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
@@ -27,10 +28,33 @@ type reflector struct {
 	cancel  context.CancelFunc
 	store   *Store
 	tracker *tracker
+	// credentials secure the connection to an address.
+	credentials *dialtls.Credentials
+	warned      dialtls.Reason // of the last known certificates
 	// checks triggers a check in the current session.
 	checks chan struct{}
 	// lastRead is the start of the last reading. Readings do not overlap.
 	lastRead time.Time
+}
+
+// connects reports whether the reflector connects to a target.
+func (s *reflector) connects(to target) bool {
+	return s.address == to.address && s.hosted == to.hosted && s.credentials.Encrypted() == to.security.Settings.Enabled
+}
+
+// update replaces the certificates, and reports whether they or their warning changed. The caller holds the lock of the
+// store.
+func (s *reflector) update(security dialtls.Security) (changed bool) {
+	if changed = s.credentials.Update(security); changed {
+		recordClientCertificate(s.key, s.credentials.Expiry())
+		s.set.Reconnect()
+	}
+	warned := s.warned
+	s.warned = ""
+	if warning := s.credentials.Status(s.store.clock.Now()).Warning; warning != nil {
+		s.warned = warning.Reason
+	}
+	return changed || warned != s.warned
 }
 
 // run watches the replicas and starts sessions while a replica serves. It continues to watch
@@ -78,7 +102,7 @@ func (s *reflector) end() {
 	if s.store.find(s.key) == nil {
 		deleteMetrics(s.key)
 	}
-	s.store.recordSnapshots()
+	recordSnapshots(s.store)
 }
 
 // runSession reads the content from a replica. With the extension API, it also watches the replica.
@@ -178,7 +202,7 @@ func (s *reflector) record(ctx context.Context, from server, announced string, n
 		logger.Info("Catalog content", "digest", next.Digest, "packages", len(next.Content.Packages()), "bytes", next.Bytes())
 	}
 	if changed {
-		s.store.recordSnapshots()
+		recordSnapshots(s.store)
 		s.store.publisher.publish(ctx, s.key)
 	}
 }

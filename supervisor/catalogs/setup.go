@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 )
 
 // reconcileTimeout limits one reconciliation, so that a hanging call cannot block a worker.
@@ -31,10 +33,10 @@ func Setup(mgr ctrl.Manager, store *Store) error {
 	if err := mgr.Add(store); err != nil {
 		return fmt.Errorf("adding the catalog store: %w", err)
 	}
-	r := &reconciler{reader: mgr.GetCache(), store: store}
+	r := &reconciler{reader: mgr.GetCache(), live: mgr.GetAPIReader(), store: store}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("catalogs").
-		For(NewObject(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(NewObject(), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(r.catalogsOfSlice)).
 		// An endpoint may arrive before its pod.
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(catalogOfLabel), builder.WithPredicates(predicate.LabelChangedPredicate{})).
@@ -58,7 +60,9 @@ func catalogOfLabel(_ context.Context, o client.Object) []reconcile.Request {
 // reconciler updates the store from CatalogSources.
 type reconciler struct {
 	reader client.Reader
-	store  *Store
+	// live reads certificates.
+	live  client.Reader
+	store *Store
 }
 
 // catalogsOfSlice returns requests for the catalogs whose replicas an EndpointSlice can hold. Slices
@@ -103,9 +107,24 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	if !Hosted(source) {
-		return ctrl.Result{}, r.store.Follow(req.NamespacedName, Address(source)) //nolint:contextcheck // the connection outlives the call
+		return r.followAddress(ctx, source)
 	}
 	return ctrl.Result{}, r.followReplicas(ctx, source)
+}
+
+// followAddress updates the store with the address of a catalog and the certificates for it. Certificates are read at
+// each refresh interval and not watched: the supervisor has no permission to list Secrets.
+func (r *reconciler) followAddress(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (ctrl.Result, error) {
+	key := client.ObjectKeyFromObject(source)
+	security, err := dialtls.Load(ctx, r.live, source.Namespace, source.Annotations)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading the certificates of CatalogSource %s: %w", key, err)
+	}
+	var again time.Duration
+	if security.Settings.Enabled {
+		again = wait.Jitter(r.store.settings.refresh, 0.1)
+	}
+	return ctrl.Result{RequeueAfter: again}, r.store.FollowSecured(key, Address(source), security) //nolint:contextcheck // the connection outlives the call
 }
 
 // followReplicas updates the store with the replicas of a catalog's Service.

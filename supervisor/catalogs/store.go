@@ -14,6 +14,7 @@ import (
 
 	"github.com/chandlery/chandlery/proto/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
@@ -43,6 +44,8 @@ type State struct {
 	// Err is the reason why there is no connection or why the last reading failed. It is nil after
 	// a successful reading.
 	Err error
+	// TLS is the state of the encryption of the connection to an address.
+	TLS dialtls.Status
 	// inherited is true if the snapshot was read from another address.
 	inherited bool
 }
@@ -171,41 +174,53 @@ func (s *Store) Listen() <-chan event.GenericEvent { return s.publisher.listen()
 // address closes the old connection; the snapshot stays until a new one is read. State reports
 // problems with the address. Follow returns an error only after the store's context has ended.
 func (s *Store) Follow(key types.NamespacedName, address string) error {
-	return s.replace(key, address, false, []replicas.Endpoint{{Address: address, Ready: true}})
+	return s.FollowSecured(key, address, dialtls.Security{})
+}
+
+// FollowSecured is Follow with TLS. Other certificates apply to new connections, and to a failed one at once.
+func (s *Store) FollowSecured(key types.NamespacedName, address string, security dialtls.Security) error {
+	return s.replace(key, target{address: address, security: security}, []replicas.Endpoint{{Address: address, Ready: true}})
 }
 
 // FollowReplicas maintains connections to the replicas of a hosted catalog, at endpoints. address
 // is the address that other clients use.
 func (s *Store) FollowReplicas(key types.NamespacedName, address string, endpoints []replicas.Endpoint) error {
-	return s.replace(key, address, true, endpoints)
+	return s.replace(key, target{address: address, hosted: true}, endpoints)
+}
+
+// target is where a catalog is, and how to connect to it.
+type target struct {
+	address  string
+	hosted   bool
+	security dialtls.Security
 }
 
 // replace follows a catalog and replaces the previous one with the same key.
-func (s *Store) replace(key types.NamespacedName, address string, hosted bool, endpoints []replicas.Endpoint) error {
+func (s *Store) replace(key types.NamespacedName, to target, endpoints []replicas.Endpoint) error {
 	if err := s.ctx.Err(); err != nil {
 		return fmt.Errorf("following catalog %s: %w", key, err)
 	}
-	replaced, err := s.put(key, address, hosted, endpoints)
+	changed, err := s.put(key, to, endpoints)
 	if err != nil {
 		return fmt.Errorf("following catalog %s: %w", key, err)
 	}
-	if replaced {
+	if changed {
 		s.publisher.publish(s.ctx, key)
 	}
 	return nil
 }
 
 // put creates or updates the reflector of a key. It reports whether the new reflector replaces another
-// one.
-func (s *Store) put(key types.NamespacedName, address string, hosted bool, endpoints []replicas.Endpoint) (replaced bool, err error) {
+// one, or uses other certificates.
+func (s *Store) put(key types.NamespacedName, to target, endpoints []replicas.Endpoint) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.reflectors[key]
-	if old != nil && old.address == address && old.hosted == hosted {
+	if old != nil && old.connects(to) {
 		old.set.Update(endpoints)
-		return false, nil
+		return old.update(to.security), nil
 	}
-	now, err := s.start(old, key, address, hosted)
+	now, err := s.start(old, key, to)
 	if err != nil {
 		return false, err
 	}
@@ -218,9 +233,9 @@ func (s *Store) put(key types.NamespacedName, address string, hosted bool, endpo
 
 // start creates a reflector that inherits the snapshot of old, if there is one. The caller holds the
 // lock.
-func (s *Store) start(old *reflector, key types.NamespacedName, address string, hosted bool) (*reflector, error) {
-	options := replicas.Options{Clock: s.clock, Proxies: s.Proxies}
-	if hosted {
+func (s *Store) start(old *reflector, key types.NamespacedName, to target) (*reflector, error) {
+	options := replicas.Options{Clock: s.clock, Proxies: s.Proxies, Credentials: dialtls.NewCredentials(to.security)}
+	if to.hosted {
 		if s.network == nil {
 			network, err := replicas.NewNetwork()
 			if err != nil {
@@ -232,17 +247,18 @@ func (s *Store) start(old *reflector, key types.NamespacedName, address string, 
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	next := &reflector{
-		key: key, address: address, hosted: hosted, ctx: ctx, cancel: cancel, store: s, checks: make(chan struct{}, 1),
-		set: replicas.NewSet(ctx, options),
+		key: key, address: to.address, hosted: to.hosted, ctx: ctx, cancel: cancel, store: s, checks: make(chan struct{}, 1),
+		set: replicas.NewSet(ctx, options), credentials: options.Credentials,
 	}
-	state := State{Address: address}
+	recordClientCertificate(key, options.Credentials.Expiry())
+	state := State{Address: to.address}
 	if old != nil {
 		old.cancel()
 		before := old.tracker.current()
 		state.Snapshot, state.ReadAt, state.inherited = before.Snapshot, before.ReadAt, before.Snapshot != nil
 	}
 	next.tracker = &tracker{
-		namespace: key.Namespace, address: address, settings: &s.settings, clock: s.clock, pool: s.pool, state: state,
+		namespace: key.Namespace, address: to.address, settings: &s.settings, clock: s.clock, pool: s.pool, state: state,
 	}
 	return next, nil
 }
@@ -270,7 +286,9 @@ func (s *Store) State(key types.NamespacedName) (state State, ok bool) {
 	if found == nil {
 		return State{}, false
 	}
-	return found.tracker.current(), true
+	state = found.tracker.current()
+	state.TLS = found.credentials.Status(s.clock.Now())
+	return state, true
 }
 
 // Replicas returns the state of each replica of a catalog: the pods of a hosted one, or the single
@@ -309,7 +327,7 @@ func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, c
 }
 
 // recordSnapshots updates the snapshot metrics.
-func (s *Store) recordSnapshots() {
+func recordSnapshots(s *Store) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	distinct, bytes := map[*sharedContent]bool{}, int64(0)

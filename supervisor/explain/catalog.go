@@ -14,6 +14,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 )
 
 const (
@@ -160,16 +161,34 @@ func catalogCommands(s *search, source *operatorsv1alpha1.CatalogSource) []strin
 
 // addressFinding returns the problem of a catalog that the supervisor does not run.
 func addressFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
-	if source.Status.Message == "" || catalogSpecFinding(s, source) != nil {
+	if catalogSpecFinding(s, source) != nil {
 		return nil
 	}
+	if f := connectionFinding(s, source); f != nil {
+		return f
+	}
 	state := source.Status.GRPCConnectionState
+	if source.Status.Message == "" {
+		return nil
+	}
 	if state == nil || state.LastObservedState == stateReady {
 		return s.finding(CodeCatalogFailing, Wrong, s.current().String()+": "+source.Status.Message)
 	}
 	cause := fmt.Sprintf("%s: spec.address %s does not answer: %s", s.current(), source.Spec.Address, source.Status.Message)
 	return s.finding(CodeCatalogUnreachable, Wrong, cause).
 		withCommands(kubectl("edit", s.current(), ""))
+}
+
+// connectionFinding returns the problem of TLS to a catalog at an address; nil if there is none. Also a connection that
+// works can have one, for example a certificate that expires soon.
+func connectionFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
+	c := conditionOf(source.Status.Conditions, api.ConditionConnectionSecured)
+	if c == nil || dialtls.Reason(c.Reason).Remedy() == "" {
+		return nil
+	}
+	cause := fmt.Sprintf("%s: spec.address %s: %s (%s)", s.current(), source.Spec.Address, c.Message, c.Reason)
+	return s.finding(CodeCatalogTLSFailing, Wrong, cause).withRemedy(dialtls.Reason(c.Reason).Remedy()).
+		withCommands(kubectl("get", s.current(), "-o yaml"))
 }
 
 // catalogPodFindings returns the problems of the pods of a catalog that the supervisor runs.

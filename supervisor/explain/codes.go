@@ -27,6 +27,7 @@ const (
 	CodeCatalogUnschedulable               = "CatalogUnschedulable"
 	CodeCatalogPodsRefused                 = "CatalogPodsRefused"
 	CodeCatalogUnreachable                 = "CatalogUnreachable"
+	CodeCatalogTLSFailing                  = "CatalogTLSFailing"
 	CodeCatalogFailing                     = "CatalogFailing"
 	CodeCatalogStarting                    = "CatalogStarting"
 	CodePackageNotFound                    = "PackageNotFound"
@@ -133,6 +134,7 @@ func catalogCodes() []CodeInfo {
 		{CodeCatalogUnschedulable, "No node accepts a pod of a catalog.", "Add node capacity, or change spec.grpcPodConfig of the CatalogSource."},
 		{CodeCatalogPodsRefused, "The API server refuses the pods of a catalog.", "Change the quota, PodSecurity level or webhook that refuses the pods."},
 		{CodeCatalogUnreachable, "Nothing answers at the address of a catalog.", "Correct spec.address. Check that the catalog serves at this address and that the supervisor's pods can reach it."},
+		{CodeCatalogTLSFailing, "TLS to the address of a catalog fails, or its certificate expires soon.", "Correct the certificate or the annotation that the message names."},
 		{CodeCatalogFailing, "A catalog fails for another reason.", "Fix the cause that the status shows."},
 		{CodeCatalogStarting, "A catalog is new, or the supervisor reads its content.", "Wait a moment."},
 	}

@@ -120,6 +120,16 @@ func TestExplainCatalog(t *testing.T) {
 			summary: []string{"spec.address wares.olm.svc:50051 does not answer: ", "could not be read: connection refused"},
 		},
 		{
+			reason: "address whose certificate is not trusted", state: explain.Broken, code: explain.CodeCatalogTLSFailing, object: "CatalogSource olm/wares",
+			change: all(away("TRANSIENT_FAILURE", "the catalog's content could not be read"), func(o *clusterState) {
+				o.catalog().Status.Conditions = []metav1.Condition{{
+					Type: api.ConditionConnectionSecured, Status: metav1.ConditionFalse, Reason: "UnknownAuthority", Message: "the server's certificate is signed by an unknown authority",
+				}}
+			}),
+			summary: []string{"spec.address wares.olm.svc:50051: the server's certificate is signed by an unknown authority (UnknownAuthority)"},
+			remedy:  "Name the server's authority with the annotation chandlery.dev/tls",
+		},
+		{
 			reason: "a spec that makes no sense", state: explain.Broken, code: explain.CodeCatalogSpecInvalid,
 			change: all(away("", "unknown sourcetype: http; set spec.sourceType to grpc"), func(o *clusterState) {
 				o.catalog().Status.Reason = operatorsv1alpha1.CatalogSourceSpecInvalidError

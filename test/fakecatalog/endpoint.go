@@ -1,12 +1,14 @@
 package fakecatalog
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 )
 
 // endpoint is a gRPC server that can be stopped and started again at the same address.
@@ -16,11 +18,19 @@ type endpoint struct {
 
 	mu      sync.Mutex
 	running *grpc.Server
+	tls     *tls.Config
 	ended   chan struct{}
 }
 
 // Address returns the address of the server. It does not change after a restart.
 func (e *endpoint) Address() string { return e.address }
+
+// Secure sets the configuration of TLS after the next restart; nil for plain text.
+func (e *endpoint) Secure(config *tls.Config) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tls = config
+}
 
 // Stop closes the listener and every connection.
 func (e *endpoint) Stop() {
@@ -42,7 +52,13 @@ func (e *endpoint) start(register func(*grpc.Server)) {
 	if err != nil {
 		e.tb.Fatalf("listening at %s: %v", e.address, err)
 	}
-	server, ended := grpc.NewServer(), make(chan struct{})
+	var options []grpc.ServerOption
+	e.mu.Lock()
+	if e.tls != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(e.tls)))
+	}
+	e.mu.Unlock()
+	server, ended := grpc.NewServer(options...), make(chan struct{})
 	register(server)
 	e.mu.Lock()
 	e.running, e.ended = server, ended

@@ -1,14 +1,18 @@
 package replicas
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 )
 
 const (
@@ -23,10 +27,9 @@ const (
 	bufferSize = 4 << 10
 )
 
-// dialAddress returns a connection to the address of a CatalogSource. It uses plain text, because
-// the API has no field for certificates. A proxy receives the host name, which may be a name that
-// only the proxy can resolve.
-func dialAddress(address string, proxies dialproxy.Environment) (*grpc.ClientConn, error) {
+// dialAddress returns a connection to the address of a CatalogSource. A proxy receives the host name,
+// which may be a name that only the proxy can resolve.
+func dialAddress(address string, proxies dialproxy.Environment, secure *dialtls.Credentials) (*grpc.ClientConn, error) {
 	retry := backoff.DefaultConfig
 	retry.MaxDelay = maxBackoff
 	params := grpc.ConnectParams{Backoff: retry, MinConnectTimeout: maxBackoff}
@@ -35,14 +38,21 @@ func dialAddress(address string, proxies dialproxy.Environment) (*grpc.ClientCon
 	case err != nil:
 		return nil, fmt.Errorf("choosing a proxy for %s: %w", address, err)
 	case proxy == nil:
-		return dial(address, params, grpc.WithNoProxy())
+		return dial(address, params, secure, grpc.WithNoProxy(), grpc.WithContextDialer(secure.Dialer(dialTCP)))
 	}
-	return dial("passthrough:///"+address, params, grpc.WithContextDialer(proxy.Dial))
+	return dial("passthrough:///"+address, params, secure, grpc.WithContextDialer(secure.Dialer(proxy.Dial)))
 }
 
-func dial(target string, params grpc.ConnectParams, more ...grpc.DialOption) (*grpc.ClientConn, error) {
+func dialTCP(ctx context.Context, address string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", address) //nolint:wrapcheck // gRPC states the address.
+}
+
+// plaintext returns the credentials of connections to pods.
+func plaintext() credentials.TransportCredentials { return insecure.NewCredentials() }
+
+func dial(target string, params grpc.ConnectParams, secure credentials.TransportCredentials, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	options := append([]grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(secure),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithConnectParams(params),
 		grpc.WithReadBufferSize(bufferSize),

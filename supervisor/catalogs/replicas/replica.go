@@ -50,7 +50,7 @@ func (r *replica) connect() error {
 		made.pod, err = network.connect(r.ctx, r.address)
 		made.ClientConnInterface = made.pod
 	} else {
-		made.client, err = dialAddress(r.address, r.set.options.Proxies)
+		made.client, err = dialAddress(r.address, r.set.options.Proxies, r.set.options.Credentials)
 		made.ClientConnInterface = made.client
 	}
 	if err != nil {
@@ -212,6 +212,9 @@ func (r *replica) reason(conn *grpc.ClientConn) error {
 	_, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
 	if err == nil || conn.GetState() != connectivity.TransientFailure {
 		return nil
+	}
+	if failure := r.set.options.Credentials.Failure(); failure != nil {
+		return failure
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 )
 
 // Defaults of a Probe. A replica is given up after at most the current pause, two timeouts and a
@@ -43,6 +44,8 @@ type Options struct {
 	Probe   Probe
 	// Proxies is the proxy configuration for such an address.
 	Proxies dialproxy.Environment
+	// Credentials secure the connections to such an address; nil for plain text.
+	Credentials *dialtls.Credentials
 	// Clock provides the current time.
 	Clock clock.PassiveClock
 }
@@ -65,6 +68,9 @@ type Set struct {
 // NewSet returns a Set without replicas. It lives until ctx ends or Close is called.
 func NewSet(ctx context.Context, o Options) *Set {
 	ctx, cancel := context.WithCancel(ctx)
+	if o.Credentials == nil {
+		o.Credentials = dialtls.NewCredentials(dialtls.Security{})
+	}
 	return &Set{ctx: ctx, end: cancel, options: o, changes: make(chan struct{}, 1)}
 }
 
@@ -109,6 +115,17 @@ func (s *Set) Update(endpoints []Endpoint) {
 	if changed {
 		s.unbroken = s.unbroken.next(s.replicas, s.options.Clock.Now())
 		s.notify()
+	}
+}
+
+// Reconnect makes failed connections to an address connect now instead of after their back-off.
+func (s *Set) Reconnect() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.replicas {
+		if r.conn != nil && r.conn.client != nil {
+			r.conn.client.ResetConnectBackoff()
+		}
 	}
 }
 
@@ -163,10 +180,19 @@ func (s *Set) record(r *replica, change func(State) State) State {
 	r.state = change(before)
 	s.advanceEpoch(before.Health, r.state.Health)
 	s.unbroken = s.unbroken.next(s.replicas, s.options.Clock.Now())
-	if before.Health != r.state.Health || before.connection != r.state.connection || (before.Err == nil) != (r.state.Err == nil) {
+	if before.Health != r.state.Health || before.connection != r.state.connection || s.otherReason(before.Err, r.state.Err) {
 		s.notify()
 	}
 	return r.state
+}
+
+// otherReason reports whether an error is another one than before. For pods, probes repeat an error with other texts all
+// the time.
+func (s *Set) otherReason(before, now error) bool {
+	if before == nil || now == nil {
+		return (before == nil) != (now == nil)
+	}
+	return s.options.Network == nil && before.Error() != now.Error()
 }
 
 // errRemoved is the cause for cancelling the calls to a removed endpoint.

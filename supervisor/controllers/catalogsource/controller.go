@@ -27,6 +27,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 )
 
 // stateReader returns the state of a catalog.
@@ -243,12 +244,13 @@ func newWarnings(before, after operatorsv1alpha1.CatalogSourceStatus) *metav1.Co
 // Progressing if the status message states the same.
 func changedConditions(before, after operatorsv1alpha1.CatalogSourceStatus, shownInProgressing bool) []*metav1.Condition {
 	var news []*metav1.Condition
-	for _, kind := range []string{api.ConditionAvailable, api.ConditionProgressing} {
+	for _, kind := range []string{api.ConditionAvailable, api.ConditionProgressing, api.ConditionConnectionSecured} {
 		was, is := apimeta.FindStatusCondition(before.Conditions, kind), apimeta.FindStatusCondition(after.Conditions, kind)
 		switch {
 		case is == nil, was != nil && was.Reason == is.Reason:
 		case is.Reason == api.ReasonAskingRegistry, is.Reason == api.ReasonSpecInvalid:
 		case is.Reason == api.ReasonNoReplicaServes && was == nil:
+		case kind == api.ConditionConnectionSecured && is.Status != metav1.ConditionFalse && is.Reason != string(dialtls.ClientCertificateExpiring):
 		case kind == api.ConditionProgressing && shownInProgressing:
 		default:
 			news = append(news, is)
@@ -259,6 +261,9 @@ func changedConditions(before, after operatorsv1alpha1.CatalogSourceStatus, show
 
 // eventType returns Warning for a condition that reports a problem, and Normal otherwise.
 func eventType(c *metav1.Condition) string {
+	if c.Reason == string(dialtls.ClientCertificateExpiring) {
+		return corev1.EventTypeWarning
+	}
 	if c.Status == metav1.ConditionFalse && c.Reason != api.ReasonRolledOut || c.Reason == api.ReasonReplicaLost {
 		return corev1.EventTypeWarning
 	}

@@ -33,6 +33,7 @@ func deriveStatus(
 	status.Reason, status.Message = catalogs.SpecProblem(source)
 	if status.Message != "" {
 		status.GRPCConnectionState, status.RegistryServiceStatus = nil, nil
+		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionConnectionSecured)
 		status.Conditions = withConditions(status.Conditions, suspended(source), source.Generation, now)
 		return status
 	}
@@ -42,12 +43,11 @@ func deriveStatus(
 		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionAvailable)
 		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionProgressing)
 	}
-	for _, kind := range []string{api.ConditionContentWarnings, api.ConditionImageSettingsInvalid} {
-		if apimeta.FindStatusCondition(h.conditions, kind) == nil {
-			apimeta.RemoveStatusCondition(&status.Conditions, kind)
-		}
+	wanted := h.conditions
+	if secured := connectionSecured(source, state, followed); secured != nil {
+		wanted = append(slices.Clone(wanted), *secured)
 	}
-	status.Conditions = withConditions(status.Conditions, h.conditions, source.Generation, now)
+	status.Conditions = withConditions(withoutObsolete(status.Conditions, wanted), wanted, source.Generation, now)
 	status.RegistryServiceStatus = registryService(source, h, now)
 	address := catalogs.Address(source)
 	if shown := status.GRPCConnectionState; shown != nil && shown.Address != address {
@@ -140,6 +140,10 @@ func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *
 	switch {
 	case state.Connectivity != connectivity.TransientFailure.String():
 		return ""
+	case state.TLS.Problem != nil && !state.TLS.InUse:
+		return "; " + state.TLS.Problem.Remedy()
+	case state.TLS.Failure != nil:
+		return "; " + state.TLS.Failure.Remedy()
 	case !catalogs.Hosted(source):
 		return "; check spec.address " + source.Spec.Address + " and that the catalog serves there"
 	case apimeta.IsStatusConditionTrue(h.conditions, api.ConditionAvailable):
@@ -160,6 +164,10 @@ func ineffectiveSetting(source *operatorsv1alpha1.CatalogSource, h *reconcileRes
 			return operatorsv1alpha1.CatalogSourceSpecInvalidError, problem
 		}
 		return "", ""
+	}
+	if _, set := source.Annotations[api.AnnotationTLS]; set {
+		return operatorsv1alpha1.CatalogSourceSpecInvalidError,
+			"the annotation " + api.AnnotationTLS + " is for catalogs at spec.address and has no effect on a catalog that the supervisor runs: remove the annotation"
 	}
 	if source.Spec.Address != "" && deployment.IsConfigMap(source) {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError,
@@ -240,6 +248,16 @@ func setCondition(conditions *[]metav1.Condition, c metav1.Condition, now metav1
 		c.LastTransitionTime = old.LastTransitionTime
 	}
 	apimeta.SetStatusCondition(conditions, c)
+}
+
+// withoutObsolete returns conditions without those that are removed if they are not wanted.
+func withoutObsolete(conditions, wanted []metav1.Condition) []metav1.Condition {
+	for _, kind := range []string{api.ConditionContentWarnings, api.ConditionImageSettingsInvalid, api.ConditionConnectionSecured} {
+		if apimeta.FindStatusCondition(wanted, kind) == nil {
+			apimeta.RemoveStatusCondition(&conditions, kind)
+		}
+	}
+	return conditions
 }
 
 // withConditions returns conditions with the wanted ones, which apply to a generation.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 )
 
 // Cluster reads objects and hosted catalogs.
@@ -97,7 +98,12 @@ func (c *Cluster) Dial(ctx context.Context, source *operatorsv1alpha1.CatalogSou
 			return nil, nil, fmt.Errorf("catalog %s/%s: %w", source.Namespace, source.Name, err)
 		}
 	}
-	if conn, err = dial(address); err != nil {
+	security, err := c.security(ctx, source)
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	if conn, err = dial(address, dialtls.NewCredentials(security)); err != nil {
 		stop()
 		return nil, nil, err
 	}
@@ -105,6 +111,31 @@ func (c *Cluster) Dial(ctx context.Context, source *operatorsv1alpha1.CatalogSou
 		_ = conn.Close() // everything has been read by then
 		stop()
 	}, nil
+}
+
+// security returns how the supervisor connects to a catalog at an address. The user may lack permission to read the
+// Secrets that it names.
+func (c *Cluster) security(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (dialtls.Security, error) {
+	if catalogs.Hosted(source) {
+		return dialtls.Security{}, nil
+	}
+	if settings, problem := dialtls.Parse(source.Annotations); c == nil || problem != nil || !settings.Enabled {
+		return offline(source, settings, problem)
+	}
+	security, err := dialtls.Load(ctx, c.reader, source.Namespace, source.Annotations)
+	if err != nil {
+		return dialtls.Security{}, fmt.Errorf("catalog %s/%s: %w", source.Namespace, source.Name, err)
+	}
+	return security, nil
+}
+
+// offline returns the Security of a catalog without objects of a cluster.
+func offline(source *operatorsv1alpha1.CatalogSource, settings dialtls.Settings, problem *dialtls.Error) (dialtls.Security, error) {
+	if settings.Enabled && problem == nil {
+		return dialtls.Security{}, fmt.Errorf("catalog %s/%s: its certificates are in the cluster, which is not read; set --catalog %s/%s=SOURCE",
+			source.Namespace, source.Name, source.Namespace, source.Name)
+	}
+	return dialtls.Security{Settings: settings, Problem: problem}, nil
 }
 
 // lacks reports whether a namespace is known not to exist. The user may lack permission to read namespaces.

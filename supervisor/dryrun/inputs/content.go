@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/fbc"
@@ -17,6 +17,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/bundles/outline/contract"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
@@ -43,7 +44,7 @@ func load(ctx context.Context, source string) (*catalogs.Snapshot, []string, err
 	case !isAddress(source):
 		return nil, nil, fmt.Errorf("catalog %s: there is no such directory or file, and it is not host:port either", source)
 	}
-	s, err := fromAddress(ctx, source)
+	s, err := fromAddress(ctx, source, dialtls.Security{})
 	return s, nil, err
 }
 
@@ -138,23 +139,27 @@ func addPackage(b *content.Builder, p *outline.Package) error {
 }
 
 // fromAddress reads the content that a server serves.
-func fromAddress(ctx context.Context, address string) (*catalogs.Snapshot, error) {
-	conn, err := dial(address)
+func fromAddress(ctx context.Context, address string, security dialtls.Security) (*catalogs.Snapshot, error) {
+	secure := dialtls.NewCredentials(security)
+	conn, err := dial(address, secure)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close() //nolint:errcheck // everything has been read by then
 	s, err := catalogs.Read(ctx, conn)
 	if err != nil {
+		if failure := secure.Failure(); failure != nil {
+			return nil, fmt.Errorf("catalog at %s: %w; %s", address, failure, failure.Remedy())
+		}
 		return nil, fmt.Errorf("catalog at %s: %w", address, err)
 	}
 	return s, nil
 }
 
 // dial returns a connection to the server at an address.
-func dial(address string) (*grpc.ClientConn, error) {
+func dial(address string, secure credentials.TransportCredentials) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(secure),
 		grpc.WithUserAgent("chandlery-supervisor"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 	)

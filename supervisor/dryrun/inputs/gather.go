@@ -385,7 +385,11 @@ func (s *scope) readSource(ctx context.Context, p *catalogLocation) (*catalogs.S
 	}
 	if !catalogs.Hosted(p.source) {
 		address := p.source.Spec.Address
-		snapshot, err := fromAddress(ctx, address)
+		security, err := s.cluster.security(ctx, p.source)
+		if err != nil {
+			return nil, "", err
+		}
+		snapshot, err := fromAddress(ctx, address, security)
 		if err != nil {
 			err = fmt.Errorf("%w: %w", catalogs.ErrNotConnected, err)
 		}

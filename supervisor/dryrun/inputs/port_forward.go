@@ -21,6 +21,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 )
 
 // forwardTimeout is the maximum time until a port-forward is ready.
@@ -37,7 +38,7 @@ func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogS
 		return nil, from, err
 	}
 	defer stop()
-	read, err := fromAddress(ctx, address)
+	read, err := fromAddress(ctx, address, dialtls.Security{})
 	if err != nil {
 		return nil, from, fmt.Errorf("%s: %w", from, err)
 	}
