@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
@@ -33,6 +34,7 @@ type Server struct {
 	certificates *certificates
 
 	listener        *connections
+	tlsAddress      net.Addr // nil if the listener has one port
 	metricsListener *connlimit.Listener
 }
 
@@ -67,11 +69,10 @@ func New(ctx context.Context, config Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.grpc = s.newGRPC()
 	if err := s.listen(ctx); err != nil {
-		s.grpc.Stop()
 		return nil, err
 	}
+	s.grpc = s.newGRPC()
 	return s, nil
 }
 
@@ -82,7 +83,7 @@ func (s *Server) newGRPC() *grpc.Server {
 		grpc.ForceServerCodecV2(registry.Codec()), grpc.StatsHandler(cancelledCalls{}),
 	)
 	if s.certificates != nil {
-		options = append(options, grpc.Creds(s.certificates.credentials()))
+		options = append(options, grpc.Creds(s.credentials()))
 	}
 	if s.config.Tracing != nil {
 		options = append(options, grpc.StatsHandler(s.config.Tracing.handler))
@@ -96,6 +97,14 @@ func (s *Server) newGRPC() *grpc.Server {
 	return server
 }
 
+// credentials returns the credentials of all connections.
+func (s *Server) credentials() credentials.TransportCredentials {
+	if secured, is := s.TLSAddress().(*net.TCPAddr); is {
+		return securedPort{s.certificates.credentials(), secured.Port}
+	}
+	return s.certificates.credentials()
+}
+
 func (s *Server) listen(ctx context.Context) error {
 	var config net.ListenConfig
 	listener := s.config.Listener
@@ -104,6 +113,14 @@ func (s *Server) listen(ctx context.Context) error {
 		if listener, err = config.Listen(ctx, "tcp", s.config.Address); err != nil {
 			return fmt.Errorf("opening the gRPC port: %w", err)
 		}
+	}
+	if s.config.TLS.Address != "" {
+		secured, err := config.Listen(ctx, "tcp", s.config.TLS.Address)
+		if err != nil {
+			return errors.Join(fmt.Errorf("opening the gRPC port for TLS: %w", err), listener.Close())
+		}
+		both := newTwoPorts(listener, secured)
+		s.tlsAddress, listener = secured.Addr(), both
 	}
 	s.listener = newConnections(listener, s.config.Limits, s.metrics, s.config.Logger)
 	if s.config.MetricsAddress == "" {
@@ -120,6 +137,9 @@ func (s *Server) listen(ctx context.Context) error {
 // Address returns the address of the gRPC listener.
 func (s *Server) Address() net.Addr { return s.listener.Addr() }
 
+// TLSAddress returns the address of the listener for TLS alone, or nil.
+func (s *Server) TLSAddress() net.Addr { return s.tlsAddress }
+
 // MetricsAddress returns the address of the metrics listener, or nil.
 func (s *Server) MetricsAddress() net.Addr {
 	if s.metricsListener == nil {
@@ -133,7 +153,8 @@ func (s *Server) MetricsAddress() net.Addr {
 // served.
 func (s *Server) Run(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
-	s.config.Logger.InfoContext(ctx, "Opened ports", "address", addressOf(s.Address()), "metricsAddress", addressOf(s.MetricsAddress()))
+	s.config.Logger.InfoContext(ctx, "Opened ports", "address", addressOf(s.Address()),
+		"tlsAddress", addressOf(s.TLSAddress()), "metricsAddress", addressOf(s.MetricsAddress()))
 	group.Go(func() error {
 		if err := s.grpc.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			return fmt.Errorf("serving gRPC: %w", err)

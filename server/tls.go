@@ -23,6 +23,9 @@ type TLS struct {
 	// ClientCA is a PEM file of authorities. If it is set, clients must present a certificate that
 	// one of them has signed.
 	ClientCA string
+	// Address serves TLS beside Config.Address, which then serves plain text. By default, Config.Address
+	// serves TLS.
+	Address string
 	// Interval is the time between two reads of the files; 10 s by default.
 	Interval time.Duration
 }
@@ -37,6 +40,7 @@ const (
 
 var (
 	errHalfTLS   = errors.New("a TLS certificate and its key belong together: name both files")
+	errLonePort  = errors.New("a port for TLS needs a certificate: name the server's certificate and key as well")
 	errLoneCA    = errors.New("client certificates need TLS: name the server's certificate and key as well")
 	errNoCerts   = errors.New("holds no PEM certificate")
 	errLargeFile = errors.New("is too large for a file of certificates")
@@ -51,6 +55,8 @@ func (t TLS) validate() error {
 		return errHalfTLS
 	case t.ClientCA != "" && t.Certificate == "":
 		return errLoneCA
+	case t.Address != "" && t.Certificate == "":
+		return errLonePort
 	default:
 		return nil
 	}

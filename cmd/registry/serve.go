@@ -35,6 +35,7 @@ type serveOptions struct {
 	reloadInterval  time.Duration
 	accessLogSample int
 	tls             server.TLS
+	tlsPort         string
 	source          sourceFlags
 	limits          limitFlags
 	profiling       profiling.Flags
@@ -97,6 +98,7 @@ func (o *serveOptions) addTLSFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.tls.Certificate, "tls-cert", "",
 		"file with the server's TLS certificate chain (PEM); the server reloads a changed file")
 	flags.StringVar(&o.tls.Key, "tls-key", "", "file with the key (PEM) of the certificate")
+	flags.StringVar(&o.tlsPort, "tls-port", "", "port for gRPC with TLS; --port then serves without TLS; empty: --port serves with TLS if --tls-cert is set")
 	flags.StringVar(&o.tls.ClientCA, "tls-client-ca", "",
 		"file with CA certificates (PEM) to verify client certificates; the server refuses clients without a valid certificate")
 }
@@ -177,6 +179,9 @@ func setGC(percent int, limit int64) {
 func (o *serveOptions) serve(ctx context.Context, from server.Source, logger *slog.Logger, config server.Config) error {
 	config.Source = from
 	config.Address = net.JoinHostPort(o.host, o.port)
+	if o.tlsPort != "" {
+		o.tls.Address = net.JoinHostPort(o.host, o.tlsPort)
+	}
 	config.ReloadInterval, config.ShutdownTimeout = o.reloadInterval, o.shutdownTimeout
 	config.Limits, config.TLS, config.AccessLogSample = o.limits.limits(), o.tls, o.accessLogSample
 	config.Logger, config.Version, config.Commit = logger, version, commit
@@ -206,6 +211,7 @@ func stopTracing(ctx context.Context, tracing *server.Tracing) error {
 var (
 	errOneSource = errors.New("name the source: a directory, an index file or an image")
 	errBadPort   = errors.New("--port must be a number from 0 to 65535")
+	errTLSPort   = errors.New("--tls-port must be a number from 0 to 65535, other than --port")
 	errNegative  = errors.New("must not be negative")
 )
 
@@ -221,6 +227,9 @@ func oneSource(cmd *cobra.Command, args []string) error {
 func (o *serveOptions) check() error {
 	if _, err := strconv.ParseUint(o.port, 10, 16); err != nil {
 		return fmt.Errorf("%w, found %q", errBadPort, o.port)
+	}
+	if _, err := strconv.ParseUint(o.tlsPort, 10, 16); o.tlsPort != "" && (err != nil || o.tlsPort == o.port && o.port != "0") {
+		return fmt.Errorf("%w, found %q", errTLSPort, o.tlsPort)
 	}
 	for name, value := range map[string]time.Duration{
 		"shutdown-timeout": o.shutdownTimeout, "reload-interval": o.reloadInterval,

@@ -81,6 +81,13 @@ const (
 	//	Value:  a host name or IP address
 	//	Set by: users
 	AnnotationTLSServerName = "chandlery.dev/tls-server-name"
+	// AnnotationServeTLS makes replicas of Chandlery's registry serve
+	// [TLS on port 50052](../operations.md#tls-to-catalogs), instead of `--catalog-tls`.
+	//
+	//	On:     CatalogSource
+	//	Value:  `true` or `false`
+	//	Set by: users
+	AnnotationServeTLS = "chandlery.dev/serve-tls"
 	// AnnotationCatalogImageTemplate names the image of a catalog by the version of the cluster. `spec.image` is
 	// used if that fails.
 	//

@@ -10,6 +10,9 @@ import (
 // Port is the port of a catalog's replicas and of their Service.
 const Port = 50051
 
+// PortTLS is the port for TLS of those that have one.
+const PortTLS = 50052
+
 // ServiceName returns the name of the Service of a hosted catalog. Dots are invalid in Service
 // names, so they become hyphens. Services of ConfigMap catalogs have always had the unchanged name.
 func ServiceName(source *operatorsv1alpha1.CatalogSource) string {

@@ -19,6 +19,8 @@ const defaultPort = 443
 type Server struct {
 	// Deployment is the name of the Deployment.
 	Deployment string
+	// Service is the name of the Service; empty for one that is derived from the Deployment.
+	Service string
 	// Account is the name of the ServiceAccount that its pods run as.
 	Account string
 	// Selector selects its pods.
@@ -75,6 +77,9 @@ func podSelector(d *operatorsv1alpha1.StrategyDeploymentSpec) map[string]string 
 // ServiceName returns the name of the Service in front of the Deployment. A Service's name is a DNS label,
 // which must not contain the dots of a Deployment's name.
 func (s Server) ServiceName() string {
+	if s.Service != "" {
+		return s.Service
+	}
 	return strings.ReplaceAll(s.Deployment, ".", "-") + "-service"
 }
 

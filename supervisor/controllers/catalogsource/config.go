@@ -38,6 +38,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet, version string) {
 	fs.StringVar(&c.Content, "catalog-content", deployment.ContentAuto, "source of catalog content for --registry-image: image-volume, init-container or auto (image-volume if every node supports image volumes, else init-container)")
 	fs.BoolVar(&c.SetWorkloadUserID, "set-workload-user-id", true, "run restricted catalog pods as user 1001; set it to false if the platform assigns a user")
 	fs.StringVar(&c.MemoryLimit, "registry-memory-limit", deployment.DefaultMemoryLimit, "memory limit of containers that run --registry-image, such as 1Gi; 0: none; a larger memory request in the CatalogSource raises the limit")
+	fs.BoolVar(&c.TLS, "catalog-tls", false, "serve TLS on port 50052 of catalogs that run --registry-image, unless the annotation "+api.AnnotationServeTLS+" is false")
 	fs.BoolVar(&c.PlainHTTP, "image-plain-http", false, "use plain HTTP with image registries that lack TLS, to look up digests and to pull bundle images")
 	fs.BoolVar(&c.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate of image registries when looking up digests and pulling bundle images")
 	c.Registries.AddFlags(fs)

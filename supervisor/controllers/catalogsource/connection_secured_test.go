@@ -77,7 +77,7 @@ func TestConnectionSecured(t *testing.T) {
 func TestTLSOfHosted(t *testing.T) {
 	source := &operatorsv1alpha1.CatalogSource{Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "shop:1"}}
 	source.Annotations = map[string]string{api.AnnotationTLS: "system"}
-	if reason, message := ineffectiveSetting(source, &reconcileResult{}); reason != operatorsv1alpha1.CatalogSourceSpecInvalidError || !strings.Contains(message, "remove the annotation") {
+	if reason, message := ineffectiveSetting(source, &reconcileResult{}); reason != operatorsv1alpha1.CatalogSourceSpecInvalidError || !strings.Contains(message, "use chandlery.dev/serve-tls") {
 		t.Errorf("%s: %s", reason, message)
 	}
 }

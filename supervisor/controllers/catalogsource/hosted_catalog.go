@@ -1,6 +1,7 @@
 package catalogsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -30,6 +31,7 @@ type hostedReconciler struct {
 	configMaps     *configMaps
 	rebalancer     *rebalancer
 	secrets        *secretChecker
+	certificates   *certificates
 	recorder       events.EventRecorder
 	clock          clock.PassiveClock
 	config         *Config
@@ -88,6 +90,9 @@ func (r *hostedReconciler) delete(ctx context.Context, source *operatorsv1alpha1
 	if err := r.configMaps.owners.release(ctx, source, ""); err != nil {
 		return err
 	}
+	if err := r.certificates.delete(ctx, source); err != nil {
+		return err
+	}
 	return r.configMaps.prune(ctx, source)
 }
 
@@ -99,6 +104,7 @@ func (r *hostedReconciler) forget(key types.NamespacedName) {
 	r.configMaps.selections.forget(key)
 	r.rebalancer.moves.forget(key)
 	r.secrets.results.forget(key)
+	r.certificates.checked.forget(key)
 }
 
 // content returns the content to serve. ready is false if there is none at the moment. Running
@@ -145,6 +151,13 @@ func (r *hostedReconciler) content(ctx context.Context, view *catalogReplicas) (
 
 // apply creates and updates the objects of a catalog, and deletes the other ones.
 func (r *hostedReconciler) apply(ctx context.Context, in *deployment.Input, autoscalersHidden bool) (applied, reconcileResult) {
+	var next time.Duration
+	if deployment.ServesTLS(in.Source, &r.config.Settings) {
+		var err error
+		if next, err = r.certificates.ensure(ctx, in.Source); err != nil {
+			return applied{}, serverFailure(err)
+		}
+	}
 	all, err := deployment.Desired(in, &r.config.Settings)
 	if err != nil {
 		return applied{}, serverFailure(err)
@@ -160,7 +173,7 @@ func (r *hostedReconciler) apply(ctx context.Context, in *deployment.Input, auto
 	if made.outdated {
 		h.next = apply.ConflictDelay
 	}
-	return made, h
+	return made, h.requeueWithin(next)
 }
 
 // reportScaling emits an Event if the controller has reset the number of replicas without permission
@@ -186,7 +199,7 @@ func (r *hostedReconciler) maintain(ctx context.Context, view *catalogReplicas, 
 		return serverFailure(err)
 	}
 	if complete {
-		if err := r.configMaps.prune(ctx, view.source, deployment.ConfigMapOf(view.deployment), configMap); err != nil {
+		if err := r.prune(ctx, view, configMap); err != nil {
 			return serverFailure(err)
 		}
 	}
@@ -203,8 +216,19 @@ func (r *hostedReconciler) maintain(ctx context.Context, view *catalogReplicas, 
 	}
 	problem, again, err := r.secrets.check(ctx, view.source)
 	h := serverFailure(err).requeueWithin(next).requeueWithin(again)
-	h.ineffectiveSetting = problem
+	h.ineffectiveSetting = cmp.Or(problem, deployment.ServeTLSProblem(view.source, &r.config.Settings))
 	return h
+}
+
+// prune deletes the ConfigMaps and the certificate that the replicas of a catalog do not use.
+func (r *hostedReconciler) prune(ctx context.Context, view *catalogReplicas, configMap string) error {
+	used := []string{deployment.ConfigMapOf(view.deployment), configMap}
+	if deployment.ServesTLS(view.source, &r.config.Settings) {
+		used = append(used, deployment.AuthorityName(view.source))
+	} else if err := r.certificates.delete(ctx, view.source); err != nil {
+		return err
+	}
+	return r.configMaps.prune(ctx, view.source, used...)
 }
 
 // describe returns a result with the conditions for the running replicas and the rollout.

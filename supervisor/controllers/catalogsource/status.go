@@ -167,7 +167,7 @@ func ineffectiveSetting(source *operatorsv1alpha1.CatalogSource, h *reconcileRes
 	}
 	if _, set := source.Annotations[api.AnnotationTLS]; set {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError,
-			"the annotation " + api.AnnotationTLS + " is for catalogs at spec.address and has no effect on a catalog that the supervisor runs: remove the annotation"
+			"the annotation " + api.AnnotationTLS + " is for catalogs at spec.address; for a catalog that the supervisor runs, use " + api.AnnotationServeTLS
 	}
 	if source.Spec.Address != "" && deployment.IsConfigMap(source) {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError,

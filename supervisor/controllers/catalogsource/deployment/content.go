@@ -68,7 +68,11 @@ func workloadOf(in *Input, s *Settings) workload {
 	if in.Selection != "" {
 		serving.Args = append(serving.Args, flagSelection+in.Selection)
 	}
-	return workload{serving: serving, init: content.init, volumes: append([]corev1.Volume{emptyVolume(volumeTmp, maxIndex)}, content.volumes...)}
+	made := workload{serving: serving, init: content.init, volumes: append([]corev1.Volume{emptyVolume(volumeTmp, maxIndex)}, content.volumes...)}
+	if ServesTLS(in.Source, s) {
+		return withTLS(made, in.Source)
+	}
+	return made
 }
 
 // mountedContent is content in a volume of a replica that runs Chandlery's registry.

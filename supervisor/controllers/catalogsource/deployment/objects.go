@@ -42,7 +42,8 @@ func Desired(in *Input, s *Settings) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	replicas := in.replicas(&template.Spec, s)
-	service, err := service(in.Source)
+	secured := ServesTLS(in.Source, s)
+	service, err := service(in.Source, secured)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func Desired(in *Input, s *Settings) ([]*unstructured.Unstructured, error) {
 		objects = append(objects, desired{KindServiceAccount, serviceAccount(in.Source)})
 	}
 	objects = append(objects,
-		desired{KindNetworkPolicy, networkPolicy(in.Source, RunsRegistry(in.Source, s))},
+		desired{KindNetworkPolicy, networkPolicy(in.Source, RunsRegistry(in.Source, s), secured)},
 		desired{KindService, service},
 		desired{KindDeployment, deployment(in, template, replicas)},
 	)
@@ -188,13 +189,16 @@ func serviceAccount(source *operatorsv1alpha1.CatalogSource) *corev1.ServiceAcco
 
 func policyName(source *operatorsv1alpha1.CatalogSource) string { return source.Name + "-grpc-server" }
 
-// networkPolicy admits all clients to the catalog's port and monitoring to its metrics. It allows
+// networkPolicy admits all clients to the catalog's ports and monitoring to its metrics. It allows
 // no connections from the catalog. Policies do not restrict the kubelet's probes.
-func networkPolicy(source *operatorsv1alpha1.CatalogSource, metrics bool) *networkingv1.NetworkPolicy {
+func networkPolicy(source *operatorsv1alpha1.CatalogSource, metrics, secured bool) *networkingv1.NetworkPolicy {
 	port := func(number int32) networkingv1.NetworkPolicyPort {
 		return networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(number))}
 	}
 	ingress := []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{port(catalogs.Port)}}}
+	if secured {
+		ingress[0].Ports = append(ingress[0].Ports, port(catalogs.PortTLS))
+	}
 	if metrics {
 		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{
 			Ports: []networkingv1.NetworkPolicyPort{port(metricsPort)}, From: monitoring(),

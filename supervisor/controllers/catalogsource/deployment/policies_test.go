@@ -31,8 +31,9 @@ func TestNetworkPoliciesAdmitMonitoringAlone(t *testing.T) {
 		want   []networkingv1.NetworkPolicyIngressRule
 	}{
 		{"the supervisor", shipped["chandlery-supervisor"], []networkingv1.NetworkPolicyIngressRule{rule(10250), rule(8080, monitoring()...)}},
-		{"a catalog that our registry serves", networkPolicy(source, true), []networkingv1.NetworkPolicyIngressRule{rule(50051), rule(9090, monitoring()...)}},
-		{"another catalog", networkPolicy(source, false), []networkingv1.NetworkPolicyIngressRule{rule(50051)}},
+		{"a catalog that our registry serves", networkPolicy(source, true, false), []networkingv1.NetworkPolicyIngressRule{rule(50051), rule(9090, monitoring()...)}},
+		{"a catalog with TLS", networkPolicy(source, false, true), []networkingv1.NetworkPolicyIngressRule{{Ports: append(rule(50051).Ports, rule(50052).Ports...)}}},
+		{"another catalog", networkPolicy(source, false, false), []networkingv1.NetworkPolicyIngressRule{rule(50051)}},
 	} {
 		if diff := cmp.Diff(tt.want, tt.policy.Spec.Ingress); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)

@@ -9,8 +9,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// service returns the Service of a catalog, with a hash of its spec.
-func service(source *operatorsv1alpha1.CatalogSource) (*corev1.Service, error) {
+// service returns the Service of a catalog, with a hash of its spec, and a port for TLS if secured.
+func service(source *operatorsv1alpha1.CatalogSource, secured bool) (*corev1.Service, error) {
 	s := &corev1.Service{
 		ObjectMeta: Meta(source, catalogs.ServiceName(source)),
 		Spec: corev1.ServiceSpec{
@@ -20,6 +20,11 @@ func service(source *operatorsv1alpha1.CatalogSource) (*corev1.Service, error) {
 				Name: portName, Protocol: corev1.ProtocolTCP, Port: catalogs.Port, TargetPort: intstr.FromInt32(catalogs.Port),
 			}},
 		},
+	}
+	if secured {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{
+			Name: portNameTLS, Protocol: corev1.ProtocolTCP, Port: catalogs.PortTLS, TargetPort: intstr.FromInt32(catalogs.PortTLS),
+		})
 	}
 	sum, err := hash(s.Spec)
 	if err != nil {

@@ -44,6 +44,8 @@ type Settings struct {
 	// MemoryLimit is the memory limit of each container with Chandlery's registry, such as 1Gi; "0"
 	// for none.
 	MemoryLimit string
+	// TLS makes catalogs serve TLS on a second port, unless an annotation decides.
+	TLS bool
 }
 
 // DefaultRegistryImage returns the image of Chandlery's registry for a version of the supervisor.
