@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -34,9 +33,6 @@ const fenceMargin = time.Second
 
 // defaultNamespace holds the Lease of supervisors that run outside a cluster.
 const defaultNamespace = "default"
-
-// minBundleCache is the minimum size of the cache for bundles, in bytes.
-const minBundleCache = 64 << 20
 
 // Options are the settings of the supervisor process.
 type Options struct {
@@ -66,10 +62,8 @@ type Options struct {
 	CatalogRefreshInterval time.Duration
 	// InstallPlans are the settings for InstallPlans.
 	InstallPlans installplan.Settings
-	// BundleCacheDir is the cache directory for the content of bundle images. BundleCacheSize is its maximum size in
-	// bytes. Empty and zero select defaults.
-	BundleCacheDir  string
-	BundleCacheSize int64
+	// Caches are the directories for content.
+	Caches Caches
 	// BundleUnpackTimeout is the maximum time to pull a bundle image, unless an OperatorGroup sets another.
 	BundleUnpackTimeout time.Duration
 	// FailoverRate is the maximum number of pods of catalogs that are marked or deleted per second. FailoverBurst is
@@ -110,9 +104,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.InstallPlans.RetryTimeout, "install-plan-retry-timeout", time.Minute, "time limit for retries of a failed InstallPlan step whose error a user must fix")
 	fs.Var(&o.InstallPlans.BundleKinds, plansteps.FlagKind, "additional kind that bundles may contain, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; may be repeated; 'supervisor rbac' prints the permissions that the supervisor needs for it")
 	fs.BoolVar(&o.InstallPlans.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles as the service account that the OperatorGroup names, if any")
-	fs.StringVar(&o.BundleCacheDir, "bundle-cache-dir", bundleimage.DefaultDir(), "directory for the content of bundle images; created if missing; other users must not be able to write to it")
-	o.BundleCacheSize = bundleimage.DefaultSize
-	fs.Var((*byteSize)(&o.BundleCacheSize), "bundle-cache-size", "size limit of --bundle-cache-dir, such as 1Gi; pulls in progress can use 2Gi more")
+	o.Caches.addFlags(fs)
 	fs.DurationVar(&o.BundleUnpackTimeout, "bundle-unpack-timeout", bundleimage.DefaultTimeout, "time limit for pulling a bundle image, if the OperatorGroup has no annotation operatorframework.io/bundle-unpack-timeout; 0: no limit")
 	fs.Float64Var(&o.FailoverRate, "failover-rate", 10, "largest number of catalog pods per second that the supervisor marks as not ready or deletes after a node is lost")
 	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "number of catalog pods that fail over without delay, before --failover-rate applies")
@@ -165,13 +157,11 @@ func (o *Options) Validate() error {
 	require(o.LeaseDuration%time.Second == 0, "--lease-duration is %s; it has to be whole seconds, as a Lease counts them", o.LeaseDuration)
 	require(o.CatalogRefreshInterval >= time.Second, "--catalog-refresh-interval is %s; it has to be at least 1s", o.CatalogRefreshInterval)
 	require(o.InstallPlans.RetryTimeout >= 0, "--install-plan-retry-timeout is %s; it cannot be negative", o.InstallPlans.RetryTimeout)
-	size, least := byteSize(o.BundleCacheSize), byteSize(minBundleCache)
-	require(size >= least || size == 0, "--bundle-cache-size is %s; it has to be at least %s, which the content of one bundle may take", &size, &least)
 	require(o.BundleUnpackTimeout >= 0, "--bundle-unpack-timeout is %s; it cannot be negative, 0 is for as long as it takes", o.BundleUnpackTimeout)
 	require(o.FailoverRate > 0, "--failover-rate is %g; it has to be above 0", o.FailoverRate)
 	require(o.FailoverBurst > 0, "--failover-burst is %d; it has to be at least 1", o.FailoverBurst)
 	require(o.Concurrency > 0, "--concurrency is %d; it has to be at least 1", o.Concurrency)
-	return errors.Join(append(problems, o.MetricsTLS.validate(), o.Catalogs.Validate())...)
+	return errors.Join(append(problems, o.MetricsTLS.validate(), o.Caches.validate(), o.Catalogs.Validate())...)
 }
 
 // usable reports whether an address can be listened on.
@@ -208,24 +198,3 @@ func podNamespace() string {
 	}
 	return strings.TrimSpace(string(text))
 }
-
-// byteSize is a number of bytes in the notation of Kubernetes: 1Gi.
-type byteSize int64
-
-// String returns the number.
-func (b *byteSize) String() string {
-	return resource.NewQuantity(int64(*b), resource.BinarySI).String()
-}
-
-// Set parses a number.
-func (b *byteSize) Set(text string) error {
-	quantity, err := resource.ParseQuantity(text)
-	if err != nil {
-		return fmt.Errorf("%w; write it as 512Mi or 1Gi", err)
-	}
-	*b = byteSize(quantity.Value())
-	return nil
-}
-
-// Type names the kind of value in usage texts.
-func (b *byteSize) Type() string { return "size" }

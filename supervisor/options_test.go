@@ -41,7 +41,7 @@ func TestFlagsSetTheOptions(t *testing.T) {
 		"--leader-election-namespace=home", "--catalog-refresh-interval=5s", "--install-plan-retry-timeout=0", "--failover-rate=2.5", "--failover-burst=7", "--concurrency=9",
 		"--metrics-address=0", "--metrics-tls-cert=c", "--metrics-tls-key=k", "--health-address=127.0.0.1:1", "--kubeconfig=file",
 		"--registry-image=r:1", "--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container", "--registry-memory-limit=2Gi",
-		"--bundle-cache-dir=there", "--bundle-cache-size=2Gi", "--bundle-unpack-timeout=3m",
+		"--bundle-cache-dir=there", "--bundle-cache-size=2Gi", "--catalog-cache-dir=here", "--catalog-cache-size=32Mi", "--bundle-unpack-timeout=3m",
 		"--packagemanifests=disabled", "--packagemanifests-address=:1",
 		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify", "--image-config=dir", "--image-registries-conf=conf", "--image-certs-dir=a,b", "--image-ca=ca", "--image-pull-secrets=a/b", "--protected-copied-csv-namespaces=a,b", "--manager-namespaces=c,d")
 	want := Options{
@@ -49,7 +49,7 @@ func TestFlagsSetTheOptions(t *testing.T) {
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: time.Second,
 		MetricsAddress: "0", MetricsTLS: MetricsTLS{"c", "k"}, HealthAddress: "127.0.0.1:1", GlobalCatalogNamespace: "shops", ProtectedCopiedCSVNamespaces: []string{"a", "b"}, ManagerNamespaces: []string{"c", "d"},
 		CatalogRefreshInterval: 5 * time.Second, FailoverRate: 2.5, FailoverBurst: 7, Concurrency: 9,
-		BundleCacheDir: "there", BundleCacheSize: 2 << 30, BundleUnpackTimeout: 3 * time.Minute,
+		Caches: Caches{BundleDir: "there", BundleSize: 2 << 30, CatalogDir: "here", CatalogSize: 32 << 20}, BundleUnpackTimeout: 3 * time.Minute,
 		Catalogs: catalogsource.Config{
 			Settings: deployment.Settings{
 				RegistryImage: "r:1", Server: deployment.ServerRegistry, Replicas: 3, Content: deployment.ContentCopy, MemoryLimit: "2Gi",
@@ -96,7 +96,8 @@ func TestValidate(t *testing.T) {
 				`--image-pull-secrets has "c/", which names no Secret; write it as NAMESPACE/NAME`, `--image-pull-secrets has "D/e"`,
 			},
 		},
-		{reason: "bundle cache", change: func(o *Options) { o.BundleCacheSize = 1 << 20 }, want: []string{"--bundle-cache-size is 1Mi; it has to be at least 64Mi"}},
+		{reason: "bundle cache", change: func(o *Options) { o.Caches.BundleSize = 1 << 20 }, want: []string{"--bundle-cache-size is 1Mi; it has to be at least 64Mi"}},
+		{reason: "catalog cache", change: func(o *Options) { o.Caches.CatalogSize = 1 << 20 }, want: []string{"--catalog-cache-size is 1Mi; it has to be at least 16Mi"}},
 		{reason: "bundle timeout", change: func(o *Options) { o.BundleUnpackTimeout = -1 }, want: []string{"--bundle-unpack-timeout is -1ns; it cannot be negative"}},
 		{reason: "failover rate", change: func(o *Options) { o.FailoverRate = 0 }, want: []string{"--failover-rate is 0; it has to be above 0"}},
 		{reason: "failover burst", change: func(o *Options) { o.FailoverBurst = 0 }, want: []string{"--failover-burst is 0; it has to be at least 1"}},

@@ -25,6 +25,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apiserver/availability"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/contentcache"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion"
 	"github.com/chandlery/chandlery/supervisor/controllers/copiedcsv"
@@ -93,12 +94,14 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 // setup adds every controller to a manager.
 func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failover.Role) error {
 	o := s.options
-	store := catalogs.NewStore(ctx, o.CatalogRefreshInterval, clock.RealClock{})
-	store.Proxies = s.proxies
+	store, err := s.newStore(ctx)
+	if err != nil {
+		return err
+	}
 	settings := imagesources.New(o.Catalogs.Registries, o.Catalogs.SharedSecrets())
 	settings.AwaitMirrors()
 	images, err := bundleimage.New(bundleimage.Options{
-		Reader: mgr.GetAPIReader(), Dir: o.BundleCacheDir, Size: o.BundleCacheSize, Timeout: o.BundleUnpackTimeout,
+		Reader: mgr.GetAPIReader(), Dir: o.Caches.BundleDir, Size: o.Caches.BundleSize, Timeout: o.BundleUnpackTimeout,
 		Sources: settings, PlainHTTP: o.Catalogs.PlainHTTP, SkipTLSVerify: o.Catalogs.SkipTLSVerify,
 	})
 	if err != nil {
@@ -145,6 +148,21 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 			Setting: o.PackageManifests, Store: store, Config: s.cfg, GlobalNamespace: o.GlobalCatalogNamespace, Namespace: podNamespace(),
 		}),
 	)
+}
+
+// newStore returns the store of catalogs, which keeps contents on disk if a directory is set.
+func (s *startup) newStore(ctx context.Context) (*catalogs.Store, error) {
+	store := catalogs.NewStore(ctx, s.options.CatalogRefreshInterval, clock.RealClock{})
+	store.Proxies = s.proxies
+	if s.options.Caches.CatalogDir == "" {
+		return store, nil
+	}
+	cache, err := contentcache.Open(s.options.Caches.CatalogDir, s.options.Caches.CatalogSize)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // names the flag
+	}
+	store.Contents = catalogs.NewContentKeeper(cache)
+	return store, nil
 }
 
 func (s *startup) newManager(f *fence) (ctrl.Manager, error) {

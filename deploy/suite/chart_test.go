@@ -112,6 +112,7 @@ func TestSettingsReachTheProgram(t *testing.T) {
 	container := deployment.Spec.Template.Spec.Containers[0]
 	want := []string{
 		"run", "--global-catalog-namespace=catalogs", "--bundle-cache-dir=/var/cache/chandlery/bundles", "--bundle-cache-size=512Mi",
+		"--catalog-cache-dir=/var/lib/chandlery/catalogs", "--catalog-cache-size=64Mi",
 		"--lease-duration=30s", "--renew-deadline=20s", "--retry-period=1s",
 		"--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container",
 		"--packagemanifests=disabled", "--bundle-kind=shop.example/Widget", "--bundle-kind=shop.example/Sign:cluster",
@@ -141,13 +142,21 @@ func TestSettingsReachTheProgram(t *testing.T) {
 		places = append(places, pod.Volumes[i].Name)
 	}
 	if diff := cmp.Diff([]string{
-		"tmp at /tmp", "cache at /var/cache/chandlery", "image-registries at /etc/chandlery/image-registries", "ca-bundle at /etc/chandlery/ca-bundle",
-		"more at /etc/more", "tmp", "cache", "image-registries", "ca-bundle", "more",
+		"tmp at /tmp", "cache at /var/cache/chandlery", "catalogs at /var/lib/chandlery", "image-registries at /etc/chandlery/image-registries", "ca-bundle at /etc/chandlery/ca-bundle",
+		"more at /etc/more", "tmp", "cache", "catalogs", "image-registries", "ca-bundle", "more",
 	}, places); diff != "" {
 		t.Errorf("volumes (-want +got):\n%s", diff)
 	}
 	if pod.Affinity.PodAntiAffinity != nil || pod.Affinity.NodeAffinity == nil || len(pod.TopologySpreadConstraints) != 1 || pod.TopologySpreadConstraints[0].TopologyKey != "rack" {
 		t.Errorf("affinity %v, spread %v", pod.Affinity, pod.TopologySpreadConstraints)
+	}
+	for _, v := range pod.Volumes {
+		if v.Name == "catalogs" && (v.PersistentVolumeClaim == nil || v.PersistentVolumeClaim.ClaimName != "contents" || v.EmptyDir != nil) {
+			t.Errorf("volume %+v", v)
+		}
+	}
+	if group := pod.SecurityContext.FSGroup; group == nil || *group != 1234 {
+		t.Errorf("group %v of files", group)
 	}
 	for _, absent := range []string{
 		"Namespace /olm", "NetworkPolicy chandlery-system/chandlery-supervisor", "PodDisruptionBudget chandlery-system/chandlery-supervisor",
@@ -327,6 +336,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		"bundleCache.size=1GB":                   "size",
 		"extraVolumeMounts[0].name=more":         "mountPath",
 		"imageRegistries.pullSecrets={pull}":     "/imageRegistries/pullSecrets/0",
+		"catalogCache.existingClaim=My_Claim":    "existingClaim",
 		"packageManifests=always":                "packageManifests",
 		"globalCatalogNamespace.podSecurity=lax": "podSecurity",
 		`bundleKinds[0].group=Shop Example,bundleKinds[0].kind=Widget,bundleKinds[0].resource=widgets`: "/bundleKinds/0/group",

@@ -23,6 +23,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/bundles/manifests"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
+	"github.com/chandlery/chandlery/supervisor/privatedir"
 )
 
 // Defaults of [Options].
@@ -143,8 +144,8 @@ func New(o Options) (*Cache, error) {
 	if o.Sources == nil {
 		o.Sources = imagesources.New(sources.Paths{}, nil)
 	}
-	if err := prepare(o.Dir); err != nil {
-		return nil, err
+	if err := privatedir.Prepare(o.Dir, "bundles", "--bundle-cache-dir"); err != nil {
+		return nil, err //nolint:wrapcheck // says what was prepared
 	}
 	local, err := image.New(image.Options{})
 	if err != nil {
@@ -163,32 +164,6 @@ func New(o Options) (*Cache, error) {
 		pulls: map[contentKey]*pull{}, broken: map[contentKey]error{},
 	}
 	return c, nil
-}
-
-var errDir = errors.New("is not owned by this process, or is writable by others")
-
-// prepare creates the directory. Its content is trusted, so it must belong to this user.
-func prepare(dir string) error {
-	const remedy = "name another one with --bundle-cache-dir"
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the directory for bundles; %s: %w", remedy, err)
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return fmt.Errorf("looking at the directory for bundles; %s: %w", remedy, err)
-	}
-	if !info.IsDir() || !isOwnedByUser(info) {
-		return fmt.Errorf("the directory for bundles, %s, %w; %s", dir, errDir, remedy)
-	}
-	probe, err := os.CreateTemp(dir, ".probe-*")
-	if err != nil {
-		return fmt.Errorf("writing to the directory for bundles; %s: %w", remedy, err)
-	}
-	err = errors.Join(probe.Close(), os.Remove(probe.Name()))
-	if err != nil {
-		return fmt.Errorf("writing to the directory for bundles; %s: %w", remedy, err)
-	}
-	return nil
 }
 
 // Setup adds the Cache to a manager, leading or not.

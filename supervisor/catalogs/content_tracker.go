@@ -67,7 +67,7 @@ func (t *tracker) connected(summary replicas.Summary) (changed bool, failure err
 func (t *tracker) timeOut() (failed, reading bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.state.Snapshot != nil || t.state.Err != nil {
+	if (t.state.Snapshot != nil && !t.state.inherited) || t.state.Err != nil {
 		return false, false
 	}
 	if t.state.Connectivity == connectivityReady {
@@ -75,6 +75,17 @@ func (t *tracker) timeOut() (failed, reading bool) {
 	}
 	t.state.Err = fmt.Errorf("%w: no replica of it answers yet at %s", ErrNotConnected, t.address)
 	return true, false
+}
+
+// restore sets a snapshot that was kept on disk, unless there is one already. The next content that is read replaces it.
+func (t *tracker) restore(kept *Snapshot, readAt time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state.Snapshot != nil {
+		return false
+	}
+	t.state.Snapshot, t.state.ReadAt, t.state.inherited = kept, readAt, true
+	return true
 }
 
 // lacksExtension reports whether a server is known to lack the extension API.
@@ -190,7 +201,7 @@ func (t *tracker) record(from server, announced string, next *Snapshot, err erro
 	}
 	if errors.Is(err, errUnusable) {
 		h.unusable, h.unusableAt = announcement{by: from, content: content}, now
-		err = fmt.Errorf("%w; the supervisor reads it again %s", err, t.rereadPhrase(announced))
+		err = fmt.Errorf("%w; the supervisor reads it again %s", err, rereadPhrase(announced, t.settings.reread))
 	}
 	stale := next != nil && !content.is(identityOf(old)) && h.isStale(from, content, now, t.settings.settle)
 	h.last, h.failingSince = announcement{by: from, content: content}, time.Time{}
@@ -221,10 +232,11 @@ func (t *tracker) confirm(from server, next *Snapshot, now time.Time) bool {
 	return changed || revision != old
 }
 
-// rereadPhrase returns a phrase for when unusable content is read again.
-func (t *tracker) rereadPhrase(announced string) string {
+// rereadPhrase returns a phrase for when unusable content is read again. interval is how often content without a digest
+// is read.
+func rereadPhrase(announced string, interval time.Duration) string {
 	if announced == "" {
-		return fmt.Sprintf("when its server is restarted, and every %s", t.settings.reread)
+		return fmt.Sprintf("when its server is restarted, and every %s", interval)
 	}
 	return "when it changes"
 }

@@ -1,6 +1,7 @@
 package catalogs
 
 import (
+	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -21,6 +22,21 @@ func (s *Store) SetSettleTime(settle time.Duration) { s.settings.settle = settle
 // SetAnswerTimeout sets how long a catalog can stay without an answer before the store reports an
 // error. Call it before the store follows a catalog.
 func (s *Store) SetAnswerTimeout(timeout time.Duration) { s.settings.answer = timeout }
+
+// SetRestoreDelay sets how long the store waits for content before it uses the content on disk. Call it before the
+// store follows a catalog.
+func (s *Store) SetRestoreDelay(delay time.Duration) { s.settings.restore = delay }
+
+// Identify sets the UID of a CatalogSource.
+func (k *ContentKeeper) Identify(ctx context.Context, name types.NamespacedName, uid types.UID) {
+	k.identify(ctx, name, uid)
+}
+
+// Restore returns the kept content of a CatalogSource.
+func (k *ContentKeeper) Restore(name types.NamespacedName) (*Snapshot, error) {
+	s, _, err := k.restore(name, maxBytes)
+	return s, err
+}
 
 // SetLimit sets the maximum size of a snapshot, in bytes. Call it before the store follows a
 // catalog.

@@ -96,6 +96,34 @@ func (s *reflector) run(ctx context.Context) {
 	}
 }
 
+// restore uses the content on disk if no content has been read after restoreDelay. The catalog is read again as soon
+// as it answers.
+func (s *reflector) restore(ctx context.Context) {
+	if s.store.Contents == nil {
+		return
+	}
+	timer := time.NewTimer(s.store.settings.restore)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-timer.C:
+	}
+	if s.tracker.current().Snapshot != nil {
+		return
+	}
+	logger := log.FromContext(ctx).WithName("catalogs").WithValues("catalogSource", s.key.String(), "address", s.address)
+	kept, writtenAt, err := s.store.Contents.restore(s.key, s.store.settings.limit)
+	switch {
+	case err != nil:
+		logger.Error(err, "Cannot use the content of the catalog on disk")
+	case kept != nil && s.tracker.restore(s.store.pool.add(s.key.Namespace, kept), writtenAt):
+		logger.Info("The catalog does not answer; using its last known content", "readAt", writtenAt, "packages", len(kept.Content.Packages()))
+		recordSnapshots(s.store)
+		s.store.publisher.publish(ctx, s.key)
+	}
+}
+
 // end closes the connections.
 func (s *reflector) end() {
 	s.set.Close()
@@ -200,6 +228,10 @@ func (s *reflector) record(ctx context.Context, from server, announced string, n
 		logger.Error(err, "Reading catalog content failed", "serving", "last good snapshot", "hasSnapshot", s.tracker.current().Snapshot != nil)
 	case next != nil && changed:
 		logger.Info("Catalog content", "digest", next.Digest, "packages", len(next.Content.Packages()), "bytes", next.Bytes())
+	}
+	if next != nil && err == nil {
+		// The write outlives the reflector.
+		s.store.Contents.keep(s.store.ctx, s.key, next) //nolint:contextcheck // see above
 	}
 	if changed {
 		recordSnapshots(s.store)

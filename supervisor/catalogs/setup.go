@@ -33,6 +33,11 @@ func Setup(mgr ctrl.Manager, store *Store) error {
 	if err := mgr.Add(store); err != nil {
 		return fmt.Errorf("adding the catalog store: %w", err)
 	}
+	if store.Contents != nil {
+		if err := mgr.Add(&contentCleaner{reader: mgr.GetCache(), contents: store.Contents}); err != nil {
+			return fmt.Errorf("adding the cleaner of catalog contents: %w", err)
+		}
+	}
 	r := &reconciler{reader: mgr.GetCache(), live: mgr.GetAPIReader(), store: store}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("catalogs").
@@ -44,6 +49,32 @@ func Setup(mgr ctrl.Manager, store *Store) error {
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the catalogs controller: %w", err)
+	}
+	return nil
+}
+
+// contentCleaner removes the contents on disk of CatalogSources that were deleted while no process ran.
+type contentCleaner struct {
+	reader   client.Reader
+	contents *ContentKeeper
+}
+
+// NeedLeaderElection returns false, because each process has contents on disk.
+func (*contentCleaner) NeedLeaderElection() bool { return false }
+
+// Start removes contents once. An error is only logged: it does not affect other contents.
+func (c *contentCleaner) Start(ctx context.Context) error {
+	sources := NewList()
+	err := c.reader.List(ctx, sources)
+	if err == nil {
+		existing := make(map[types.NamespacedName]types.UID, len(sources.Items))
+		for i := range sources.Items {
+			existing[client.ObjectKeyFromObject(&sources.Items[i])] = sources.Items[i].GetUID()
+		}
+		err = c.contents.retain(existing)
+	}
+	if err != nil && ctx.Err() == nil {
+		log.FromContext(ctx).Error(err, "Cannot remove the contents of deleted catalogs from disk")
 	}
 	return nil
 }
@@ -93,9 +124,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.reader.Get(ctx, req.NamespacedName, u); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			r.store.Remove(req.NamespacedName)
+			r.store.Contents.forget(r.store.ctx, req.NamespacedName) //nolint:contextcheck // the removal outlives the call
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading CatalogSource %s: %w", req, err)
+	}
+	if r.store.Contents.identify(r.store.ctx, req.NamespacedName, u.GetUID()) { //nolint:contextcheck // the removal outlives the call
+		r.store.Remove(req.NamespacedName) // it was deleted and created again
 	}
 	source, err := Decode(u)
 	if err != nil {

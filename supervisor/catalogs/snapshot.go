@@ -4,6 +4,9 @@ import (
 	"encoding/hex"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
@@ -67,6 +70,27 @@ func (s *Snapshot) setManifests(pkg, bundle, digest string) (changed bool) {
 	}
 	s.manifests[key] = next
 	return known && before != next
+}
+
+// bundle returns a bundle with an image, without its manifests. The snapshot lacks large properties of unknown types. ok
+// is false if the snapshot is nil, lacks the bundle, or has no usable image of it.
+func (s *Snapshot) bundle(catalog types.NamespacedName, pkg, channel, name string) (bundle plansteps.Bundle, ok bool) {
+	if s == nil {
+		return plansteps.Bundle{}, false
+	}
+	found := s.Content.Package(pkg)
+	if found == nil || found.Channel(channel) == nil {
+		return plansteps.Bundle{}, false
+	}
+	entry := found.Channel(channel).Entry(name)
+	if entry == nil || entry.Bundle.Image == "" || entry.Bundle.Err != nil {
+		return plansteps.Bundle{}, false
+	}
+	bundle = plansteps.Bundle{Name: name, Package: pkg, Channel: channel, Catalog: catalog}
+	for _, p := range entry.Bundle.Subject.Properties {
+		bundle.Properties = append(bundle.Properties, plansteps.Property{Type: p.Type, Value: p.Value})
+	}
+	return bundle, true
 }
 
 // Bytes returns an estimate of the snapshot's memory in bytes, including shared content.

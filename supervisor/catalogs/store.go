@@ -46,7 +46,7 @@ type State struct {
 	Err error
 	// TLS is the state of the encryption of the connection to an address.
 	TLS dialtls.Status
-	// inherited is true if the snapshot was read from another address.
+	// inherited is true if the snapshot was read from another address or from disk.
 	inherited bool
 }
 
@@ -63,6 +63,8 @@ type Store struct {
 	// Proxies is the proxy configuration for catalogs that are not hosted. Set it before following
 	// the first one.
 	Proxies dialproxy.Environment
+	// Contents keeps contents on disk; nil for none. Set it before following the first catalog.
+	Contents *ContentKeeper
 
 	ctx       context.Context //nolint:containedctx // the lifetime of the store: connections outlive the calls that ask for them
 	settings  settings
@@ -89,6 +91,8 @@ type settings struct {
 	settle time.Duration
 	// answer is how long a catalog may stay without an answer.
 	answer time.Duration
+	// restore is how long to wait for content before using the content on disk.
+	restore time.Duration
 	// limit is the maximum size of a snapshot, in bytes.
 	limit int64
 }
@@ -99,7 +103,8 @@ func NewStore(ctx context.Context, refresh time.Duration, clk clock.PassiveClock
 	return &Store{
 		ctx: ctx, clock: clk, pool: newSnapshotPool(), readers: make(readLimiter, maxReaders), reflectors: map[types.NamespacedName]*reflector{},
 		settings: settings{
-			refresh: refresh, probe: probeTimeout, reread: rereadInterval, settle: settleTime, answer: answerTimeout, limit: maxBytes,
+			refresh: refresh, probe: probeTimeout, reread: rereadInterval, settle: settleTime, answer: answerTimeout,
+			restore: restoreDelay, limit: maxBytes,
 		},
 	}
 }
@@ -153,6 +158,7 @@ func (s *Store) Start(ctx context.Context) error {
 		s.Remove(key)
 	}
 	s.running.Wait()
+	s.Contents.wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.network != nil {
@@ -228,6 +234,7 @@ func (s *Store) put(key types.NamespacedName, to target, endpoints []replicas.En
 	now.set.Update(endpoints)
 	_, _ = now.tracker.connected(now.set.Summary()) // the caller publishes it
 	s.running.Go(func() { now.run(now.ctx) })
+	s.running.Go(func() { now.restore(now.ctx) })
 	return old != nil, nil
 }
 
@@ -302,7 +309,7 @@ func (s *Store) Replicas(key types.NamespacedName) []replicas.State {
 }
 
 // Bundle reads a bundle and its manifests from the catalog. It records the digest of inline
-// manifests in the snapshot.
+// manifests in the snapshot. If no replica answers, it returns a bundle with an image from the snapshot.
 func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plansteps.Bundle, error) {
 	found := s.find(catalog)
 	if found == nil {
@@ -315,6 +322,11 @@ func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, c
 		bundle, err = fetchBundle(ctx, api.NewRegistryClient(conn), catalog, &api.GetBundleRequest{PkgName: pkg, ChannelName: channel, CsvName: name})
 		return err
 	})
+	if errors.Is(err, replicas.ErrNone) || replicas.IsReplicaFailure(err) {
+		if known, ok := snapshot.bundle(catalog, pkg, channel, name); ok {
+			return known, nil
+		}
+	}
 	if errors.Is(err, replicas.ErrNone) {
 		return plansteps.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s: %w", name, pkg, ErrNotConnected, catalog, err)
 	}

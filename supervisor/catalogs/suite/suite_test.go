@@ -2,6 +2,7 @@ package suite_test
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/contentcache"
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
@@ -35,22 +38,38 @@ func TestMain(m *testing.M) {
 func supervise(t *testing.T) (*testenv.World, *catalogs.Store) {
 	t.Helper()
 	w := testenv.New(t)
+	store, _ := start(t, w, "")
+	return w, store
+}
+
+// start runs the store in a namespace until stop is called. It keeps contents in a directory, unless that is empty.
+func start(t *testing.T, w *testenv.World, contents string) (store *catalogs.Store, stop func()) {
+	t.Helper()
 	const lease = "leader"
-	w.Create(&coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: lease},
+	leader := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: lease},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: new("somebody else"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro()), AcquireTime: new(metav1.NowMicro()),
 		},
-	})
-	var store *catalogs.Store
-	w.StartManager(ctrl.Options{
+	}
+	if err := w.Client.Create(t.Context(), leader); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	stop = w.StartManager(ctrl.Options{
 		Cache:          cache.Options{DefaultNamespaces: map[string]cache.Config{w.Namespace: {}}},
 		LeaderElection: true, LeaderElectionID: lease, LeaderElectionNamespace: w.Namespace,
 	}, func(mgr testenv.Manager) error {
 		store = catalogs.NewStore(mgr.Context, time.Hour, clock.RealClock{})
+		if contents != "" {
+			cache, err := contentcache.Open(contents, 0)
+			if err != nil {
+				return err
+			}
+			store.Contents = catalogs.NewContentKeeper(cache)
+		}
 		return catalogs.Setup(mgr, store)
 	})
-	return w, store
+	return store, stop
 }
 
 // service returns the Service of a catalog.
@@ -177,6 +196,43 @@ func TestCatalogsTellOfTheirContent(t *testing.T) {
 	server.Serve(fakecatalog.Simple("rug", fakecatalog.Entry{Name: "rug.v1", Version: "1.0.0"}))
 	server.Restart()
 	becomes("rug")
+}
+
+// TestContentsOnDisk restarts the store while two catalogs are away. It restores the content of the one whose
+// CatalogSource exists, and removes that of the one that was deleted.
+func TestContentsOnDisk(t *testing.T) {
+	w, dir := testenv.New(t), t.TempDir()
+	files := func() []string {
+		found, err := filepath.Glob(filepath.Join(dir, w.Namespace, "*.index"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	server := fakecatalog.StartExtended(t, fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0"}))
+	shop, gone := fixtures.ServedCatalog(w.Namespace, "shop", server.Address()), fixtures.ServedCatalog(w.Namespace, "gone", server.Address())
+	w.Create(shop, gone)
+	_, stop := start(t, w, dir)
+	w.Eventually(files).Should(gomega.HaveLen(2))
+	stop()
+	server.Stop()
+	w.Expect(w.Delete(t.Context(), gone)).To(gomega.Succeed())
+	for _, name := range files() {
+		// Files of the last minute stay.
+		if err := os.Chtimes(name, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	store, _ := start(t, w, dir)
+	key := types.NamespacedName{Namespace: w.Namespace, Name: shop.Name}
+	w.Eventually(func() bool {
+		state, _ := store.State(key)
+		return state.Snapshot != nil && state.Snapshot.Content.Package("lamp") != nil && state.Err != nil
+	}).Should(gomega.BeTrue())
+	w.Eventually(files).Should(gomega.HaveLen(1))
+	w.Expect(w.Delete(t.Context(), shop)).To(gomega.Succeed())
+	w.Eventually(files).Should(gomega.BeEmpty())
 }
 
 // ready returns the nodes of the ready replicas by pod UID.

@@ -22,6 +22,7 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/contentcache"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
@@ -46,6 +47,8 @@ type world struct {
 	// global is the namespace whose catalogs serve every namespace.
 	global string
 	server *fakecatalog.Server
+	// contents is the directory for contents of catalogs; empty for none.
+	contents string
 }
 
 // newWorld creates a namespace with an OperatorGroup and a catalog named shop. The catalog has lamp
@@ -153,6 +156,13 @@ func (w *world) supervise() (stop func()) {
 			return err
 		}
 		store := catalogs.NewStore(mgr.Context, refresh, clock.RealClock{})
+		if w.contents != "" {
+			contents, err := contentcache.Open(w.contents, 0)
+			if err != nil {
+				return err
+			}
+			store.Contents = catalogs.NewContentKeeper(contents)
+		}
 		return errors.Join(
 			catalogs.Setup(mgr, store),
 			catalogsource.Setup(mgr, catalogsource.Options{Store: store}),

@@ -98,7 +98,7 @@ func newWorld(t *testing.T) (*world, supervisor.Options) {
 	return w, supervisor.Options{
 		Identity: "alone", LeaderElectionNamespace: w.Namespace,
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 500 * time.Millisecond,
-		MetricsAddress: w.metrics, HealthAddress: "0", GlobalCatalogNamespace: "olm", BundleCacheDir: t.TempDir(),
+		MetricsAddress: w.metrics, HealthAddress: "0", GlobalCatalogNamespace: "olm", Caches: supervisor.Caches{BundleDir: t.TempDir()},
 		CatalogRefreshInterval: time.Second, InstallPlans: installplan.Settings{RetryTimeout: time.Second}, Concurrency: 2, FailoverRate: 10, FailoverBurst: 50,
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package bundleimage
+package privatedir
 
 import (
 	"io/fs"
