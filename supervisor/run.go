@@ -161,7 +161,8 @@ func (s *startup) newStore(ctx context.Context) (*catalogs.Store, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the flag
 	}
-	store.Contents = catalogs.NewContentKeeper(cache)
+	s.contents = catalogs.NewContentKeeper(cache)
+	store.Contents = s.contents
 	return store, nil
 }
 

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/chandlery/chandlery/supervisor/apiserver/availability"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
@@ -34,9 +35,11 @@ var errSteppedDown = errors.New("stepped down")
 
 // startup starts the supervisor. It repeats each of its requests while the API server cannot be reached.
 type startup struct {
-	cfg       *rest.Config
-	options   Options
-	proxies   dialproxy.Environment
+	cfg     *rest.Config
+	options Options
+	proxies dialproxy.Environment
+	// contents are the contents of catalogs on disk; nil for none.
+	contents  *catalogs.ContentKeeper
 	monitor   *availability.Monitor
 	ready     *readiness
 	waits     *waitReporter
@@ -59,13 +62,23 @@ func (s *startup) run(ctx context.Context) error {
 	mgr, err := s.prepare(ctx)
 	switch {
 	case err == nil:
-		s.ready.use(cachesSynced(mgr.GetCache()))
+		s.ready.use(s.readyToServe(cachesSynced(mgr.GetCache())))
 		return s.start(ctx, mgr)
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		ctrl.LoggerFrom(ctx).Info("Stopped before the controllers had started", "while", err.Error())
 		return nil
 	default:
 		return err
+	}
+}
+
+// readyToServe returns a check that the caches are full, and that missing contents of catalogs have been fetched.
+func (s *startup) readyToServe(synced func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := synced(ctx); err != nil {
+			return err
+		}
+		return s.contents.Ready() //nolint:wrapcheck // says what is missing
 	}
 }
 

@@ -3,7 +3,9 @@ package catalogs
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
+	"os"
 	"sync"
 	"time"
 
@@ -25,6 +27,10 @@ type ContentCache interface {
 	// Read passes the messages of a content to functions, and returns when the content was written. The error is
 	// fs.ErrNotExist if there is none.
 	Read(name types.NamespacedName, uid types.UID, bundle func(*api.Bundle) error, pkg func(*api.Package) error) (time.Time, error)
+	// Open opens the file of a content. The error is fs.ErrNotExist if there is none.
+	Open(name types.NamespacedName, uid types.UID) (*os.File, error)
+	// Receive stores the file of a content, unless there is one.
+	Receive(name types.NamespacedName, uid types.UID, from io.Reader) error
 	// Remove removes a content.
 	Remove(name types.NamespacedName, uid types.UID) error
 	// Retain removes all contents except those of existing CatalogSources.
@@ -43,6 +49,10 @@ type catalogID struct {
 type ContentKeeper struct {
 	cache ContentCache
 	work  sync.WaitGroup
+	// peer reads contents from another supervisor; nil for none. fetched is closed when missing contents were fetched;
+	// nil if they never are.
+	peer    ContentReader
+	fetched chan struct{}
 
 	mu      sync.Mutex
 	known   map[types.NamespacedName]keptContent
@@ -159,15 +169,16 @@ func (k *ContentKeeper) wait() {
 	}
 }
 
-// restore reads the kept content of a CatalogSource. The snapshot is nil if there is none. limit is the maximum size
+// restore reads the kept content of a CatalogSource. It waits for content from another supervisor. The snapshot is nil if there is none. limit is the maximum size
 // of the snapshot in bytes.
-func (k *ContentKeeper) restore(name types.NamespacedName, limit int64) (s *Snapshot, writtenAt time.Time, err error) {
+func (k *ContentKeeper) restore(ctx context.Context, name types.NamespacedName, limit int64) (s *Snapshot, writtenAt time.Time, err error) {
 	k.mu.Lock()
 	kept, found := k.known[name]
 	k.mu.Unlock()
 	if !found {
 		return nil, time.Time{}, nil
 	}
+	k.awaitFetched(ctx, name, kept.uid)
 	builder := newSnapshotBuilder(limit)
 	writtenAt, err = k.cache.Read(name, kept.uid, builder.addListed, builder.addPackage)
 	switch {
@@ -178,9 +189,4 @@ func (k *ContentKeeper) restore(name types.NamespacedName, limit int64) (s *Snap
 	default:
 		return builder.snapshot(""), writtenAt, nil
 	}
-}
-
-// retain removes the contents of CatalogSources that do not exist.
-func (k *ContentKeeper) retain(existing map[types.NamespacedName]types.UID) error {
-	return k.cache.Retain(existing, time.Now()) //nolint:wrapcheck // says what was listed
 }

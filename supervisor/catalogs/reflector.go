@@ -113,7 +113,7 @@ func (s *reflector) restore(ctx context.Context) {
 		return
 	}
 	logger := log.FromContext(ctx).WithName("catalogs").WithValues("catalogSource", s.key.String(), "address", s.address)
-	kept, writtenAt, err := s.store.Contents.restore(s.key, s.store.settings.limit)
+	kept, writtenAt, err := s.store.Contents.restore(ctx, s.key, s.store.settings.limit)
 	switch {
 	case err != nil:
 		logger.Error(err, "Cannot use the content of the catalog on disk")

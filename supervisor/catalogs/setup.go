@@ -34,8 +34,9 @@ func Setup(mgr ctrl.Manager, store *Store) error {
 		return fmt.Errorf("adding the catalog store: %w", err)
 	}
 	if store.Contents != nil {
-		if err := mgr.Add(&contentCleaner{reader: mgr.GetCache(), contents: store.Contents}); err != nil {
-			return fmt.Errorf("adding the cleaner of catalog contents: %w", err)
+		store.Contents.fetched = make(chan struct{})
+		if err := mgr.Add(&contentStartup{reader: mgr.GetCache(), contents: store.Contents}); err != nil {
+			return fmt.Errorf("adding the startup of catalog contents: %w", err)
 		}
 	}
 	r := &reconciler{reader: mgr.GetCache(), live: mgr.GetAPIReader(), store: store}
@@ -49,32 +50,6 @@ func Setup(mgr ctrl.Manager, store *Store) error {
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the catalogs controller: %w", err)
-	}
-	return nil
-}
-
-// contentCleaner removes the contents on disk of CatalogSources that were deleted while no process ran.
-type contentCleaner struct {
-	reader   client.Reader
-	contents *ContentKeeper
-}
-
-// NeedLeaderElection returns false, because each process has contents on disk.
-func (*contentCleaner) NeedLeaderElection() bool { return false }
-
-// Start removes contents once. An error is only logged: it does not affect other contents.
-func (c *contentCleaner) Start(ctx context.Context) error {
-	sources := NewList()
-	err := c.reader.List(ctx, sources)
-	if err == nil {
-		existing := make(map[types.NamespacedName]types.UID, len(sources.Items))
-		for i := range sources.Items {
-			existing[client.ObjectKeyFromObject(&sources.Items[i])] = sources.Items[i].GetUID()
-		}
-		err = c.contents.retain(existing)
-	}
-	if err != nil && ctx.Err() == nil {
-		log.FromContext(ctx).Error(err, "Cannot remove the contents of deleted catalogs from disk")
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -148,6 +149,68 @@ func (c *Cache) decode(path string, info fs.FileInfo, k key, with *decoder) erro
 		return fmt.Errorf("%w: %w", ErrUnusable, err)
 	}
 	return with.decodeOf(x, k)
+}
+
+// Open opens the file of a catalog for Receive of another process. The error is [fs.ErrNotExist] if there is no
+// content.
+func (c *Cache) Open(name types.NamespacedName, uid types.UID) (*os.File, error) {
+	k := key{NamespacedName: name, uid: uid}
+	if !k.valid() {
+		return nil, fs.ErrNotExist
+	}
+	file, err := os.Open(c.path(k))
+	if err != nil {
+		return nil, fmt.Errorf("opening the kept content of CatalogSource %s: %w", k, err)
+	}
+	return file, nil
+}
+
+// Receive stores the file of a catalog from another process, unless there is one. The file is checked as in Read.
+func (c *Cache) Receive(name types.NamespacedName, uid types.UID, from io.Reader) error {
+	k := key{NamespacedName: name, uid: uid}
+	if !k.valid() {
+		return nil
+	}
+	if err := c.receive(k, from); err != nil {
+		return fmt.Errorf("storing the content of CatalogSource %s from another process: %w", k, err)
+	}
+	return nil
+}
+
+func (c *Cache) receive(k key, from io.Reader) error {
+	path := c.path(k)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("creating a directory: %w", err)
+	}
+	received, err := os.CreateTemp(filepath.Dir(path), ".received-*")
+	if err != nil {
+		return fmt.Errorf("creating a file: %w", err)
+	}
+	defer os.Remove(received.Name()) //nolint:errcheck // it has another name if all is well
+	_, err = io.Copy(received, io.LimitReader(from, c.size/share+1))
+	if err == nil {
+		err = received.Sync()
+	}
+	if err := errors.Join(err, received.Close()); err != nil {
+		return fmt.Errorf("copying: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info, err := os.Lstat(received.Name())
+	if err != nil {
+		return fmt.Errorf("checking: %w", err)
+	}
+	check := &decoder{bundle: func(*api.Bundle) error { return nil }, pkg: func(*api.Package) error { return nil }}
+	if err := c.decode(received.Name(), info, k, check); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return nil // this process has read the catalog
+	}
+	if err := os.Rename(received.Name(), path); err != nil {
+		return fmt.Errorf("naming: %w", err)
+	}
+	return c.shrink()
 }
 
 // Remove removes the kept content of a catalog.

@@ -1,7 +1,9 @@
 package contentcache
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -251,6 +253,65 @@ func replace(t *testing.T, c *Cache, create func(name string) error) {
 	if err := errors.Join(os.Remove(c.path(shop)), create(c.path(shop))); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestReceive copies a file between caches. Damaged, foreign and large files are refused.
+func TestReceive(t *testing.T) {
+	other := shop
+	other.uid = "other"
+	from := open(t, 0)
+	write(t, from, shop)
+	write(t, from, other)
+	text := func(k key) []byte {
+		file, err := from.Open(k.NamespacedName, k.uid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close() //nolint:errcheck // nothing was written
+		text, err := io.ReadAll(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	damaged := text(shop)
+	damaged[600] ^= 1
+	for name, test := range map[string]struct {
+		text []byte
+		want error
+	}{
+		"intact":    {text: text(shop)},
+		"truncated": {text: text(shop)[:100], want: ErrUnusable},
+		"damaged":   {text: damaged, want: ErrUnusable},
+		"foreign":   {text: text(other), want: ErrUnusable},
+		"too large": {text: make([]byte, DefaultSize/share+1), want: ErrUnusable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := open(t, 0)
+			if err := to.Receive(shop.NamespacedName, shop.uid, bytes.NewReader(test.text)); !errors.Is(err, test.want) {
+				t.Fatalf("error %v", err)
+			}
+			if _, err := new(received).read(to, shop); errors.Is(err, fs.ErrNotExist) != (test.want != nil) {
+				t.Errorf("error %v", err)
+			}
+			if files, err := to.files(); err != nil || (len(files) == 0) != (test.want != nil) {
+				t.Errorf("files %+v, error %v", files, err)
+			}
+		})
+	}
+	t.Run("content that exists stays", func(t *testing.T) {
+		to := open(t, 0)
+		if err := to.Write(t.Context(), shop.NamespacedName, shop.uid, build(t)); err != nil {
+			t.Fatal(err)
+		}
+		if err := to.Receive(shop.NamespacedName, shop.uid, bytes.NewReader(text(shop))); err != nil {
+			t.Fatal(err)
+		}
+		var got received
+		if _, err := got.read(to, shop); err != nil || len(got.bundles) > 0 {
+			t.Errorf("read %+v, error %v", got, err)
+		}
+	})
 }
 
 // TestReceiverRefuses checks that the error of a receiver is returned.

@@ -1,6 +1,8 @@
 package suite_test
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -38,12 +40,13 @@ func TestMain(m *testing.M) {
 func supervise(t *testing.T) (*testenv.World, *catalogs.Store) {
 	t.Helper()
 	w := testenv.New(t)
-	store, _ := start(t, w, "")
+	store, _ := start(t, w, "", nil)
 	return w, store
 }
 
-// start runs the store in a namespace until stop is called. It keeps contents in a directory, unless that is empty.
-func start(t *testing.T, w *testenv.World, contents string) (store *catalogs.Store, stop func()) {
+// start runs the store in a namespace until stop is called. It keeps contents in a directory, unless that is empty, and
+// reads missing ones from a peer.
+func start(t *testing.T, w *testenv.World, contents string, peer catalogs.ContentReader) (store *catalogs.Store, stop func()) {
 	t.Helper()
 	const lease = "leader"
 	leader := &coordinationv1.Lease{
@@ -66,6 +69,7 @@ func start(t *testing.T, w *testenv.World, contents string) (store *catalogs.Sto
 				return err
 			}
 			store.Contents = catalogs.NewContentKeeper(cache)
+			store.Contents.UsePeer(peer)
 		}
 		return catalogs.Setup(mgr, store)
 	})
@@ -212,7 +216,7 @@ func TestContentsOnDisk(t *testing.T) {
 	server := fakecatalog.StartExtended(t, fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0"}))
 	shop, gone := fixtures.ServedCatalog(w.Namespace, "shop", server.Address()), fixtures.ServedCatalog(w.Namespace, "gone", server.Address())
 	w.Create(shop, gone)
-	_, stop := start(t, w, dir)
+	_, stop := start(t, w, dir, nil)
 	w.Eventually(files).Should(gomega.HaveLen(2))
 	stop()
 	server.Stop()
@@ -224,7 +228,7 @@ func TestContentsOnDisk(t *testing.T) {
 		}
 	}
 
-	store, _ := start(t, w, dir)
+	store, _ := start(t, w, dir, nil)
 	key := types.NamespacedName{Namespace: w.Namespace, Name: shop.Name}
 	w.Eventually(func() bool {
 		state, _ := store.State(key)
@@ -233,6 +237,39 @@ func TestContentsOnDisk(t *testing.T) {
 	w.Eventually(files).Should(gomega.HaveLen(1))
 	w.Expect(w.Delete(t.Context(), shop)).To(gomega.Succeed())
 	w.Eventually(files).Should(gomega.BeEmpty())
+}
+
+// TestContentsOfPeers replaces the process twice while a catalog is away. Each one has an empty directory, and reads the
+// content from the one before.
+func TestContentsOfPeers(t *testing.T) {
+	w := testenv.New(t)
+	server := fakecatalog.StartExtended(t, fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0"}))
+	shop := fixtures.ServedCatalog(w.Namespace, "shop", server.Address())
+	w.Create(shop)
+	key := types.NamespacedName{Namespace: w.Namespace, Name: shop.Name}
+	before, stop := start(t, w, t.TempDir(), nil)
+	w.Eventually(func() error {
+		file, err := before.Contents.Open(key, shop.UID)
+		if err != nil {
+			return err
+		}
+		return file.Close()
+	}).Should(gomega.Succeed())
+	stop()
+	server.Stop()
+	for range 2 {
+		earlier := before.Contents
+		next, stop := start(t, w, t.TempDir(), func(_ context.Context, name types.NamespacedName, uid types.UID) (io.ReadCloser, error) {
+			return earlier.Open(name, uid)
+		})
+		w.Eventually(func() bool {
+			state, _ := next.State(key)
+			return state.Snapshot != nil && state.Snapshot.Content.Package("lamp") != nil
+		}).Should(gomega.BeTrue())
+		w.Expect(next.Contents.Ready()).To(gomega.Succeed())
+		stop()
+		before = next
+	}
 }
 
 // ready returns the nodes of the ready replicas by pod UID.

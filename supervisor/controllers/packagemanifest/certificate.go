@@ -66,6 +66,15 @@ func (s *servingCertificate) reload(ctx context.Context) error {
 	return nil
 }
 
+// read returns the certificate and its key from the Secret.
+func (s *servingCertificate) read(ctx context.Context) (cert, key []byte, err error) {
+	if err := s.reload(ctx); err != nil {
+		return nil, nil, err
+	}
+	cert, key = s.CurrentCertKeyContent()
+	return cert, key, nil
+}
+
 // await waits until the leader has made the certificate.
 func (s *servingCertificate) await(ctx context.Context) error {
 	for s.reload(ctx) != nil {

@@ -69,6 +69,11 @@ func installationOf(m Mode) installation {
 	return installation{name: supervisorName, endpoint: webhook.Server{Deployment: "chandlery-packagemanifests"}}
 }
 
+// peerAddress returns where the processes of the Deployment answer each other.
+func (i installation) peerAddress(namespace string) string {
+	return i.endpoint.ServiceName() + "." + namespace + ".svc:443"
+}
+
 // APIServiceName returns the name of the APIService.
 func APIServiceName() string { return server.GroupVersion.Version + "." + server.GroupVersion.Group }
 

@@ -130,6 +130,8 @@ func serve(mgr ctrl.Manager, o Options, r *registrar, listener net.Listener) err
 		return fmt.Errorf("setting up the controller of PackageManifests: %w", err)
 	}
 	certificate := &servingCertificate{reader: mgr.GetAPIReader(), namespace: o.Namespace, name: r.endpoint.SecretName()}
+	peer := &server.Peer{Address: r.peerAddress(o.Namespace), Certificate: certificate.read}
+	o.Store.Contents.UsePeer(peer.Open)
 	for _, run := range []everywhere{
 		packages.awaitFirstRead,
 		func(ctx context.Context) error {
@@ -139,6 +141,7 @@ func serve(mgr ctrl.Manager, o Options, r *registrar, listener net.Listener) err
 			go certificate.follow(ctx)
 			return server.Run(ctx, server.Config{
 				Listener: listener, Certificate: certificate, Client: clientset, Index: index, ReadIcon: packages.readIcon,
+				Contents: o.Store.Contents.Open,
 			})
 		},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"time"
 
@@ -52,6 +53,8 @@ type Config struct {
 	// Index has the packages, and ReadIcon reads their icons.
 	Index    *manifest.Index
 	ReadIcon IconReader
+	// Contents opens the contents of catalogs for other supervisors.
+	Contents ContentOpener
 }
 
 // Run serves until ctx ends.
@@ -102,6 +105,9 @@ func genericConfig(c Config, proxy *authenticatorfactory.RequestHeaderConfig) (*
 	generic.LoopbackClientConfig = &restclient.Config{}
 	generic.ExternalAddress = c.Listener.Addr().String()
 	generic.EnableIndex, generic.EnableProfiling, generic.EnableMetrics = false, false, false
+	generic.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
+		return &peerHandler{certificate: c.Certificate, open: c.Contents, next: genericapiserver.DefaultBuildHandlerChain(handler, config)}
+	}
 	generic.MaxRequestsInFlight, generic.MaxMutatingRequestsInFlight = maxRequests, 1
 	namer := openapi.NewDefinitionNamer(scheme)
 	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)

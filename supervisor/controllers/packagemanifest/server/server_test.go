@@ -16,6 +16,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -80,6 +83,8 @@ type running struct {
 	serving pair
 	// proxy is the certificate of the front proxy.
 	proxy pair
+	// contents has the contents of catalogs.
+	contents string
 }
 
 // apiServer publishes how the front proxy authenticates, and allows the user viewer everything but the namespace secret.
@@ -140,7 +145,7 @@ func apiServer(t *testing.T, proxy []byte) *httptest.Server {
 
 func run(t *testing.T) *running {
 	t.Helper()
-	r := &running{index: manifest.NewIndex("olm"), serving: issue(t, "server"), proxy: issue(t, "front-proxy")}
+	r := &running{index: manifest.NewIndex("olm"), serving: issue(t, "server"), proxy: issue(t, "front-proxy"), contents: t.TempDir()}
 	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: apiServer(t, r.proxy.cert).URL})
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -158,6 +163,9 @@ func run(t *testing.T) *running {
 			Listener: listener, Certificate: certificate, Client: client, Index: r.index,
 			ReadIcon: func(context.Context, manifest.Item) (manifest.Icon, error) {
 				return manifest.Icon{Data: "aWNvbg==", MediaType: "image/png"}, nil
+			},
+			Contents: func(name types.NamespacedName, uid types.UID) (*os.File, error) {
+				return os.Open(filepath.Join(r.contents, name.Namespace+"_"+name.Name+"_"+string(uid)))
 			},
 		})
 	}()

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/contentcache"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
@@ -86,6 +87,11 @@ func (w *world) serve() {
 func (w *world) start(mode packagemanifest.Mode) {
 	w.StartManager(ctrl.Options{}, func(mgr testenv.Manager) error {
 		store := catalogs.NewStore(mgr.Context, time.Second, clock.RealClock{})
+		contents, err := contentcache.Open(w.T.TempDir(), 0)
+		if err != nil {
+			return err
+		}
+		store.Contents = catalogs.NewContentKeeper(contents)
 		if err := catalogs.Setup(mgr, store); err != nil {
 			return err
 		}
