@@ -20,6 +20,13 @@ import (
 // that answers is read within this time, so that a restarted supervisor does not resolve from older content.
 const restoreDelay = 2 * time.Second
 
+// After each write, the keeper rests for writeRest times as long as the write took, and for at most maxWriteRest.
+// Catalogs whose content changes all the time then leave the disk to others.
+const (
+	writeRest    = 10
+	maxWriteRest = time.Minute
+)
+
 // ContentCache holds the contents of catalogs on disk. Each belongs to the CatalogSource with a name and a UID.
 type ContentCache interface {
 	// Write replaces a content.
@@ -145,8 +152,20 @@ func (k *ContentKeeper) writePending(ctx context.Context) {
 				log.FromContext(ctx).Error(err, "Cannot keep the content of a catalog on disk", "catalogSource", key.String())
 				continue
 			}
-			log.FromContext(ctx).V(1).Info("Kept the content of a catalog on disk", "catalogSource", key.String(), "duration", time.Since(begin).String())
+			took := time.Since(begin)
+			log.FromContext(ctx).V(1).Info("Kept the content of a catalog on disk", "catalogSource", key.String(), "duration", took.String())
+			pause(ctx, min(writeRest*took, maxWriteRest))
 		}
+	}
+}
+
+// pause waits for a time, or until ctx ends.
+func pause(ctx context.Context, duration time.Duration) {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

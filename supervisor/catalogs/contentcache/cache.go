@@ -83,6 +83,11 @@ type Cache struct {
 
 // Open returns the cache in a directory, which it creates. size is its maximum size in bytes.
 func Open(dir string, size int64) (*Cache, error) {
+	// A kubelet may give the group of a volume access to all directories, at each mount.
+	const group = 0o070
+	if info, err := os.Lstat(dir); err == nil && info.IsDir() && info.Mode().Perm()&group != 0 {
+		_ = os.Chmod(dir, info.Mode().Perm()&^group) // Prepare reports a directory of another owner
+	}
 	if err := privatedir.Prepare(dir, "contents of catalogs", "--catalog-cache-dir"); err != nil {
 		return nil, err //nolint:wrapcheck // says what was prepared
 	}

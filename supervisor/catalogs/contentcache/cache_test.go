@@ -453,6 +453,19 @@ func TestOpenRefusesForeignDirectories(t *testing.T) {
 	}
 }
 
+// TestOpenOnVolume opens a directory to which a kubelet has given the group of its volume access.
+func TestOpenOnVolume(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "catalogs")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o770|os.ModeSetgid)); err != nil { //nolint:gosec // as a kubelet does
+		t.Fatal(err)
+	}
+	c, err := Open(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, c, shop)
+}
+
 // FuzzRead reads foreign bytes. Reading must end without a panic, and pass on nothing from another CatalogSource.
 func FuzzRead(f *testing.F) {
 	c := open(f, 1<<20)
