@@ -157,11 +157,11 @@ func (s *startup) newStore(ctx context.Context) (*catalogs.Store, error) {
 	if s.options.Caches.CatalogDir == "" {
 		return store, nil
 	}
-	cache, err := contentcache.Open(s.options.Caches.CatalogDir, s.options.Caches.CatalogSize)
+	contents, err := contentcache.Open(s.options.Caches.CatalogDir, s.options.Caches.CatalogSize)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the flag
 	}
-	s.contents = catalogs.NewContentKeeper(cache)
+	s.contents = catalogs.NewContentKeeper(contents)
 	store.Contents = s.contents
 	return store, nil
 }

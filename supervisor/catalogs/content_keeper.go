@@ -28,7 +28,7 @@ const (
 )
 
 // ContentCache holds the contents of catalogs on disk. Each belongs to the CatalogSource with a name and a UID.
-type ContentCache interface {
+type ContentCache interface { //nolint:interfacebloat // one file needs all of them
 	// Write replaces a content.
 	Write(ctx context.Context, name types.NamespacedName, uid types.UID, catalog *content.Catalog) error
 	// Read passes the messages of a content to functions, and returns when the content was written. The error is
@@ -188,8 +188,8 @@ func (k *ContentKeeper) wait() {
 	}
 }
 
-// restore reads the kept content of a CatalogSource. It waits for content from another supervisor. The snapshot is nil if there is none. limit is the maximum size
-// of the snapshot in bytes.
+// restore reads the kept content of a CatalogSource. It waits for content from another supervisor. The snapshot is nil
+// if there is none. limit is the maximum size of the snapshot in bytes.
 func (k *ContentKeeper) restore(ctx context.Context, name types.NamespacedName, limit int64) (s *Snapshot, writtenAt time.Time, err error) {
 	k.mu.Lock()
 	kept, found := k.known[name]

@@ -34,7 +34,7 @@ func (k *ContentKeeper) Identify(ctx context.Context, name types.NamespacedName,
 
 // Restore returns the kept content of a CatalogSource.
 func (k *ContentKeeper) Restore(name types.NamespacedName) (*Snapshot, error) {
-	s, _, err := k.restore(context.Background(), name, maxBytes) //nolint:forbidigo // tests restore without waiting
+	s, _, err := k.restore(context.Background(), name, maxBytes)
 	return s, err
 }
 

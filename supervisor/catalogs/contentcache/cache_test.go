@@ -267,7 +267,7 @@ func TestReceive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer file.Close() //nolint:errcheck // nothing was written
+		defer file.Close()
 		text, err := io.ReadAll(file)
 		if err != nil {
 			t.Fatal(err)
@@ -379,7 +379,9 @@ func TestExcess(t *testing.T) {
 		"a namespace with many files does not displace another": {
 			files: []file{
 				{name: "olm", namespace: "olm", bytes: 6},
-				{name: "a", namespace: "x", bytes: 4}, {name: "b", namespace: "x", bytes: 4}, {name: "c", namespace: "x", bytes: 3},
+				{name: "a", namespace: "x", bytes: 4},
+				{name: "b", namespace: "x", bytes: 4},
+				{name: "c", namespace: "x", bytes: 3},
 			},
 			size: 13, want: []string{"a"},
 		},
@@ -445,7 +447,7 @@ func TestRetain(t *testing.T) {
 
 func TestOpenRefusesForeignDirectories(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "shared")
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)); err != nil { //nolint:gosec // the test needs an unsafe directory
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(dir, 0); err == nil || !strings.Contains(err.Error(), "--catalog-cache-dir") {
@@ -456,7 +458,7 @@ func TestOpenRefusesForeignDirectories(t *testing.T) {
 // TestOpenOnVolume opens a directory to which a kubelet has given the group of its volume access.
 func TestOpenOnVolume(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "catalogs")
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o770|os.ModeSetgid)); err != nil { //nolint:gosec // as a kubelet does
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o770|os.ModeSetgid)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := Open(dir, 0)

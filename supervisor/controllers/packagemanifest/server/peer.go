@@ -89,7 +89,7 @@ func (p *Peer) Open(ctx context.Context, name types.NamespacedName, uid types.UI
 		return nil, fmt.Errorf("reading the certificate for other supervisors: %w", err)
 	}
 	at := url.URL{Scheme: "https", Host: p.Address, Path: contentsPath + name.Namespace + "/" + name.Name + "/" + string(uid)}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to ask another supervisor: %w", err)
 	}
