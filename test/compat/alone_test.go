@@ -19,7 +19,8 @@ import (
 	"github.com/chandlery/chandlery/test/pause"
 )
 
-// TestAlone has the cases that restart the program, or change the configuration of the cluster. Parallel tests begin
+// TestAlone has the cases that restart the program or change the configuration of the cluster, and L14, whose deletion
+// takes many requests one after the other: beside 15 other cases each takes a quarter of a second. Parallel tests begin
 // after it.
 func TestAlone(t *testing.T) { //nolint:paralleltest // no other case may run beside these
 	compattest.CheckAlone(t, "L16", func(t *testing.T, c *compattest.Cluster) {
@@ -29,6 +30,7 @@ func TestAlone(t *testing.T) { //nolint:paralleltest // no other case may run be
 		restart()
 		c.Gone(orphanTime, service)
 	})
+	compattest.CheckAlone(t, "L14", testRecreatedVersion)
 	compattest.CheckAlone(t, "N10", func(t *testing.T, c *compattest.Cluster) {
 		i := newImageCase(t, c, "")
 		i.offers(2)

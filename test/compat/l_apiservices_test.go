@@ -330,38 +330,41 @@ func TestFormerNames(t *testing.T) {
 	testOrphans(t)
 }
 
+// testRecreatedVersion deletes a version with an API and creates it again.
+func testRecreatedVersion(t *testing.T, c *compattest.Cluster) {
+	t.Helper()
+	server := newAPIServer(t)
+	create := func() *operatorsv1alpha1.ClusterServiceVersion {
+		csv := c.CSV("hat.v1", ownsAPIs("l14.hats.example"), server.port)
+		c.Make(csv)
+		return csv
+	}
+	server.join(t, c)
+	csv := create()
+	reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
+	if err := c.Delete(t.Context(), csv); err != nil {
+		t.Fatal(err)
+	}
+	c.Gone(5*time.Second, csv.DeepCopy())
+	again := create()
+	serving(c, again)
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1"}}
+	c.Eventually(compattest.Patience, func() string {
+		if left := c.Read(deployment); left != "" {
+			return left
+		}
+		owned := slices.ContainsFunc(deployment.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == again.UID })
+		if !owned || deployment.Status.AvailableReplicas == 0 {
+			return fmt.Sprintf("owners %v, %d replicas", deployment.OwnerReferences, deployment.Status.AvailableReplicas)
+		}
+		return ""
+	})
+	answers(t, c, compattest.Limit(5*time.Second, compattest.Patience), "l14.hats.example")
+}
+
 // TestDeletedVersions checks the objects of versions that are deleted or that share a name.
 func TestDeletedVersions(t *testing.T) {
 	t.Parallel()
-	compattest.Check(t, "L14", func(t *testing.T, c *compattest.Cluster) {
-		server := newAPIServer(t)
-		create := func() *operatorsv1alpha1.ClusterServiceVersion {
-			csv := c.CSV("hat.v1", ownsAPIs("l14.hats.example"), server.port)
-			c.Make(csv)
-			return csv
-		}
-		server.join(t, c)
-		csv := create()
-		reaches(c, csv, operatorsv1alpha1.CSVPhaseSucceeded, "")
-		if err := c.Delete(t.Context(), csv); err != nil {
-			t.Fatal(err)
-		}
-		c.Gone(5*time.Second, csv.DeepCopy())
-		again := create()
-		serving(c, again)
-		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "hat-v1"}}
-		c.Eventually(compattest.Patience, func() string {
-			if left := c.Read(deployment); left != "" {
-				return left
-			}
-			owned := slices.ContainsFunc(deployment.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == again.UID })
-			if !owned || deployment.Status.AvailableReplicas == 0 {
-				return fmt.Sprintf("owners %v, %d replicas", deployment.OwnerReferences, deployment.Status.AvailableReplicas)
-			}
-			return ""
-		})
-		answers(t, c, compattest.Limit(5*time.Second, compattest.Patience), "l14.hats.example")
-	})
 	compattest.Check(t, "L18", func(t *testing.T, c *compattest.Cluster) {
 		other := c.NewNamespace()
 		c.Make(operatorGroup(other, "group", other))
