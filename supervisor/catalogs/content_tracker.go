@@ -38,6 +38,9 @@ func (t *tracker) connected(summary replicas.Summary) (changed bool, failure err
 	defer t.mu.Unlock()
 	observed := summary.Connectivity.String()
 	changed = t.state.Connectivity != observed
+	if changed && t.state.Connectivity == connectivityReady {
+		t.state.Lost, t.state.LostTo = t.clock.Now(), observed
+	}
 	t.state.Connectivity = observed
 	t.history.connected = summary.Since
 	if observed == connectivityReady && t.state.LastConnect.IsZero() && t.state.Snapshot == nil {

@@ -12,6 +12,35 @@ import (
 )
 
 // TestLastConnect checks after which answers LastConnect moves, and to which time.
+func TestLost(t *testing.T) {
+	begin := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	clk := clocktesting.NewFakePassiveClock(begin)
+	tr := &tracker{clock: clk, settings: &settings{}, pool: newSnapshotPool()}
+	for i, tt := range []struct {
+		observed connectivity.State
+		lost     int // the step of the loss, from 1; 0 for none
+		to       string
+	}{
+		{connectivity.Connecting, 0, ""},
+		{connectivity.Ready, 0, ""},
+		{connectivity.Connecting, 3, "CONNECTING"},
+		{connectivity.TransientFailure, 3, "CONNECTING"},
+		{connectivity.Ready, 3, "CONNECTING"},
+		{connectivity.Ready, 3, "CONNECTING"},
+		{connectivity.Idle, 7, "IDLE"},
+	} {
+		clk.SetTime(begin.Add(time.Duration(i+1) * time.Second))
+		tr.connected(replicas.Summary{Connectivity: tt.observed})
+		var want time.Time
+		if tt.lost > 0 {
+			want = begin.Add(time.Duration(tt.lost) * time.Second)
+		}
+		if got := tr.current(); !got.Lost.Equal(want) || got.LostTo != tt.to {
+			t.Errorf("step %d: lost at %s to %q, want %s and %q", i+1, got.Lost, got.LostTo, want, tt.to)
+		}
+	}
+}
+
 func TestLastConnect(t *testing.T) {
 	begin := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	at := func(second int) time.Time { return begin.Add(time.Duration(second) * time.Second) }

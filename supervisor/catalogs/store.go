@@ -34,6 +34,9 @@ type State struct {
 	// connection was last established, or when other content or other replicas began to serve. After
 	// the first time, it changes only once the content has been read or confirmed.
 	LastConnect time.Time
+	// Lost is when the connection last left READY, and LostTo the state that it had then. Lost is zero if it never did.
+	Lost   time.Time
+	LostTo string
 	// Revision is the revision of the replica that last confirmed the content; empty if unknown.
 	Revision string
 	// Snapshot is the last content that was read completely; nil before the first.

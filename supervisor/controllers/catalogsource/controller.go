@@ -74,8 +74,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.status.update(ctx, u, source, &h); err != nil {
+	followUp, err := r.status.update(ctx, u, source, &h)
+	if err != nil {
 		return apply.RequeueConflict(client.IgnoreNotFound(err))
+	}
+	if followUp {
+		h = h.requeueWithin(apply.ConflictDelay)
 	}
 	return ctrl.Result{RequeueAfter: r.next(req.NamespacedName, h)}, nil
 }
@@ -149,8 +153,11 @@ type statusWriter struct {
 	clock    clock.PassiveClock
 }
 
-// update writes the status if it has changed.
-func (w *statusWriter) update(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource, h *reconcileResult) error {
+// update writes the status if it has changed. followUp is true if it shows a state of the connection that has already
+// passed, so that the current one must follow.
+func (w *statusWriter) update(
+	ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource, h *reconcileResult,
+) (followUp bool, err error) {
 	key := client.ObjectKeyFromObject(source)
 	state, followed := w.store.State(key)
 	recordReady(key, state.Ready() && state.Address == catalogs.Address(source))
@@ -161,13 +168,14 @@ func (w *statusWriter) update(ctx context.Context, u *unstructured.Unstructured,
 		setTemplateConditions(&status.Conditions, source, version, now)
 	}
 	if equality.Semantic.DeepEqual(source.Status, status) {
-		return nil
+		return false, nil
 	}
 	if err := w.write(ctx, u, status); err != nil {
-		return err
+		return false, err
 	}
 	w.emitEvents(u, source.Status, status, h.shownInProgressing)
-	return nil
+	connection := status.GRPCConnectionState
+	return connection != nil && connection.LastObservedState != state.Connectivity, nil
 }
 
 // write replaces the status. A merge patch from the old to the new status also removes fields. The

@@ -58,15 +58,26 @@ func deriveStatus(
 		if status.Message == "" {
 			status.Reason, status.Message = readProblem(source, state, h)
 		}
-		status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{
+		status.GRPCConnectionState = nextConnectionState(status.GRPCConnectionState, &operatorsv1alpha1.GRPCConnectionState{
 			Address: state.Address, LastObservedState: state.Connectivity,
 			LastConnectTime: connectTimeOfConfigMap(status.GRPCConnectionState, state, h.configMap, now),
-		}
+		}, state)
 	}
 	if status.Message == "" {
 		status.Reason, status.Message = ineffectiveSetting(source, h)
 	}
 	return status
+}
+
+// nextConnectionState returns the next state of the connection to show. If the connection was lost and is back
+// since the shown state was written, that is the state in between: clients see each state. The current one follows.
+func nextConnectionState(shown, current *operatorsv1alpha1.GRPCConnectionState, state catalogs.State) *operatorsv1alpha1.GRPCConnectionState {
+	ready, lost := connectivity.Ready.String(), metav1.NewTime(state.Lost).Rfc3339Copy()
+	if shown == nil || shown.LastObservedState != ready || current.LastObservedState != ready ||
+		!lost.After(shown.LastConnectTime.Time) || lost.After(current.LastConnectTime.Time) {
+		return current
+	}
+	return &operatorsv1alpha1.GRPCConnectionState{Address: shown.Address, LastObservedState: state.LostTo, LastConnectTime: shown.LastConnectTime}
 }
 
 // hadNoService reports whether a hosted catalog has never had a Service to connect to.

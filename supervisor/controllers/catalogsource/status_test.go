@@ -189,3 +189,34 @@ func TestImageSettingsInvalid(t *testing.T) {
 		source.Status = after
 	}
 }
+
+func TestNextConnectionState(t *testing.T) {
+	begin := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	at := func(seconds float64) time.Time { return begin.Add(time.Duration(seconds * float64(time.Second))) }
+	shows := func(state string, second int) *operatorsv1alpha1.GRPCConnectionState {
+		return &operatorsv1alpha1.GRPCConnectionState{Address: "shop:50051", LastObservedState: state, LastConnectTime: metav1.NewTime(at(float64(second)))}
+	}
+	for name, tt := range map[string]struct {
+		shown, current *operatorsv1alpha1.GRPCConnectionState
+		lost           time.Time
+		want           *operatorsv1alpha1.GRPCConnectionState
+	}{
+		"NeverLost":         {shows("READY", 5), shows("READY", 10), time.Time{}, shows("READY", 10)},
+		"LostAndBack":       {shows("READY", 5), shows("READY", 9), at(8.7), shows("CONNECTING", 5)},
+		"BackInThatSecond":  {shows("READY", 5), shows("READY", 8), at(8.2), shows("CONNECTING", 5)},
+		"PassedStateShown":  {shows("CONNECTING", 5), shows("READY", 9), at(8.7), shows("READY", 9)},
+		"BackAndShown":      {shows("READY", 9), shows("READY", 9), at(8.7), shows("READY", 9)},
+		"StillLost":         {shows("READY", 5), shows("TRANSIENT_FAILURE", 5), at(8.7), shows("TRANSIENT_FAILURE", 5)},
+		"ContentNotRead":    {shows("READY", 5), shows("READY", 5), at(8.7), shows("READY", 5)},
+		"LostBeforeIt":      {shows("READY", 9), shows("READY", 12), at(8.7), shows("READY", 12)},
+		"NothingShown":      {nil, shows("READY", 9), at(8.7), shows("READY", 9)},
+		"TimeNotYetCurrent": {shows("READY", 5), shows("READY", 7), at(8.7), shows("READY", 7)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := nextConnectionState(tt.shown, tt.current, catalogs.State{Lost: tt.lost, LostTo: "CONNECTING"})
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
