@@ -20,7 +20,7 @@ const (
 	builder = "github.com/chandlery/chandlery/test/buildcache"
 	// endToEnd is the path above the end-to-end suites.
 	endToEnd = "github.com/chandlery/chandlery/test/e2e"
-	// realNodes is the end-to-end suite with real nodes. compatNodes are the compatibility tests with them.
+	// realNodes is the end-to-end suite that loses real nodes. compatNodes are the compatibility tests with a real node.
 	realNodes   = endToEnd + "/nodes"
 	compatNodes = module + "test/compat/nodes"
 )
@@ -39,7 +39,7 @@ func long() []string {
 		endToEnd + "/takeover", endToEnd + "/owners",
 		module + "supervisor/controllers/clusterserviceversion/suite", endToEnd, module + "supervisor/controllers/installplan/suite",
 		endToEnd + "/explain", module + "cmd/internal/command/uninstall/suite", endToEnd + "/tenant", module + "deploy/release/suite",
-		module + "supervisor/controllers/catalogsource/suite", module + "test/compat",
+		module + "supervisor/controllers/catalogsource/suite", compatNodes, module + "test/compat",
 		endToEnd + "/faults", endToEnd + "/transitions", endToEnd + "/scale",
 		endToEnd + "/inventory", module + "cmd/internal/command/suite", endToEnd + "/cleanup",
 		module + "supervisor/controllers/copiedcsv/suite", module + "deploy/suite", module + "supervisor/controllers/subscription/suite",
@@ -60,9 +60,9 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 	case "suites":
 		return longFirst(paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && isSuite(p) })), nil
 	case "e2e":
-		return longFirst(paths(packages, needsNoNodes)), nil
+		return longFirst(paths(packages, losesNoNodes)), nil
 	case "nodes":
-		return paths(packages, needsNodes), nil
+		return paths(packages, losesNodes), nil
 	case "peers":
 		return paths(packages, isPeer), nil
 	case "bench":
@@ -81,15 +81,15 @@ func isEndToEnd(p golist.Package) bool {
 // isUnit reports whether the package's tests need only Go.
 func isUnit(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && !isSuite(p) }
 
-// needsNoNodes reports whether the package is an end-to-end suite that needs no real nodes.
-func needsNoNodes(p golist.Package) bool { return isEndToEnd(p) && !needsNodes(p) }
+// losesNoNodes reports whether the package is an end-to-end suite that loses no real nodes.
+func losesNoNodes(p golist.Package) bool { return isEndToEnd(p) && !losesNodes(p) }
 
 // isPeer reports whether the package's tests only run other programs.
 func isPeer(p golist.Package) bool { return slices.Contains(peers(), p.ImportPath) }
 
-// needsNodes reports whether the package's tests need real nodes.
-func needsNodes(p golist.Package) bool {
-	return p.ImportPath == compatNodes || p.ImportPath == realNodes || strings.HasPrefix(p.ImportPath, realNodes+"/")
+// losesNodes reports whether the package's tests lose real nodes.
+func losesNodes(p golist.Package) bool {
+	return p.ImportPath == realNodes || strings.HasPrefix(p.ImportPath, realNodes+"/")
 }
 
 // isSuite reports whether the package's tests need programs that are built beforehand.
