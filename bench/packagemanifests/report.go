@@ -13,7 +13,8 @@ func markdown(o options, all []figures) string {
 	b.WriteString("| Server | ready | table | full list | ten full lists at once | processor time for all calls | idle memory | peak |\n|---|---|---|---|---|---|---|---|\n")
 	for _, f := range all {
 		fmt.Fprintf(&b, "| %s | %.1f s | %s | %s | %s | %.2f s | %s | %s |\n",
-			f.name, f.ready.Seconds(), milliseconds(f.table), milliseconds(f.list), milliseconds(f.crowd), f.processor.Seconds(), mebibytes(f.idle), mebibytes(f.peak))
+			f.name, f.ready.Seconds(), milliseconds(f.table), milliseconds(f.list), milliseconds(f.crowd),
+			f.processor.Seconds(), mebibytes(f.idle), mebibytes(f.peak))
 	}
 	fmt.Fprintf(&b, "\nTimes of single calls are medians of %d. Idle memory is anonymous (RssAnon), %s after the first answer; the peak is resident (VmHWM).\n", o.calls, o.rest)
 	return b.String()

@@ -109,7 +109,8 @@ func (s *scene) addCatalog(ctx context.Context) error {
 	s.registry, err = process.Start(ctx, process.Spec{
 		Name: "registry", Path: filepath.Join(s.dir, "registry"), Log: filepath.Join(s.dir, "registry.log"),
 		Args: []string{
-			"serve", content, "--host", "127.0.0.1", "--port", strconv.Itoa(port.Number), "--metrics-address", "0", "--pprof-addr", "0", "--termination-log", "",
+			"serve", content, "--host", "127.0.0.1", "--port", strconv.Itoa(port.Number),
+			"--metrics-address", "0", "--pprof-addr", "0", "--termination-log", "",
 		},
 	})
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *scene) run(ctx context.Context, c candidate) (figures, error) {
 	if err != nil {
 		return figures{}, err
 	}
-	started, err := c.launch(ctx, s, int32(port.Number)) //nolint:gosec // a port
+	started, err := c.launch(ctx, s, int32(port.Number))
 	if err != nil {
 		return figures{}, fmt.Errorf("starting the server of %s: %w", c.name, err)
 	}
@@ -106,7 +106,7 @@ func launchPeer(ctx context.Context, s *scene, path string, port int32) (*proces
 	if err != nil {
 		return nil, err
 	}
-	const script = `mount -t tmpfs tmpfs /var/run && mkdir -p "$2" && mount --bind "$1" "$2" && shift 2 && exec "$@"`
+	const script = `mount -t tmpfs none /var/run && mkdir -p "$2" && mount --bind "$1" "$2" && shift 2 && exec "$@"`
 	started, err := process.Start(ctx, process.Spec{
 		Name: peerName, Path: "/usr/bin/unshare", Log: filepath.Join(s.dir, peerName+".log"),
 		Args: []string{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -106,9 +107,7 @@ func keysOf(object *corev1.ConfigMap) map[string][]byte {
 	for key, text := range object.Data {
 		all[key] = []byte(text)
 	}
-	for key, data := range object.BinaryData {
-		all[key] = data
-	}
+	maps.Copy(all, object.BinaryData)
 	return all
 }
 

@@ -104,6 +104,11 @@ func isMissingBinding(d *difference) bool {
 	return slices.Contains([]string{"ClusterRoleBinding", "RoleBinding"}, d.kind) && d.field == "" && d.after == present && d.owner != ""
 }
 
+// isOfPackages reports whether the APIService of PackageManifests differs.
+func isOfPackages(d *difference) bool {
+	return d.kind == "APIService" && d.name == "v1.packages.operators.coreos.com"
+}
+
 // atTakeover returns the differences that the document names between OLM and the supervisors.
 func atTakeover() []exception {
 	return []exception{
@@ -142,9 +147,7 @@ func atTakeover() []exception {
 		{"NetworkPolicies `…-unpack-bundles`", func(d *difference) bool {
 			return d.kind == "NetworkPolicy" && d.field == "" && strings.HasSuffix(d.name, "-unpack-bundles")
 		}},
-		{"supervisors serve [PackageManifests](operations.md#packagemanifests) in its place", func(d *difference) bool {
-			return d.kind == "APIService" && d.name == "v1.packages.operators.coreos.com"
-		}},
+		{"supervisors serve [PackageManifests](operations.md#packagemanifests) in its place", isOfPackages},
 		{"get labels and annotations `chandlery.dev/…`", isMarked},
 		{"without `olm.permissions.hash`", has("ClusterRole", "metadata.labels.olm.permissions.hash")},
 		{"name it as `CustomResourceDefinition`", has("ClusterRole", "metadata.ownerReferences")},

@@ -193,13 +193,8 @@ func (r *registrar) register(ctx context.Context, live *unstructured.Unstructure
 	if err := r.writeSecret(ctx, secret, r.secretOf(deployment, certificate, secret)); err != nil {
 		return err
 	}
-	if live == nil || !r.owns(live) {
-		if err := r.probe(ctx, certificate); err != nil {
-			return err
-		}
-	}
-	if live != nil && !r.owns(live) && !r.ready() {
-		return fmt.Errorf("%w: the catalogs are being read", errNotServing)
+	if err := r.checkServing(ctx, live, certificate); err != nil {
+		return err
 	}
 	owner, err := r.owner(ctx)
 	if err != nil {
@@ -215,6 +210,21 @@ func (r *registrar) register(ctx context.Context, live *unstructured.Unstructure
 	available.Set(0)
 	if ok, _, _ := webhook.Available(live); ok {
 		available.Set(1)
+	}
+	return nil
+}
+
+// checkServing returns an error if the own server must not get the API yet: it does not answer or, where another server
+// has the API, the catalogs are being read. live is nil if there is no APIService.
+func (r *registrar) checkServing(ctx context.Context, live *unstructured.Unstructured, certificate *webhook.Certificate) error {
+	if live != nil && r.owns(live) {
+		return nil
+	}
+	if err := r.probe(ctx, certificate); err != nil {
+		return err
+	}
+	if live != nil && !r.ready() {
+		return fmt.Errorf("%w: the catalogs are being read", errNotServing)
 	}
 	return nil
 }
