@@ -26,6 +26,8 @@ const (
 	// labelManagedBy identifies the replicas of a catalog that this project created.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "chandlery-supervisor"
+	// keyAuthorities is the key in the ConfigMap with the authorities of a catalog that serves TLS.
+	keyAuthorities = "ca.crt"
 )
 
 // Verb is what a handback does to an object.
@@ -314,10 +316,10 @@ func isForCatalog(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {
 	case "Deployment":
 		return o.GetLabels()[labelManagedBy] == managedBy
-	case "PodDisruptionBudget":
+	case "PodDisruptionBudget", "Secret":
 		return isWrittenByUs(o)
 	case "ConfigMap":
-		return isCopy(o)
+		return isCopy(o) || wroteField(o, "f:data", "f:"+keyAuthorities)
 	default:
 		return false
 	}
@@ -388,6 +390,11 @@ func isUnknownToOLM(kind, key string) bool {
 
 // isSetByUs reports whether this project set a label or annotation.
 func isSetByUs(o *unstructured.Unstructured, field, key string) bool {
+	return wroteField(o, "f:metadata", "f:"+field, "f:"+key)
+}
+
+// wroteField reports whether this project wrote a field, by its path in managed fields.
+func wroteField(o *unstructured.Unstructured, path ...string) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		if !strings.HasPrefix(f.Manager, ourManager) || f.FieldsV1 == nil {
 			return false
@@ -396,7 +403,7 @@ func isSetByUs(o *unstructured.Unstructured, field, key string) bool {
 		if json.Unmarshal([]byte(f.FieldsV1.GetRawString()), &fields) != nil {
 			return false
 		}
-		_, found, _ := unstructured.NestedFieldNoCopy(fields, "f:metadata", "f:"+field, "f:"+key)
+		_, found, _ := unstructured.NestedFieldNoCopy(fields, path...)
 		return found
 	})
 }
@@ -405,7 +412,9 @@ func isSetByUs(o *unstructured.Unstructured, field, key string) bool {
 func addedConditions(kind string) []string {
 	switch kind {
 	case operatorsv1alpha1.CatalogSourceKind:
-		return []string{api.ConditionAvailable, api.ConditionProgressing, api.ConditionContentWarnings, api.ConditionImageSettingsInvalid}
+		return []string{
+			api.ConditionAvailable, api.ConditionProgressing, api.ConditionContentWarnings, api.ConditionImageSettingsInvalid, api.ConditionConnectionSecured,
+		}
 	case operatorsv1alpha1.SubscriptionKind:
 		return []string{
 			api.ConditionVersionUnhealthy, api.ConditionNewerVersionHeld, api.ConditionConfigInvalid, api.ConditionBlocked, api.ConditionUninstalling,

@@ -152,6 +152,19 @@ func TestRestorationOfConfigMaps(t *testing.T) {
 	}, []string{"Remove ConfigMap olm/shop-0123456789ab"})
 }
 
+// TestRestorationOfCatalogCertificates checks that a handback deletes the certificates with which catalogs served TLS.
+func TestRestorationOfCatalogCertificates(t *testing.T) {
+	source := object("CatalogSource", "olm/shop", map[string]any{"metadata|uid": "s1"})
+	certificate := func(kind, name, manager string) *unstructured.Unstructured {
+		return by(ownedBy(object(kind, "olm/"+name, nil), "CatalogSource", "shop", "s1"), manager, `{"f:data":{".":{},"f:ca.crt":{}}}`)
+	}
+	const ours = "chandlery-supervisor"
+	checkRestoration(t, nil, []*unstructured.Unstructured{
+		source, certificate("Secret", "shop-catalog-cert", ours), certificate("ConfigMap", "shop-catalog-ca", ours),
+		certificate("Secret", "other", "kubectl"), certificate("ConfigMap", "other", "kubectl"), object("Secret", "olm/registry-credentials", nil),
+	}, []string{"Remove ConfigMap olm/shop-catalog-ca", "Remove Secret olm/shop-catalog-cert"})
+}
+
 // TestRestorationOfConditions checks that a handback removes the conditions that OLM does not know, and no others.
 func TestRestorationOfConditions(t *testing.T) {
 	conditions := func(types ...string) map[string]any {
@@ -161,7 +174,7 @@ func TestRestorationOfConditions(t *testing.T) {
 		}
 		return map[string]any{"status": map[string]any{"conditions": list}}
 	}
-	source := object("CatalogSource", "olm/shop", conditions("Available", "ResolvedImage", "Progressing"))
+	source := object("CatalogSource", "olm/shop", conditions("Available", "ResolvedImage", "Progressing", "ConnectionSecured"))
 	checkRestoration(t, nil, []*unstructured.Unstructured{
 		source, object("CatalogSource", "olm/other", conditions("ResolvedImage")),
 		object("Subscription", "lamps/lamp", conditions("CatalogSourcesUnhealthy", "Blocked")),
