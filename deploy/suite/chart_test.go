@@ -143,8 +143,8 @@ func TestSettingsReachTheProgram(t *testing.T) {
 		places = append(places, pod.Volumes[i].Name)
 	}
 	if diff := cmp.Diff([]string{
-		"tmp at /tmp", "cache at /var/cache/chandlery", "catalogs at /var/lib/chandlery", "image-registries at /etc/chandlery/image-registries", "ca-bundle at /etc/chandlery/ca-bundle",
-		"more at /etc/more", "tmp", "cache", "catalogs", "image-registries", "ca-bundle", "more",
+		"tmp at /tmp", "cache at /var/cache/chandlery", "catalog-claim at /var/lib/chandlery", "image-registries at /etc/chandlery/image-registries", "ca-bundle at /etc/chandlery/ca-bundle",
+		"more at /etc/more", "tmp", "cache", "catalog-claim", "image-registries", "ca-bundle", "more",
 	}, places); diff != "" {
 		t.Errorf("volumes (-want +got):\n%s", diff)
 	}
