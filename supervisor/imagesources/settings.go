@@ -68,8 +68,8 @@ func (s *Settings) routeBy(own *sources.Table, ref name.Reference) (image.Route,
 		tables = append(tables, mirrors.table)
 	}
 	if own != nil {
-		route, err := append(sources.Tables{own}, tables...).Route(ref)
-		if by, _ := (sources.Tables{own}).Route(ref); err != nil || by.HasRule() {
+		route, err := sources.Tables{own}.Route(ref)
+		if err != nil || route.HasRule() {
 			return tables.Restrict(route), err //nolint:wrapcheck // names the file
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/bundles/image/sources"
+	"github.com/chandlery/chandlery/test/certificates"
 )
 
 const blocking = "[[registry]]\nlocation = \"source.test\"\nblocked = true\n"
@@ -179,5 +180,48 @@ func TestOwnRules(t *testing.T) {
 		if got := asked(t, access.Sources.Router, step.image); got != step.want {
 			t.Errorf("%d: %s: asked %q, want %q", i, step.reason, got, step.want)
 		}
+	}
+}
+
+// TestOwnRulesAndClientCertificates checks that the rules of a catalog cannot lead the supervisor to a registry with the
+// client certificate of the cluster, whose authorities stay trusted.
+func TestOwnRulesAndClientCertificates(t *testing.T) {
+	ca := certificates.NewAuthority(t, "cluster")
+	pair := ca.Sign(t, certificates.Request{})
+	dir := t.TempDir()
+	for key, text := range map[string][]byte{
+		"own.test": ca.PEM, "own.test.cert": pair.Certificate, "own.test.key": pair.Key,
+		"free.test.cert": pair.Certificate, "free.test.key": pair.Key,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, key), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rules := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "rules"},
+		Data:       map[string]string{"registries.conf": "[[registry]]\nlocation = \"source.test\"\n[[registry.mirror]]\nlocation = \"own.test\"\n"},
+	}
+	s := New(sources.Paths{Config: dir}, nil)
+	catalog := &Catalog{NamespacedName: types.NamespacedName{Namespace: "team", Name: "shop"}, Config: "rules"}
+	first := func(reference string) image.Source {
+		access, err := s.Access(t.Context(), fake.NewClientBuilder().WithObjects(rules).Build(), catalog, reference)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ref, err := name.ParseReference(reference)
+		if err != nil {
+			t.Fatal(err)
+		}
+		route, err := access.Sources.Router.Route(ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return route.Sources[0]
+	}
+	if mirror := first("source.test/a:v1"); len(mirror.Certificates) != 0 || len(mirror.RootCAs) != 1 {
+		t.Errorf("a mirror of the catalog has %d client certificates and %d authorities", len(mirror.Certificates), len(mirror.RootCAs))
+	}
+	if other := first("free.test/a:v1"); len(other.Certificates) != 1 {
+		t.Errorf("without a rule of the catalog, there are %d client certificates", len(other.Certificates))
 	}
 }

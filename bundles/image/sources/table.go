@@ -50,19 +50,24 @@ func (t Tables) Route(ref name.Reference) (image.Route, error) {
 	for i := range route.Sources {
 		for _, table := range t {
 			table.trust(&route.Sources[i])
+			table.authenticate(&route.Sources[i])
 		}
 	}
 	return route, nil
 }
 
-// Restrict returns a route without the sources that a table blocks.
+// Restrict returns a route by rules of others, without the sources that a table blocks. The authorities of the tables are
+// trusted. Their client certificates are not used: the others could get what they have no access to.
 func (t Tables) Restrict(route image.Route) image.Route {
 	allowed := image.Route{Skipped: slices.Clone(route.Skipped)}
 	for i := range route.Sources {
-		source := &route.Sources[i]
+		source := route.Sources[i]
 		blocking := t.blocking(source.Reference)
 		if blocking == nil {
-			allowed.Sources = append(allowed.Sources, *source)
+			for _, table := range t {
+				table.trust(&source)
+			}
+			allowed.Sources = append(allowed.Sources, source)
 			continue
 		}
 		allowed.Skipped = append(allowed.Skipped, image.Skipped{Place: source.Reference.Name(), Rule: blocking.rule(), Why: isBlocked})
@@ -83,11 +88,17 @@ func (t Tables) blocking(ref name.Reference) *registry {
 	return nil
 }
 
-// trust adds the certificates for the registry of a source.
+// trust adds the authorities for the registry of a source.
 func (t *Table) trust(source *image.Source) {
 	source.RootCAs = slices.Concat(source.RootCAs, t.roots)
 	if found := t.certificates[source.Reference.Context().RegistryStr()]; found != nil {
 		source.RootCAs = slices.Concat(source.RootCAs, found.roots)
+	}
+}
+
+// authenticate adds the client certificates for the registry of a source.
+func (t *Table) authenticate(source *image.Source) {
+	if found := t.certificates[source.Reference.Context().RegistryStr()]; found != nil {
 		source.Certificates = slices.Concat(source.Certificates, found.pairs)
 	}
 }
