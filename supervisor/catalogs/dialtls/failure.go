@@ -23,6 +23,8 @@ const (
 	CAInvalid Reason = "CAInvalid"
 	// ClientCertificateNotFound means that the Secret with the client certificate, or one of its keys, does not exist.
 	ClientCertificateNotFound Reason = "ClientCertificateNotFound"
+	// MayNotRead means that there is no permission to read an object that an annotation names.
+	MayNotRead Reason = "MayNotReadCertificates"
 	// ClientCertificateInvalid means that the client certificate or its key cannot be used.
 	ClientCertificateInvalid Reason = "ClientCertificateInvalid"
 )
@@ -102,6 +104,7 @@ func (r Reason) Remedy() string {
 		SettingsInvalid:              "correct the annotation",
 		CANotFound:                   "create the object with the PEM certificates of the authorities, or correct the annotation " + api.AnnotationTLS,
 		CAInvalid:                    "correct the PEM certificates",
+		MayNotRead:                   "permit the supervisor, or the user of kubectl, to get the object",
 		ClientCertificateNotFound:    "create the Secret with tls.crt and tls.key, or correct the annotation " + api.AnnotationTLSClientCertificate,
 		ClientCertificateInvalid:     "correct tls.crt and tls.key of the Secret",
 		UnknownAuthority:             "name the server's authority with the annotation " + api.AnnotationTLS,

@@ -28,14 +28,10 @@ func Load(ctx context.Context, reader client.Reader, namespace string, annotatio
 	}
 	var in Input
 	if settings.CA != (Source{}) {
-		text, found, err := readKey(ctx, reader, namespace, settings.CA)
-		if err != nil {
-			return Security{}, err
+		var err error
+		if in.CA, problem, err = readKey(ctx, reader, namespace, settings.CA); err != nil || problem != nil {
+			return Security{Settings: settings, Problem: problem}, err
 		}
-		if !found {
-			return Security{Settings: settings, Problem: failf(CANotFound, nil, "%s of namespace %s does not exist", settings.CA, namespace)}, nil
-		}
-		in.CA = text
 	}
 	if settings.ClientSecret != "" {
 		var err error
@@ -48,39 +44,51 @@ func Load(ctx context.Context, reader client.Reader, namespace string, annotatio
 }
 
 // readKey returns the value of a key of a ConfigMap or Secret.
-func readKey(ctx context.Context, reader client.Reader, namespace string, source Source) (text []byte, found bool, err error) {
+func readKey(ctx context.Context, reader client.Reader, namespace string, source Source) (text []byte, problem *Error, err error) {
+	missing := failf(CANotFound, nil, "%s of namespace %s does not exist", source, namespace)
 	key := client.ObjectKey{Namespace: namespace, Name: source.Name}
 	secret, configMap := &corev1.Secret{}, &corev1.ConfigMap{}
-	if source.Kind == "Secret" {
-		err = reader.Get(ctx, key, secret)
+	if source.Kind == kindSecret {
+		problem, err = read(ctx, reader, source.Kind, key, secret, missing)
 	} else {
-		err = reader.Get(ctx, key, configMap)
+		problem, err = read(ctx, reader, source.Kind, key, configMap, missing)
 	}
-	if err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, false, nil
+	if err != nil || problem != nil {
+		return nil, problem, err
+	}
+	for _, data := range []map[string][]byte{secret.Data, configMap.BinaryData} {
+		if text, found := data[source.Key]; found {
+			return text, nil, nil
 		}
-		return nil, false, fmt.Errorf("reading %s %s: %w", source.Kind, key, err)
 	}
-	if source.Kind == "Secret" {
-		text, found = secret.Data[source.Key]
-		return text, found, nil
+	if text, found := configMap.Data[source.Key]; found {
+		return []byte(text), nil, nil
 	}
-	if text, found = configMap.BinaryData[source.Key]; found {
-		return text, true, nil
+	return nil, missing, nil
+}
+
+// read reads an object. It returns missing if the object does not exist. The package server of a cluster, and a
+// supervisor with fewer permissions, may not read all Secrets.
+func read(ctx context.Context, reader client.Reader, kind string, key client.ObjectKey, into client.Object, missing *Error) (*Error, error) {
+	err := reader.Get(ctx, key, into)
+	switch {
+	case err == nil:
+		return nil, nil //nolint:nilnil // there is no problem
+	case apierrors.IsNotFound(err):
+		return missing, nil
+	case apierrors.IsForbidden(err):
+		return failf(MayNotRead, err, "there is no permission to get %s %s", kind, key), nil
+	default:
+		return nil, fmt.Errorf("reading %s %s: %w", kind, key, err)
 	}
-	value, found := configMap.Data[source.Key]
-	return []byte(value), found, nil
 }
 
 // readPair returns a client certificate and its key.
 func readPair(ctx context.Context, reader client.Reader, namespace, name string) (certificate, private []byte, problem *Error, err error) {
 	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: namespace, Name: name}
-	if err := reader.Get(ctx, key, secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil, failf(ClientCertificateNotFound, nil, "Secret %s does not exist", key), nil
-		}
-		return nil, nil, nil, fmt.Errorf("reading Secret %s: %w", key, err)
+	missing := failf(ClientCertificateNotFound, nil, "Secret %s does not exist", key)
+	if problem, err := read(ctx, reader, kindSecret, key, secret, missing); err != nil || problem != nil {
+		return nil, nil, problem, err
 	}
 	for _, name := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
 		if len(secret.Data[name]) == 0 {

@@ -125,6 +125,16 @@ func TestLoad(t *testing.T) {
 			}
 		})
 	}
+	c.err = apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "pair", nil)
+	for annotation, text := range map[string]string{
+		"configmap/ca": "there is no permission to get ConfigMap olm/ca", "secret/ca": "there is no permission to get Secret olm/ca",
+		"system": "there is no permission to get Secret olm/pair",
+	} {
+		got, err := dialtls.Load(t.Context(), c, "olm", map[string]string{tls: annotation, client: "pair"})
+		if err != nil || got.Problem == nil || got.Problem.Reason != dialtls.MayNotRead || got.Problem.Text != text || got.Problem.Remedy() == "" {
+			t.Errorf("%s: got %+v, %v", annotation, got.Problem, err)
+		}
+	}
 	c.err = errors.New("etcd is away")
 	for _, annotations := range []map[string]string{{tls: "configmap/ca"}, {tls: "system", client: "pair"}} {
 		if _, err := dialtls.Load(t.Context(), c, "olm", annotations); !errors.Is(err, c.err) {

@@ -15,6 +15,9 @@ const (
 	valueSystem    = "system"
 	valueConfigMap = "configmap"
 	valueSecret    = "secret"
+	// kindConfigMap and kindSecret are the kinds of the objects with certificates.
+	kindConfigMap = "ConfigMap"
+	kindSecret    = "Secret"
 	// keyCA is the default key of the authorities.
 	keyCA = "ca.crt"
 )
@@ -80,7 +83,7 @@ func parseSource(value string) (source Source, problem string) {
 		return Source{}, ""
 	}
 	parts := strings.Split(value, "/")
-	kind := map[string]string{valueConfigMap: "ConfigMap", valueSecret: "Secret"}[parts[0]]
+	kind := map[string]string{valueConfigMap: kindConfigMap, valueSecret: kindSecret}[parts[0]]
 	if kind == "" || len(parts) < 2 || len(parts) > 3 {
 		return Source{}, "it has to be system, configmap/NAME or secret/NAME, with an optional /KEY"
 	}
