@@ -150,12 +150,22 @@ func (k *ContentKeeper) writePending(ctx context.Context) {
 			begin := time.Now()
 			if err := k.cache.Write(ctx, key.NamespacedName, key.uid, next); err != nil && ctx.Err() == nil {
 				log.FromContext(ctx).Error(err, "Cannot keep the content of a catalog on disk", "catalogSource", key.String())
+				k.forgetDigest(key)
 				continue
 			}
 			took := time.Since(begin)
 			log.FromContext(ctx).V(1).Info("Kept the content of a catalog on disk", "catalogSource", key.String(), "duration", took.String())
 			pause(ctx, min(writeRest*took, maxWriteRest))
 		}
+	}
+}
+
+// forgetDigest records that the content of a CatalogSource is not on disk, so that it is written when it is read again.
+func (k *ContentKeeper) forgetDigest(key catalogID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if kept, found := k.known[key.NamespacedName]; found && kept.uid == key.uid {
+		k.known[key.NamespacedName] = keptContent{uid: key.uid}
 	}
 }
 

@@ -202,3 +202,22 @@ func TestOtherUIDRemovesContent(t *testing.T) {
 	p.store.Contents.Identify(t.Context(), shop, "other")
 	p.Eventually(func() error { _, err := os.Stat(file); return err }).WithTimeout(patience).Should(gomega.MatchError(fs.ErrNotExist))
 }
+
+// TestFailedWriteIsRepeated checks that content that could not be written is written when it is read again.
+func TestFailedWriteIsRepeated(t *testing.T) {
+	dir, server := t.TempDir(), fakecatalog.Start(t, pictured("lamp"))
+	obstacle := filepath.Join(dir, shop.Namespace)
+	if err := os.WriteFile(obstacle, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startProcess(t, dir, shopUID)
+	p.follow(t, server.Address())
+	p.ready(t)
+	p.Eventually(p.store.Contents.Idle).WithTimeout(patience).Should(gomega.BeTrue())
+	if err := os.Remove(obstacle); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	server.Restart() // the supervisor reads the same content at each new connection
+	p.kept(t, dir)
+}

@@ -52,7 +52,7 @@ func (k *ContentKeeper) Ready() error {
 
 // awaitFetched waits until missing contents have been fetched, unless a content is on disk.
 func (k *ContentKeeper) awaitFetched(ctx context.Context, name types.NamespacedName, uid types.UID) {
-	if k.fetched == nil || k.has(name, uid) {
+	if k.fetched == nil || isOnDisk(k.cache, name, uid) {
 		return
 	}
 	select {
@@ -61,9 +61,9 @@ func (k *ContentKeeper) awaitFetched(ctx context.Context, name types.NamespacedN
 	}
 }
 
-// has reports whether a content is on disk.
-func (k *ContentKeeper) has(name types.NamespacedName, uid types.UID) bool {
-	file, err := k.cache.Open(name, uid)
+// isOnDisk reports whether a cache has a content.
+func isOnDisk(cache ContentCache, name types.NamespacedName, uid types.UID) bool {
+	file, err := cache.Open(name, uid)
 	if err != nil {
 		return false
 	}
@@ -80,7 +80,7 @@ func (k *ContentKeeper) fetch(ctx context.Context, existing map[types.Namespaced
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	for name, uid := range existing {
-		if k.has(name, uid) {
+		if isOnDisk(k.cache, name, uid) {
 			continue
 		}
 		if err := k.fetchOne(ctx, name, uid); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -38,6 +38,13 @@ func (k *ContentKeeper) Restore(name types.NamespacedName) (*Snapshot, error) {
 	return s, err
 }
 
+// Idle reports whether nothing is pending or being written.
+func (k *ContentKeeper) Idle() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.writing
+}
+
 // SetLimit sets the maximum size of a snapshot, in bytes. Call it before the store follows a
 // catalog.
 func (s *Store) SetLimit(limit int64) { s.settings.limit = limit }
