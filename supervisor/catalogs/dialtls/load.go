@@ -49,9 +49,9 @@ func readKey(ctx context.Context, reader client.Reader, namespace string, source
 	key := client.ObjectKey{Namespace: namespace, Name: source.Name}
 	secret, configMap := &corev1.Secret{}, &corev1.ConfigMap{}
 	if source.Kind == kindSecret {
-		problem, err = read(ctx, reader, source.Kind, key, secret, missing)
+		problem, err = read(ctx, reader, key, secret, missing)
 	} else {
-		problem, err = read(ctx, reader, source.Kind, key, configMap, missing)
+		problem, err = read(ctx, reader, key, configMap, missing)
 	}
 	if err != nil || problem != nil {
 		return nil, problem, err
@@ -67,9 +67,13 @@ func readKey(ctx context.Context, reader client.Reader, namespace string, source
 	return nil, missing, nil
 }
 
-// read reads an object. It returns missing if the object does not exist. The package server of a cluster, and a
+// read reads a ConfigMap or Secret. It returns missing if the object does not exist. The package server of a cluster, and a
 // supervisor with fewer permissions, may not read all Secrets.
-func read(ctx context.Context, reader client.Reader, kind string, key client.ObjectKey, into client.Object, missing *Error) (*Error, error) {
+func read(ctx context.Context, reader client.Reader, key client.ObjectKey, into client.Object, missing *Error) (*Error, error) {
+	kind := kindConfigMap
+	if _, is := into.(*corev1.Secret); is {
+		kind = kindSecret
+	}
 	err := reader.Get(ctx, key, into)
 	switch {
 	case err == nil:
@@ -87,7 +91,7 @@ func read(ctx context.Context, reader client.Reader, kind string, key client.Obj
 func readPair(ctx context.Context, reader client.Reader, namespace, name string) (certificate, private []byte, problem *Error, err error) {
 	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: namespace, Name: name}
 	missing := failf(ClientCertificateNotFound, nil, "Secret %s does not exist", key)
-	if problem, err := read(ctx, reader, kindSecret, key, secret, missing); err != nil || problem != nil {
+	if problem, err := read(ctx, reader, key, secret, missing); err != nil || problem != nil {
 		return nil, nil, problem, err
 	}
 	for _, name := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
