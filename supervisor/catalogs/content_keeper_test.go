@@ -3,9 +3,12 @@ package catalogs_test
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -220,4 +223,30 @@ func TestFailedWriteIsRepeated(t *testing.T) {
 	server.Stop()
 	server.Restart() // the supervisor reads the same content at each new connection
 	p.kept(t, dir)
+}
+
+// TestFetchSkipsUnusableContent checks that unusable contents of a peer, such as one of another version, do not keep a
+// starting supervisor from reading the others.
+func TestFetchSkipsUnusableContent(t *testing.T) {
+	there, server := t.TempDir(), fakecatalog.StartExtended(t, pictured("lamp"))
+	other := startProcess(t, there, shopUID)
+	other.follow(t, server.Address())
+	other.ready(t)
+	other.kept(t, there)
+
+	here, existing := t.TempDir(), map[types.NamespacedName]types.UID{shop: shopUID}
+	for i := range 8 {
+		existing[types.NamespacedName{Namespace: "broken", Name: strconv.Itoa(i)}] = shopUID
+	}
+	p := startProcess(t, here, shopUID)
+	p.store.Contents.UsePeer(func(_ context.Context, name types.NamespacedName, uid types.UID) (io.ReadCloser, error) {
+		if name.Namespace == "broken" {
+			return io.NopCloser(strings.NewReader("broken")), nil
+		}
+		return other.store.Contents.Open(name, uid)
+	})
+	if err := p.store.Contents.Fetch(t.Context(), existing); err != nil {
+		t.Error(err)
+	}
+	p.kept(t, here)
 }

@@ -71,8 +71,8 @@ func isOnDisk(cache ContentCache, name types.NamespacedName, uid types.UID) bool
 	return true
 }
 
-// fetch fetches the contents of existing CatalogSources that are not on disk. It ends at the first error: without
-// them, catalogs are read as soon as they answer.
+// fetch fetches the contents of existing CatalogSources that are not on disk. It ends when the peer does not answer:
+// without contents, catalogs are read as soon as they answer.
 func (k *ContentKeeper) fetch(ctx context.Context, existing map[types.NamespacedName]types.UID) error {
 	if k.peer == nil {
 		return nil
@@ -90,6 +90,8 @@ func (k *ContentKeeper) fetch(ctx context.Context, existing map[types.Namespaced
 	return nil
 }
 
+// fetchOne fetches one content. Content that cannot be stored, such as that of another version of the supervisor, is only
+// logged.
 func (k *ContentKeeper) fetchOne(ctx context.Context, name types.NamespacedName, uid types.UID) error {
 	from, err := k.peer(ctx, name, uid)
 	if err != nil {
@@ -97,7 +99,8 @@ func (k *ContentKeeper) fetchOne(ctx context.Context, name types.NamespacedName,
 	}
 	defer from.Close() //nolint:errcheck // nothing was written
 	if err := k.cache.Receive(name, uid, from); err != nil {
-		return err //nolint:wrapcheck // says what was received
+		log.FromContext(ctx).Info("Cannot use the content of a catalog from another supervisor", "catalogSource", name.String(), "reason", err.Error())
+		return nil
 	}
 	log.FromContext(ctx).Info("Read the content of a catalog from another supervisor", "catalogSource", name.String())
 	return nil

@@ -38,6 +38,11 @@ func (k *ContentKeeper) Restore(name types.NamespacedName) (*Snapshot, error) {
 	return s, err
 }
 
+// Fetch fetches the contents of existing CatalogSources that are not on disk.
+func (k *ContentKeeper) Fetch(ctx context.Context, existing map[types.NamespacedName]types.UID) error {
+	return k.fetch(ctx, existing)
+}
+
 // Idle reports whether nothing is pending or being written.
 func (k *ContentKeeper) Idle() bool {
 	k.mu.Lock()
