@@ -309,6 +309,12 @@ func TestPackageServerAgrees(t *testing.T) {
 	if !slices.Contains(args, "--packagemanifests=disabled") {
 		t.Errorf("the supervisor has the arguments %v", args)
 	}
+	// Variables in extraEnv can name files of extraVolumes.
+	extended := rendered(t, "--values", "testdata/values.yaml", "--set", "packageManifests=only")
+	pod := as[appsv1.Deployment](t, extended, "Deployment chandlery-system/chandlery-packageserver").Spec.Template.Spec
+	if mounts := pod.Containers[0].VolumeMounts; mounts[len(mounts)-1].Name != "more" || pod.Volumes[len(pod.Volumes)-1].Name != "more" {
+		t.Errorf("volumes %v at %v", pod.Volumes, mounts)
+	}
 	for _, key := range []string{"ClusterRole /chandlery-packageserver", "RoleBinding kube-system/chandlery-packageserver"} {
 		if rendered(t, "--set", "packageManifests=only,rbac.create=false")[key] != nil {
 			t.Errorf("%s is there without rbac.create", key)
