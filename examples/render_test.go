@@ -195,8 +195,8 @@ func checkBundle(t *testing.T, b blob) {
 func TestManifestsAreValid(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("manifests/*.yaml")
-	if err != nil || len(files) != 3 {
-		t.Fatalf("manifests: found %v, %v, want three files", files, err)
+	if err != nil || len(files) != 4 {
+		t.Fatalf("manifests: found %v, %v, want four files", files, err)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
