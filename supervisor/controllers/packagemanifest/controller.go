@@ -7,6 +7,7 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"google.golang.org/grpc/connectivity"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -46,11 +47,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	state, _ := r.store.State(req.NamespacedName)
 	old, known := r.index.Catalog(req.NamespacedName)
-	if !known && state.Snapshot == nil {
+	// Heads are read from the catalog. The store publishes when it can be reached.
+	readable := state.Snapshot != nil && state.Connectivity == connectivity.Ready.String()
+	if !known && !readable {
 		return ctrl.Result{}, nil
 	}
 	next := manifest.Catalog{Source: r.source(source, state, old), Packages: old.Packages, Digest: old.Digest}
-	if state.Snapshot == nil || state.Snapshot.Digest == old.Digest {
+	if !readable || state.Snapshot.Digest == old.Digest {
 		r.index.Set(next)
 		return ctrl.Result{}, nil
 	}

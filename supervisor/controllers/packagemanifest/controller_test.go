@@ -143,6 +143,33 @@ func TestContentIsFollowed(t *testing.T) {
 	f.until("the catalog is deleted", func() bool { return len(f.index.List("")) == 0 })
 }
 
+// TestKnownContentOfAnAbsentCatalog has a catalog with content that is known, such as that on disk, and whose heads cannot be
+// read because no server answers. There is nothing to repeat until one does.
+func TestKnownContentOfAnAbsentCatalog(t *testing.T) {
+	t.Parallel()
+	served := fakecatalog.StartExtended(t, fakecatalog.Simple("lamp", version("lamp.v1", "", "")))
+	f := follow(t, served.Address())
+	state := func() catalogs.State { s, _ := f.store.State(f.key); return s }
+	f.until("the content", func() bool { return state().Snapshot != nil })
+	f.index.Remove(f.key)
+	served.Stop()
+	if err := f.store.Follow(f.key, "127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+	f.until("the catalog is away", func() bool { return state().Err != nil })
+	if _, err := f.Reconcile(t.Context(), ctrl.Request{NamespacedName: f.key}); err != nil || state().Snapshot == nil {
+		t.Errorf("error %v, state %+v", err, state())
+	}
+	if len(f.index.List("")) != 0 || !f.allRead(t.Context()) {
+		t.Errorf("%d packages, all read %v", len(f.index.List("")), f.allRead(t.Context()))
+	}
+	served.Restart()
+	if err := f.store.Follow(f.key, served.Address()); err != nil {
+		t.Fatal(err)
+	}
+	f.until("the catalog is back", func() bool { return len(f.index.List("")) == 1 })
+}
+
 // TestInterruptedReadingChangesNothing has a catalog whose new content cannot be read.
 func TestInterruptedReadingChangesNothing(t *testing.T) {
 	t.Parallel()
