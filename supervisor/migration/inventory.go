@@ -28,6 +28,8 @@ type Item struct {
 	Namespace string `json:"namespace,omitempty"`
 	// State is what must stay.
 	State string `json:"state"`
+	// Own is true for the API that the supervisors serve. It comes and goes with them, unless OLM serves it.
+	Own bool `json:"own,omitempty"`
 }
 
 // Difference is an object that a migration has changed.
@@ -58,7 +60,7 @@ func ReadInventory(ctx context.Context, c client.Reader) (Inventory, error) {
 		}
 		for _, o := range list {
 			if text := state(o); text != "" {
-				found[objectKey(o)] = Item{Namespace: namespaceOf(o), State: text}
+				found[objectKey(o)] = Item{Namespace: namespaceOf(o), State: text, Own: servesPackages(o)}
 			}
 			if gvk.Kind == "Deployment" && isOfVersion(o) {
 				pods, err := inventoryOfPods(ctx, c, o)
@@ -83,12 +85,13 @@ func PlansInProgress(ctx context.Context, c client.Reader) ([]string, error) {
 func (i Inventory) Differences(before Inventory, inProgress []string) []Difference {
 	var all []Difference
 	for _, key := range slices.Sorted(maps.Keys(before)) {
-		if before[key].State != i[key].State {
+		_, remains := i[key]
+		if before[key].State != i[key].State && (remains || !before[key].Own) {
 			all = append(all, Difference{Object: key, Before: before[key].State, After: i[key].State, Expected: isExpected(before[key], inProgress)})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(i)) {
-		if _, found := before[key]; !found {
+		if _, found := before[key]; !found && !i[key].Own {
 			all = append(all, Difference{Object: key, After: i[key].State, Expected: isExpected(i[key], inProgress)})
 		}
 	}
@@ -137,9 +140,9 @@ func inventoryOfOwned(o *unstructured.Unstructured) string {
 	return "UID " + string(o.GetUID())
 }
 
-// inventoryOfAPIService returns whether an API of an operator is served.
+// inventoryOfAPIService returns whether an API of an operator or of the supervisors is served.
 func inventoryOfAPIService(o *unstructured.Unstructured) string {
-	if !isOfVersion(o) {
+	if !isOfVersion(o) && !servesPackages(o) {
 		return ""
 	}
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")

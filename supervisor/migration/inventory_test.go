@@ -63,6 +63,42 @@ func TestReadInventory(t *testing.T) {
 	}
 }
 
+// TestPackagesMoveUnseen checks that the API of packages is the same object for OLM and for supervisors, and that it may come
+// and go with the supervisors.
+func TestPackagesMoveUnseen(t *testing.T) {
+	service := func(uid string, labels map[string]any) Inventory {
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+			"metadata": map[string]any{"name": "v1.packages.operators.coreos.com", "uid": uid, "labels": labels},
+		}}
+		scheme := runtime.NewScheme()
+		for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, operatorsv1alpha1.AddToScheme} {
+			if err := add(scheme); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, err := ReadInventory(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(o).Build())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	olm := service("a", map[string]any{"olm.owner": "packageserver", "olm.owner.namespace": "olm", "olm.owner.kind": "ClusterServiceVersion"})
+	own := service("a", map[string]any{"app.kubernetes.io/part-of": "chandlery"})
+	recreated := service("b", map[string]any{"app.kubernetes.io/part-of": "chandlery"})
+	for name, tt := range map[string]struct {
+		before, after Inventory
+		want          int
+	}{
+		"TakenOver": {olm, own, 0}, "Returned": {own, olm, 0}, "New": {Inventory{}, own, 0}, "Removed": {own, Inventory{}, 0},
+		"Recreated": {olm, recreated, 1}, "LostByOLM": {olm, Inventory{}, 1}, "NewOfOLM": {Inventory{}, olm, 1},
+	} {
+		if got := tt.after.Differences(tt.before, nil); len(got) != tt.want {
+			t.Errorf("%s: %v, want %d differences", name, got, tt.want)
+		}
+	}
+}
+
 // TestDifferences checks the comparison of two inventories.
 func TestDifferences(t *testing.T) {
 	before := Inventory{
