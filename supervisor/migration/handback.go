@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
@@ -79,10 +80,10 @@ func (h *Handback) Run(ctx context.Context) error {
 func (h *Handback) runStep(ctx context.Context, step Step) error {
 	switch step.Action {
 	case MarkHandback:
-		if err := h.mark(ctx); err != nil {
+		if err := h.returnPackages(ctx); err != nil {
 			return err
 		}
-		return h.returnPackages(ctx)
+		return h.mark(ctx)
 	case ScaleDownSupervisors:
 		return h.scaleTo(ctx, step, 0, nil)
 	case AwaitRelease:
@@ -231,8 +232,8 @@ func (h *Handback) awaitRelease(ctx context.Context) error {
 	}
 }
 
-// returnPackages returns the APIService of packages to OLM's package server in one write, while the supervisors still serve it. In
-// this phase, they do not take it again.
+// returnPackages returns the APIService of packages to OLM's package server in one write, while the supervisors still serve it.
+// Without the labels of its owner, they do not take it again; the restoration adds these labels.
 func (h *Handback) returnPackages(ctx context.Context) error {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
@@ -243,7 +244,33 @@ func (h *Handback) returnPackages(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the APIService of packages: %w", err)
 	}
-	return h.write(ctx, func(op Operation) bool { return op.Verb == ReplaceContent && servesPackages(op.live) })
+	record, _, err := h.records().read(ctx)
+	if err != nil || record == nil {
+		return err
+	}
+	recorded, err := h.records().loadObjects(ctx, record.Chunks)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(recorded, func(o *unstructured.Unstructured) bool { return objectKey(o) == objectKey(live) })
+	if i < 0 {
+		return nil
+	}
+	labels := recorded[i].GetLabels()
+	version := &operatorsv1alpha1.ClusterServiceVersion{}
+	err = h.Client.Get(ctx, client.ObjectKey{Namespace: labels[api.LabelOwnerNamespace], Name: labels[api.LabelOwner]}, version)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the ClusterServiceVersion of OLM's package server: %w", err)
+	}
+	want := replacement(recorded[i], live)
+	for _, key := range []string{api.LabelOwner, api.LabelOwnerNamespace, api.LabelOwnerKind} {
+		delete(labels, key)
+	}
+	want.SetLabels(labels)
+	return apply.Replace(ctx, h.Client, want, fieldOwner)
 }
 
 // restore restores objects, and records that. The replicas of catalogs serve until OLM has started, so that no wait for

@@ -14,12 +14,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -215,7 +217,7 @@ func (r *registrar) register(ctx context.Context, live *unstructured.Unstructure
 }
 
 // checkServing returns an error if the own server must not get the API yet: it does not answer or, where another server
-// has the API, the catalogs are being read. live is nil if there is no APIService.
+// has the API, the catalogs are being read or the Service has no ready endpoint. live is nil if there is no APIService.
 func (r *registrar) checkServing(ctx context.Context, live *unstructured.Unstructured, certificate *webhook.Certificate) error {
 	if live != nil && r.owns(live) {
 		return nil
@@ -223,10 +225,31 @@ func (r *registrar) checkServing(ctx context.Context, live *unstructured.Unstruc
 	if err := r.probe(ctx, certificate); err != nil {
 		return err
 	}
-	if live != nil && !r.ready() {
+	if live == nil {
+		return nil
+	}
+	if !r.ready() {
 		return fmt.Errorf("%w: the catalogs are being read", errNotServing)
 	}
-	return nil
+	return r.checkEndpoints(ctx)
+}
+
+// checkEndpoints returns an error if the Service has no ready endpoint. A supervisor that has waited for OLM becomes ready
+// some seconds after it leads.
+func (r *registrar) checkEndpoints(ctx context.Context) error {
+	var slices discoveryv1.EndpointSliceList
+	selected := client.MatchingLabels{discoveryv1.LabelServiceName: r.endpoint.ServiceName()}
+	if err := r.live.List(ctx, &slices, client.InNamespace(r.namespace), selected); err != nil {
+		return fmt.Errorf("reading the endpoints of Service %s/%s: %w", r.namespace, r.endpoint.ServiceName(), err)
+	}
+	for i := range slices.Items {
+		for _, e := range slices.Items[i].Endpoints {
+			if ptr.Deref(e.Conditions.Ready, true) {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%w: Service %s/%s has no ready endpoint", errNotServing, r.namespace, r.endpoint.ServiceName())
 }
 
 // writeSecret creates the Secret of the certificate, or replaces its data. The old Secret is nil if there is none.

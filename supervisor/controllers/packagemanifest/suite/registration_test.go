@@ -11,6 +11,7 @@ import (
 	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,7 +101,7 @@ func TestDisabling(t *testing.T) {
 // TestTakeover starts a supervisor after a takeover from OLM, with the APIService of OLM's package server. It then begins a
 // handback, which returns the APIService itself.
 func TestTakeover(t *testing.T) {
-	w := &world{World: testenv.New(t), global: controlplane.Namespace(t)}
+	w := &world{World: testenv.New(t), global: controlplane.Namespace(t), unready: true}
 	theirs := apiService()
 	theirs.SetLabels(map[string]string{"olm.owner": "packageserver", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "olm"})
 	theirs.Object["spec"] = map[string]any{
@@ -112,8 +113,14 @@ func TestTakeover(t *testing.T) {
 	}
 	w.Create(theirs, record)
 	w.serve()
-	w.available()
 	live := apiService()
+	w.Consistently(func(g gomega.Gomega) {
+		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
+		g.Expect(live.GetLabels()).To(gomega.HaveKey("olm.owner"), "no endpoint of the supervisor is ready")
+	}).Should(gomega.Succeed())
+	endpoints := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "supervisor"}}
+	w.Modify(endpoints, func() { endpoints.Endpoints[0].Conditions.Ready = new(true) })
+	w.available()
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
 	if live.GetUID() != theirs.GetUID() || live.GetLabels()["olm.owner"] != "" {
 		t.Errorf("the APIService has UID %s, before %s, and labels %v", live.GetUID(), theirs.GetUID(), live.GetLabels())

@@ -43,8 +43,9 @@ type world struct {
 
 	// global is the namespace of the catalogs that serve every namespace.
 	global string
-	// at is the address of the supervisor's server.
-	at string
+	// at is the address of the supervisor's server, and unready is true for an endpoint that is not ready.
+	at      string
+	unready bool
 }
 
 // supervise returns a world in which the supervisor's part runs.
@@ -76,7 +77,7 @@ func (w *world) serve() {
 	w.Create(&discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: "supervisor", Labels: map[string]string{discoveryv1.LabelServiceName: "chandlery-packagemanifests-service"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{hostAddress(t)}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{hostAddress(t)}, Conditions: discoveryv1.EndpointConditions{Ready: new(!w.unready)}}},
 		Ports:       []discoveryv1.EndpointPort{{Name: new("packages"), Port: new(port), Protocol: new(corev1.ProtocolTCP)}},
 	})
 	w.DeleteAtEnd(apiService())
