@@ -107,15 +107,15 @@ func describeSupervisor(s *Supervisor, now time.Time, wide bool) string {
 	var text string
 	switch {
 	case s.Leads && s.Since != nil:
-		text = fmt.Sprintf("%s has led for %s", s.Leader, ago(now, *s.Since))
+		text = fmt.Sprintf("%s has led for %s (Lease in namespace %s)", s.Leader, ago(now, *s.Since), s.Namespace)
 	case s.Leads:
-		text = s.Leader + " leads"
+		text = fmt.Sprintf("%s leads (Lease in namespace %s)", s.Leader, s.Namespace)
 	case s.Leader != "" && s.Renewed != nil:
-		text = fmt.Sprintf("no leader: %s last renewed the Lease %s ago", s.Leader, ago(now, *s.Renewed))
+		text = fmt.Sprintf("no leader: %s last renewed the Lease in namespace %s %s ago", s.Leader, s.Namespace, ago(now, *s.Renewed))
 	default:
-		text = "no leader: the Lease is free"
+		text = fmt.Sprintf("no leader: the Lease in namespace %s is free", s.Namespace)
 	}
-	return text + ", in namespace " + s.Namespace + describeStandbys(s, wide)
+	return text + describeStandbys(s, wide)
 }
 
 // describeStandbys returns a text about the standbys and the images, as far as the pods could be read.
