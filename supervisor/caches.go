@@ -34,7 +34,7 @@ func (c *Caches) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.BundleDir, "bundle-cache-dir", bundleimage.DefaultDir(), "directory for the content of bundle images; created if missing; other users must not be able to write to it")
 	c.BundleSize = bundleimage.DefaultSize
 	fs.Var((*byteSize)(&c.BundleSize), "bundle-cache-size", "size limit of --bundle-cache-dir, such as 1Gi; pulls in progress can use 2Gi more")
-	fs.StringVar(&c.CatalogDir, "catalog-cache-dir", "", "directory for the last known content of catalogs, used after a restart while a catalog does not answer; as --bundle-cache-dir, or empty for none")
+	fs.StringVar(&c.CatalogDir, "catalog-cache-dir", "", "directory for the last known content of catalogs, used after a restart if a catalog does not answer; same rules as --bundle-cache-dir; empty: none")
 	c.CatalogSize = contentcache.DefaultSize
 	fs.Var((*byteSize)(&c.CatalogSize), "catalog-cache-size", "size limit of --catalog-cache-dir; a catalog can use a quarter of it")
 }

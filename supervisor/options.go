@@ -87,11 +87,11 @@ type Options struct {
 
 // AddFlags adds a flag for each option, with its default.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's service account")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount")
 	fs.StringVar(&o.Identity, "identity", defaultIdentity(), "name of this process in leader election; a random suffix makes it unique")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(),
 		"namespace of the Lease "+api.LeaseName+"; in a pod, the default is the namespace of the pod")
-	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces where every OLM-like Deployment and every process that renews a Lease "+api.LeaseName+" counts as a competing manager; elsewhere, the service account must also have permission to write ClusterServiceVersions or InstallPlans cluster-wide")
+	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces where each Deployment that looks like OLM and each process that renews a Lease "+api.LeaseName+" counts as a competing manager; elsewhere, its ServiceAccount must also have permission to write ClusterServiceVersions or InstallPlans cluster-wide")
 	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "time without renewal after which a standby takes the Lease; whole seconds, at most 60s")
 	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "time limit for the leader to renew the Lease before it stops leading; at least 1s less than --lease-duration")
 	fs.DurationVar(&o.RetryPeriod, "retry-period", 500*time.Millisecond, "pause between attempts to take or renew the Lease")
@@ -100,10 +100,10 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.HealthAddress, "health-address", ":8081", `address that serves /healthz and /readyz; "0" for none`)
 	fs.StringVar(&o.GlobalCatalogNamespace, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of all namespaces")
 	fs.StringSliceVar(&o.ProtectedCopiedCSVNamespaces, "protected-copied-csv-namespaces", nil, "namespaces that get copies of ClusterServiceVersions even if the OLMConfig sets disableCopiedCSVs")
-	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "time between two checks for changed catalog content; Chandlery's registry also reports changes immediately; from opm, the supervisor reads the content at each new connection and every 30m")
-	fs.DurationVar(&o.InstallPlans.RetryTimeout, "install-plan-retry-timeout", time.Minute, "time limit for retries of a failed InstallPlan step whose error a user must fix")
+	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "time between two checks of Chandlery's registry, which also reports changes immediately; opm reports none: the supervisor reads its content at each new connection and every 30m")
+	fs.DurationVar(&o.InstallPlans.RetryTimeout, "install-plan-retry-timeout", time.Minute, "time for retries of an InstallPlan step whose error a user must fix, such as an invalid object; then the plan fails")
 	fs.Var(&o.InstallPlans.BundleKinds, plansteps.FlagKind, "additional kind that bundles may contain, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; may be repeated; 'supervisor rbac' prints the permissions that the supervisor needs for it")
-	fs.BoolVar(&o.InstallPlans.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles as the service account that the OperatorGroup names, if any")
+	fs.BoolVar(&o.InstallPlans.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles as the ServiceAccount that the OperatorGroup names, if any")
 	o.Caches.addFlags(fs)
 	fs.DurationVar(&o.BundleUnpackTimeout, "bundle-unpack-timeout", bundleimage.DefaultTimeout, "time limit for pulling a bundle image, if the OperatorGroup has no annotation operatorframework.io/bundle-unpack-timeout; 0: no limit")
 	fs.Float64Var(&o.FailoverRate, "failover-rate", 10, "largest number of catalog pods per second that the supervisor marks as not ready or deletes after a node is lost")

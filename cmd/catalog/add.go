@@ -60,8 +60,8 @@ func newAddCommand() *cobra.Command {
 			"olm.bundle object, and an entry in each channel that --channel names. If you set none of --replaces, --skips and\n" +
 			"--skip-range, the values in the bundle's ClusterServiceVersion apply. If it has no such values, the bundle replaces\n" +
 			"the channel head.\n\n" +
-			"The command refuses an addition that leaves an installed version without an upgrade path. It preserves comments and\n" +
-			"the layout of the files. Several commands can change one catalog at the same time.",
+			"In each channel, every bundle must keep an upgrade path to the channel head. Otherwise, the command changes nothing.\n" +
+			"It preserves comments and the layout of the files. Several commands can change one catalog at the same time.",
 		Example: "  catalog add ./bundles/lantern-1.1.0 --catalog ./catalog --channel stable --dry-run\n" +
 			"  catalog add registry.example.com/team/lantern-bundle:v1.1.0 --catalog ./catalog --channel stable --skip-range '<1.1.0'",
 		Args: cobra.MinimumNArgs(1),

@@ -25,7 +25,7 @@ func newPruneCommand() *cobra.Command {
 		Use:   "prune CATALOG",
 		Short: "Create a catalog from a part of another catalog",
 		Long: "Create a catalog from a part of another catalog. The flags select the part. CATALOG is a directory or an image.\n" +
-			"Installed versions that are not selected can still upgrade to the selected versions. Standard error lists the bundles\n" +
+			"An installed version outside this part can still upgrade to a version in it. Standard error lists the bundles\n" +
 			"that the command adds as dependencies, and the requirements that no selected bundle meets.",
 		Example: "  catalog prune ./catalog --package lantern --dependencies --to ./pruned\n" +
 			"  catalog prune registry.example.com/team/catalog:v1 --selection imageset.yaml -o yaml > catalog.yaml",

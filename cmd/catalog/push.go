@@ -66,10 +66,10 @@ func newPushCommand() *cobra.Command {
 		Short: "Build the image of a catalog directory and push it",
 		Long: "Build the image of a catalog directory and push it, without a container engine. The image contains the catalog and the\n" +
 			"catalog label. For a fast start, it also contains the index of Chandlery's registry, or opm's cache, depending on the\n" +
-			"base. The command also pushes an SPDX list of all bundles as an OCI referrer of the image. If the catalog has\n" +
-			"problems, the command pushes nothing.\n\n" +
+			"base. The command also pushes a list of all bundles in SPDX format, and attaches it to the image as an OCI referrer.\n" +
+			"If the catalog has problems, the command pushes nothing.\n\n" +
 			"The image is reproducible for the same catalog and base, unless it contains opm's cache. $SOURCE_DATE_EPOCH sets the\n" +
-			"time of the image, in seconds since 1970. The default is 0.",
+			"time of the image, in seconds since 1970 (default 0).",
 		Example: "  catalog push ./catalog registry.example.com/team/catalog:v1 --base registry.example.com/chandlery/registry:v1\n" +
 			"  catalog push ./catalog registry.example.com/team/catalog:v1 --layout ./image",
 		Args: cobra.ExactArgs(2),
@@ -80,9 +80,9 @@ func newPushCommand() *cobra.Command {
 	flags.StringSliceVar(&o.platforms, "platform", nil,
 		"platform of the image, as os/architecture; may be repeated; default: all platforms of the base, or linux/amd64 and linux/arm64 for scratch")
 	flags.StringVar(&o.layout, "layout", "", "write the image to this new folder as an OCI layout, instead of pushing it")
-	flags.BoolVar(&o.opmCache, "opm-cache", false, "also add opm's cache if the base is scratch, for clusters where opm serves the CatalogSources")
+	flags.BoolVar(&o.opmCache, "opm-cache", false, "if the base is scratch, also add opm's cache; OLM needs it, because OLM serves the image with opm")
 	o.pulling.AddRegistryFlags(flags)
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "do not show progress, which appears only on a terminal")
 	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
@@ -211,7 +211,7 @@ func newDockerfileCommand() *cobra.Command {
 		},
 	}
 	o.addFlags(cmd.Flags())
-	cmd.Flags().StringVar(&builder, "builder", "", "image with Chandlery's registry or opm, which creates the index or the cache; default: --base")
+	cmd.Flags().StringVar(&builder, "builder", "", "image that creates the index or opm's cache: Chandlery's registry or opm; default: --base; required if --base is scratch")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }

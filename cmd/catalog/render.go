@@ -43,7 +43,7 @@ func (r *readOptions) addImageRefFlag(flags *pflag.FlagSet) {
 }
 
 func (r *readOptions) addQuietFlag(flags *pflag.FlagSet) {
-	flags.BoolVarP(&r.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
+	flags.BoolVarP(&r.quiet, "quiet", "q", false, "do not show progress, which appears only on a terminal")
 }
 
 // opener returns an opener for references. It shows its progress on a terminal.
@@ -114,7 +114,7 @@ func newRenderCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render REFERENCE...",
 		Short: "Print bundles and catalogs as one file-based catalog",
-		Long: "Print bundles and catalogs as one file-based catalog. The output is deterministic: packages are sorted by name, and\n" +
+		Long: "Print bundles and catalogs as one file-based catalog. Packages are sorted by name, and\n" +
 			"their objects have a fixed order.\n\n" + referenceHelp,
 		Example: "  catalog render registry.example.com/team/lantern-bundle:v1.0.0\n" +
 			"  catalog render ./catalog ./bundles/lantern-1.1.0 -o yaml > catalog.yaml",
@@ -133,7 +133,7 @@ func newRenderCommand() *cobra.Command {
 // addMigrateFlag adds the flag for the conversion of objects to newer forms.
 func addMigrateFlag(cmd *cobra.Command, level *string, value string) {
 	levels := render.MigrationLevels()
-	cmd.Flags().StringVar(level, "migrate-level", value, "last conversion to apply: "+strings.Join(levels, ", "))
+	cmd.Flags().StringVar(level, "migrate-level", value, "conversions to apply: none, "+render.CSVMetadata+" (see 'catalog convert'), or all")
 	complete(cmd, "migrate-level", levels...)
 }
 

@@ -50,7 +50,7 @@ func newBuildCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.output, "output", "o", "", "file to write")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "do not show progress, which appears only on a terminal")
 	o.source.AddFlags(flags)
 	o.source.addSelectionFlags(cmd)
 	o.logging.AddFlags(flags)

@@ -22,10 +22,11 @@ func newCopyContentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy-content",
 		Short: "Copy this program or a catalog from one container to another",
-		Long: "Copy the files that a container needs to serve the catalog of another image.\n\n" +
-			"To copy the program to a volume, run it in its own image with --program.to. Then, to copy\n" +
-			"the catalog, run the copy in a container of the catalog's image with --catalog.from and\n" +
-			"--catalog.to. The image of the catalog needs no shell.",
+		Long: "Copy this program, or a catalog, to a volume. A container can then serve the catalog of an image\n" +
+			"that does not contain this program:\n\n" +
+			"1. In this program's image, run it with --program.to to copy the program.\n" +
+			"2. In the catalog's image, run that copy with --catalog.from and --catalog.to to copy the catalog.\n" +
+			"   The image needs no shell.",
 		Example: "  registry copy-content --program.to=/utilities/registry\n" +
 			"  /utilities/registry copy-content --catalog.from=/configs --catalog.to=/extracted-catalog/catalog",
 		Args: cobra.NoArgs,

@@ -29,7 +29,7 @@ type readOptions struct {
 func (r *readOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	r.source.AddFlags(flags)
-	flags.BoolVarP(&r.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
+	flags.BoolVarP(&r.quiet, "quiet", "q", false, "do not show progress, which appears only on a terminal")
 	// These flags only concern serving.
 	for _, name := range []string{"poll", "cache-only", "cache-enforce-integrity"} {
 		if flags.Lookup(name) == nil {

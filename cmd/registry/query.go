@@ -83,7 +83,7 @@ func newQueryCommand() *cobra.Command {
 	o.connection.addFlags(flags)
 	inspect.AddOutputFlag(cmd, &o.output, "table", append(slices.Clone(tableForms), "mermaid", "dot", "svg")...)
 	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "time to wait for the answer; 0: no limit")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "do not show progress, which appears only on a terminal")
 	flags.BoolVar(&o.latest, "latest", false, "for the query providers, show only channel heads")
 	flagenv.Describe(flags, envPrefix)
 	return cmd

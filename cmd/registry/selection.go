@@ -8,8 +8,8 @@ import (
 
 // selectionHelp describes the flags that select a part of a catalog.
 const selectionHelp = "The flags --package, --channel, --from, --heads, --dependencies and --selection select a part of\n" +
-	"the catalog. The selected part is a valid catalog. Installed versions that are not selected keep\n" +
-	"their upgrade paths to the selected versions."
+	"the catalog. The selected part is a valid catalog. An installed version outside this part can\n" +
+	"still upgrade to a version in it."
 
 // addSelectionFlags adds the flags that select a part of the content.
 func (o *sourceFlags) addSelectionFlags(cmd *cobra.Command) {

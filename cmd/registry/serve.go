@@ -98,7 +98,7 @@ func (o *serveOptions) addTLSFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.tls.Certificate, "tls-cert", "",
 		"file with the server's TLS certificate chain (PEM); the server reloads a changed file")
 	flags.StringVar(&o.tls.Key, "tls-key", "", "file with the key (PEM) of the certificate")
-	flags.StringVar(&o.tlsPort, "tls-port", "", "port for gRPC with TLS; --port then serves without TLS; empty: --port serves with TLS if --tls-cert is set")
+	flags.StringVar(&o.tlsPort, "tls-port", "", "second port for gRPC, with TLS; --port then serves plain text; without this flag, --port serves TLS if --tls-cert is set")
 	flags.StringVar(&o.tls.ClientCA, "tls-client-ca", "",
 		"file with CA certificates (PEM) to verify client certificates; the server refuses clients without a valid certificate")
 }

@@ -53,7 +53,7 @@ func (o *sourceFlags) addCacheFlags(flags *pflag.FlagSet) {
 		"directory for cached catalog content, for a faster start; the program rebuilds missing or stale content")
 	flags.BoolVar(&o.cacheOnly, "cache-only", false, "fill the cache directory and exit")
 	flags.BoolVar(&o.cacheEnforceIntegrity, "cache-enforce-integrity", false,
-		"verify a cached index against the catalog before using the index; false: while using it")
+		"verify a cached index against the catalog before its first use; false: verify it after its first use")
 }
 
 // check returns an error for invalid values.

@@ -123,7 +123,7 @@ output.`,
 	}
 	cmd.Flags().Var(&kinds, plansteps.FlagKind, "kind, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; repeat the flag for every kind that you pass to 'supervisor run'")
 	cmd.Flags().StringVar(&account.Namespace, "namespace", "chandlery-system", "namespace of the supervisor")
-	cmd.Flags().StringVar(&account.Name, "service-account", "chandlery-supervisor", "service account of the supervisor")
+	cmd.Flags().StringVar(&account.Name, "service-account", "chandlery-supervisor", "ServiceAccount of the supervisor")
 	// $SUPERVISOR_NAMESPACE sets the namespace that 'supervisor status' reads. It must not grant permissions to another account.
 	flagenv.Exclude(cmd.Flags(), "namespace", "service-account")
 	flagenv.Describe(cmd.Flags(), envPrefix)
@@ -174,7 +174,7 @@ fails and does not change the definition.`,
 			return supervisor.InstallCRDs(ctx, cfg, cmd.OutOrStdout(), options...) //nolint:wrapcheck // wrapped where it arises
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's service account")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time limit for the API server to serve the definitions")
 	cmd.Flags().BoolVar(&force, "force-conflicts", false, "change definitions even if another field manager owns conflicting fields")
 	flagenv.Describe(cmd.Flags(), envPrefix)

@@ -33,7 +33,7 @@ type Connection struct {
 // AddFlags adds kubectl's flags for the cluster and the user, with their completions.
 func (c *Connection) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's service account")
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount")
 	flags.StringVar(&c.overrides.CurrentContext, "context", "", "kubeconfig context to use; empty: the current context")
 	flags.StringVar(&c.overrides.AuthInfo.Impersonate, "as", "", "user to impersonate")
 	flags.StringArrayVar(&c.overrides.AuthInfo.ImpersonateGroups, "as-group", nil, "group to impersonate, together with --as; may be repeated")

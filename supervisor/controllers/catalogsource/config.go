@@ -32,7 +32,7 @@ type Config struct {
 // AddFlags adds a flag with a default for each setting.
 func (c *Config) AddFlags(fs *pflag.FlagSet, version string) {
 	fs.StringVar(&c.RegistryImage, "registry-image", deployment.DefaultRegistryImage(version), "image of Chandlery's registry, which serves catalogs from ConfigMaps and from the content of images")
-	fs.StringVar(&c.Server, "catalog-server", deployment.ServerImage, "server of a catalog image, if the CatalogSource does not set extractContent; image: the catalog image itself; registry: --registry-image")
+	fs.StringVar(&c.Server, "catalog-server", deployment.ServerImage, "program that serves a catalog image without extractContent; image: the program in the image; registry: --registry-image")
 	fs.IntVar(&c.Replicas, "catalog-replicas", 0,
 		"replicas of a catalog without the annotation "+api.AnnotationReplicas+"; 0: two if two nodes can run them, else one")
 	fs.StringVar(&c.Content, "catalog-content", deployment.ContentAuto, "source of catalog content for --registry-image: image-volume, init-container or auto (image-volume if every node supports image volumes, else init-container)")

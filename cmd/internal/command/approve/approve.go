@@ -23,8 +23,7 @@ the InstallPlans or their Subscriptions. The output shows the versions, their
 CustomResourceDefinitions, and the new cluster-wide permissions of their operators. If a
 plan changes after the command shows it, the command does not approve the plan.
 
-You can repeat the command. It reports plans that do not wait for approval, and leaves
-them unchanged.
+You can repeat the command. It reports plans that do not wait for approval.
 
 You need permission to list and patch installplans in the namespace. To name
 Subscriptions and to see replaced versions, you also need permission to list
@@ -73,7 +72,7 @@ func New(name, agent string) *cobra.Command {
 	flags.BoolVar(&o.all, "all", false, "approve all InstallPlans of the namespace that wait for approval")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the plans, and check your permission to approve them; change nothing")
 	flags.Var(&o.kinds, plansteps.FlagKind, "additional kind that bundles may contain, as in the supervisor's --bundle-kind; used by --dry-run; may be repeated")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
 	flags.BoolVar(&o.wait, "wait", false, "follow the plans until their versions are installed or have failed")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit for --wait")
 	o.output.AddFlags(cmd)

@@ -22,7 +22,7 @@ servicemonitors.monitoring.coreos.com or ServiceMonitor.v1.monitoring.coreos.com
 command looks up a name without dots first in its default list, then in the core group.
 
 Without arguments, the command checks its default list: the kinds of
-operators.coreos.com, and the optional APIs of the supervisor.
+operators.coreos.com, and the APIs that the supervisor uses if the cluster has them.
 
 --deployment, --selector, --lease and --owned identify the operator of the given APIs.
 Each Deployment, Lease or ClusterServiceVersion that these flags select must be healthy.
@@ -72,7 +72,7 @@ func New(name, agent string) *cobra.Command {
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace in which to check read access to the APIs; empty: all namespaces")
-	flags.StringVar(&o.supervisorNamespace, "supervisor-namespace", "", "namespace of the supervisor's Lease, to check the kinds of operators.coreos.com; empty: any namespace")
+	flags.StringVar(&o.supervisorNamespace, "supervisor-namespace", "", "namespace of the Lease of the supervisor that reconciles the kinds of operators.coreos.com; empty: any namespace")
 	flags.StringVar(&o.deployment, "deployment", "", "Deployment that reconciles the given APIs, as NAMESPACE/NAME")
 	flags.StringVar(&o.selector, "selector", "", "labels of the Deployments that reconcile the given APIs")
 	flags.StringVar(&o.lease, "lease", "", "Lease that the operator of the given APIs holds, as NAMESPACE/NAME")

@@ -28,7 +28,7 @@ import (
 const help = `Install an operator: create a Subscription, and its namespace and OperatorGroup if they
 are missing. The command first shows these objects and the planned installations. It
 creates nothing if the package cannot be installed. With --wait, it approves the first
-InstallPlan.
+InstallPlan, even if --approval is Manual.
 
 Exit codes:
   0  the objects exist; with --wait: a version is installed
@@ -72,9 +72,9 @@ func New(name, agent string) *cobra.Command {
 	flags.StringVar(&o.request.channel, "channel", "", "channel; empty: the default")
 	flags.StringVar(&o.request.version, "version", "", "first version to install, as a number or ClusterServiceVersion; empty: the newest")
 	flags.StringVar(&o.approval, "approval", "", "Automatic or Manual; empty: Automatic for a new Subscription")
-	flags.StringSliceVar(&o.request.targets, "target-namespaces", nil, "namespaces that a new OperatorGroup selects; empty: all namespaces if the operator supports them, else its own")
+	flags.StringSliceVar(&o.request.targets, "target-namespaces", nil, "namespaces that a new OperatorGroup selects; empty: all namespaces if the operator supports them, else the namespace of the OperatorGroup")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
 	flags.BoolVar(&o.wait, "wait", false, "wait until a version is installed")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit for --wait")
 	console.Complete(cmd, "approval", cobra.FixedCompletions([]string{"Automatic", "Manual"}, cobra.ShellCompDirectiveNoFileComp))

@@ -63,9 +63,9 @@ func NewUpgrade(name, agent string) *cobra.Command {
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	flags.StringVar(&o.channel, "channel", "", "new channel")
-	flags.StringVar(&o.version, "version", "", "version to stop at, as a number or ClusterServiceVersion; needs approval Manual; empty: the newest")
+	flags.StringVar(&o.version, "version", "", "version to stop at, as a number or ClusterServiceVersion; the Subscription must have installPlanApproval: Manual; empty: the newest")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit")
 	for _, free := range []string{"channel", "version"} {
 		console.Complete(cmd, free, cobra.NoFileCompletions)

@@ -40,8 +40,8 @@ contains nothing else. With both, it assumes that you have applied the files to 
 namespace. From a directory, -f reads all *.yaml, *.yml and *.json files. The files can
 also contain InstallPlans, OperatorGroups, CatalogSources and ClusterServiceVersions.
 The ClusterServiceVersions count as installed. The files can be the output of
-'kubectl get -o yaml'. If they lack the ClusterServiceVersion or InstallPlan that the
-status of a Subscription names, the command ignores the status.
+'kubectl get -o yaml'. If the files lack the ClusterServiceVersion or InstallPlan that
+the status of a Subscription names, the command ignores the status.
 
 --catalog [[NAMESPACE/]NAME=]SOURCE sets the content of a catalog. SOURCE is a
 directory, an index file, or host:port of a server. Without a name, the command uses the
@@ -85,7 +85,7 @@ func New(name, agent string) *cobra.Command {
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the cluster to read; empty: none")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	flags.StringArrayVar(&o.catalogs, "catalog", nil, "content of a catalog, as [[NAMESPACE/]NAME=]SOURCE; may be repeated")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "do not show progress, which appears only on a terminal")
 	console.Complete(cmd, "namespace", o.connection.CompleteNamespaces)
 	console.Complete(cmd, "catalog", o.completeCatalogs)
 	o.output.AddFlags(cmd)

@@ -41,9 +41,8 @@ const (
 )
 
 const help = `Collect support data in one file that only its owner can read. The file contains
-Events, the logs of supervisors, catalogs and operators, and the output and input of the
-commands status and explain. Read access is enough. The bundle lists the objects that
-could not be read.
+Events, the logs of supervisors, catalogs and operators, the output of the commands
+status and explain, and the objects that these commands read. Read access is enough.
 
 The command reads no Secrets and no ConfigMaps. It removes the values of all environment
 variables. It also removes text that looks like a password, a token, a private key or the

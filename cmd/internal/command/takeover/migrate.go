@@ -24,14 +24,15 @@ The command compares operator Deployments and their generations, pods and their 
 ClusterServiceVersions, Subscriptions, webhooks and APIs. It expects differences in a
 namespace if an InstallPlan was in progress there.
 
-With --back, hand the cluster back to OLM, wait until OLM is ready, and compare.
+With --back, the command hands the cluster back to OLM, waits until OLM is ready, and
+compares the cluster.
 
-With --finish, remove the objects that only OLM uses: its Deployments, their Services and
-NetworkPolicies, unpacked bundles and the takeover record. The command keeps namespaces,
-CustomResourceDefinitions, catalogs and operators. Afterwards, you cannot hand the
-cluster back.
+With --finish, the command removes the objects that only OLM uses: its Deployments, their
+Services and NetworkPolicies, unpacked bundles and the takeover record. It keeps
+namespaces, CustomResourceDefinitions, catalogs and operators. Afterwards, you cannot
+hand the cluster back.
 
-You can interrupt the command at any time and repeat it. Each run compares the cluster
+You can interrupt and repeat the command. Each run compares the cluster
 with its state at the start of that run. The commands takeover and handback make no
 comparison. 'takeover --help' describes the permissions that you need.
 

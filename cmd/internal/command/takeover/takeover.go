@@ -23,7 +23,7 @@ in their current state. No operator pod restarts. Before it changes anything,
 the command writes a record to ConfigMaps in the namespace of the supervisors. The
 handback command restores objects from this record.
 
-You can interrupt the command at any time and repeat it. Supervisors that run with
+You can interrupt and repeat the command. Supervisors that run with
 --takeover do the same automatically.
 
 You need the permissions of a cluster administrator. The command lists OLM's objects in
@@ -43,7 +43,7 @@ replace OLM's objects. It restores the objects that the supervisors changed or d
 and removes the supervisors' labels and annotations from other objects. Then it restores
 the replica counts of OLM's Deployments. Operators keep their current versions.
 
-You can interrupt the command at any time and repeat it.
+You can interrupt and repeat the command.
 
 Exit codes:
   0  the handback is complete; with --dry-run: it is possible
@@ -133,9 +133,9 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors and of the takeover record")
-	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces where every OLM-like Deployment counts as OLM; elsewhere, the service account must also have permission to write ClusterServiceVersions or InstallPlans cluster-wide")
+	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces where every Deployment that looks like OLM counts as OLM; elsewhere, its ServiceAccount must also have permission to write ClusterServiceVersions or InstallPlans cluster-wide")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the steps; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; implied without a terminal")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
 	o.output.AddFlags(cmd)
 }
 

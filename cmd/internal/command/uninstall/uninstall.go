@@ -20,10 +20,13 @@ the namespace contains other objects. The command keeps catalogs, Subscriptions,
 operators and the CustomResourceDefinitions of operators.coreos.com. A supervisor that
 you install later manages them again.
 
-With --everything, also remove all operators and catalogs. Then remove the
-CustomResourceDefinitions of operators.coreos.com, the namespaces of the global catalogs
-and of operators, and the ClusterRoles for users. If a supervisor is ready, it first
-cleans up the operators. Otherwise, the command removes the finalizers of the supervisor.
+With --everything, the command first removes all operators and catalogs. If a supervisor
+is ready, it cleans up the operators. Otherwise, the command removes the finalizers of
+the supervisor. Then the command removes the CustomResourceDefinitions of
+operators.coreos.com. Of the ClusterRoles for users, the namespace operators and the
+namespace of the global catalogs, it removes those with the label
+app.kubernetes.io/part-of=chandlery.
+
 The command keeps the CustomResourceDefinitions of operators and their custom resources.
 If OLM is installed, the command refuses --everything, because OLM uses the same kinds.
 
@@ -33,7 +36,7 @@ administrator.
 
 Exit codes:
   0  the removal is complete; with --dry-run: it is possible
-  1  the command failed, or you did not confirm; without a terminal, set --yes
+  1  the command failed, or you did not confirm
   2  there is nothing to remove, or the removal is blocked; the output shows why
   3  a permission is missing
   4  the API server cannot be reached`
@@ -79,7 +82,7 @@ func New(name, agent string) *cobra.Command {
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors")
 	flags.BoolVar(&o.everything, "everything", false, "also remove all operators and catalogs, and the CustomResourceDefinitions of operators.coreos.com")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "list the objects to remove; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command fails without this flag")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the deletion of each object")
 	o.output.AddFlags(cmd)
 	return cmd
