@@ -28,9 +28,8 @@ var errBareCode = errors.New("a code without meaning or remedy")
 // findingsText is the introduction of the page.
 const findingsText = `# Findings
 
-These are the findings of ` + "[`explain`](../command-line.md#explain) and `status`" + `, in the order of their checks. In JSON and YAML
-output, the field ` + "`code`" + ` contains the code. Codes do not change between releases. The output often contains a more
-specific remedy.
+This page lists the findings of ` + "[`explain`](../command-line.md#explain) and `status`" + `. In JSON and YAML output, the field
+` + "`code`" + ` contains the code. Codes do not change between releases. The output often contains a more specific remedy.
 
 | Code | Meaning | Remedy |
 |---|---|---|
