@@ -60,8 +60,9 @@ const (
 	ReasonDependencyNotFound = "DependencyNotFound"
 	// ReasonPackageClaimed means that another Subscription of the namespace has the package.
 	ReasonPackageClaimed = "PackageClaimed"
-	// ReasonVersionUnclaimed means that an installed version may belong to any of several Subscriptions.
-	ReasonVersionUnclaimed = "VersionUnclaimed"
+	// ReasonVersionAmbiguous means that an installed version matches several Subscriptions, or that several installed
+	// versions match one Subscription.
+	ReasonVersionAmbiguous = "VersionAmbiguous"
 	// ReasonBundleUnusable means that the manifests of a bundle cannot be used.
 	ReasonBundleUnusable = "BundleUnusable"
 	// ReasonResolutionFailed means that the resolution ended with another error.

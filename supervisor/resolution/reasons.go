@@ -169,7 +169,7 @@ func (s sentences) present(o *Operator) string {
 	if s.owner[o] != nil {
 		return fmt.Sprintf("clusterserviceversion %s exists", o.Name)
 	}
-	return olmtext.VersionUnclaimed(o.Name)
+	return olmtext.VersionUnreferenced(o.Name)
 }
 
 func requirement(why reason) string {

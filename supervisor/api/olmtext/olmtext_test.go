@@ -75,7 +75,7 @@ func table() []row {
 		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.SubscriptionExists("my-lamp"), "subscription my-lamp exists"},
 		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.SubscriptionRequires("my-lamp", []string{"a"}), "subscription my-lamp requires a"},
 		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.SubscriptionRequires("my-lamp", []string{"a", "b", "c"}), "subscription my-lamp requires at least one of a, b or c"},
-		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.VersionUnclaimed("lamp.v1"), "clusterserviceversion lamp.v1 exists and is not referenced by a subscription"},
+		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.VersionUnreferenced("lamp.v1"), "clusterserviceversion lamp.v1 exists and is not referenced by a subscription"},
 		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.VersionDeprecated("shop/olm/stable/lamp.v1"), "bundle shop/olm/stable/lamp.v1 is deprecated"},
 		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.OnePerPackage("lamp"), "there can be only one operator from package lamp"},
 		{unresolved, "ConstraintsNotSatisfiable", "~", olmtext.SamePackage("a", "b", "lamp"), "a and b originate from package lamp"},

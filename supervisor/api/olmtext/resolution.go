@@ -41,8 +41,8 @@ func SubscriptionRequires(subscription string, versions []string) string {
 	return fmt.Sprintf("subscription %s requires %s", subscription, choice)
 }
 
-// VersionUnclaimed is the fact that a version exists that no Subscription has installed.
-func VersionUnclaimed(csv string) string {
+// VersionUnreferenced is the fact that a version exists that no Subscription has installed.
+func VersionUnreferenced(csv string) string {
 	return fmt.Sprintf("clusterserviceversion %s exists and is not referenced by a subscription", csv)
 }
 

@@ -158,9 +158,9 @@ func (c *packageIndex) versionsOf(csvs []*operatorsv1alpha1.ClusterServiceVersio
 // error returns the orphans that a Subscription cannot adopt, and what to do.
 func (a *ambiguity) error(sub *operatorsv1alpha1.Subscription) error {
 	slices.Sort(a.versions)
-	e := &resolution.UnsatisfiableError{Reason: api.ReasonVersionUnclaimed}
+	e := &resolution.UnsatisfiableError{Reason: api.ReasonVersionAmbiguous}
 	for _, name := range a.versions {
-		e.Reasons = append(e.Reasons, olmtext.VersionUnclaimed(name))
+		e.Reasons = append(e.Reasons, olmtext.VersionUnreferenced(name))
 	}
 	e.Reasons = append(e.Reasons, olmtext.SubscriptionExists(sub.Name))
 	list := strings.Join(a.versions, ", ")

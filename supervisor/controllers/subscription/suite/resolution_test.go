@@ -304,7 +304,7 @@ func TestAdoption(t *testing.T) {
 	w.supervise()
 	for _, name := range []string{"my-am", "my-fm"} {
 		w.says(name, unresolved, "ConstraintsNotSatisfiable", "clusterserviceversion receiver.v1 exists and is not referenced by a subscription, subscription "+name+" exists")
-		w.says(name, api.ConditionBlocked, api.ReasonVersionUnclaimed, "receiver.v1 can belong to any of the subscriptions my-am, my-fm")
+		w.says(name, api.ConditionBlocked, api.ReasonVersionAmbiguous, "receiver.v1 can belong to any of the subscriptions my-am, my-fm")
 	}
 	if err := w.Delete(t.Context(), fm); err != nil {
 		t.Fatal(err)
