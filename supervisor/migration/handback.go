@@ -244,33 +244,44 @@ func (h *Handback) returnPackages(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the APIService of packages: %w", err)
 	}
-	record, _, err := h.records().read(ctx)
-	if err != nil || record == nil {
+	recorded, err := h.recordedPackages(ctx, objectKey(live))
+	if err != nil || recorded == nil {
 		return err
 	}
-	recorded, err := h.records().loadObjects(ctx, record.Chunks)
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(recorded, func(o *unstructured.Unstructured) bool { return objectKey(o) == objectKey(live) })
-	if i < 0 {
-		return nil
-	}
-	labels := recorded[i].GetLabels()
-	version := &operatorsv1alpha1.ClusterServiceVersion{}
-	err = h.Client.Get(ctx, client.ObjectKey{Namespace: labels[api.LabelOwnerNamespace], Name: labels[api.LabelOwner]}, version)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading the ClusterServiceVersion of OLM's package server: %w", err)
-	}
-	want := replacement(recorded[i], live)
+	want := replacement(recorded, live)
+	labels := want.GetLabels()
 	for _, key := range []string{api.LabelOwner, api.LabelOwnerNamespace, api.LabelOwnerKind} {
 		delete(labels, key)
 	}
 	want.SetLabels(labels)
 	return apply.Replace(ctx, h.Client, want, fieldOwner)
+}
+
+// recordedPackages returns the recorded APIService of packages. It is nil if there was none, or if OLM's package server was
+// removed since.
+func (h *Handback) recordedPackages(ctx context.Context, key string) (*unstructured.Unstructured, error) {
+	record, _, err := h.records().read(ctx)
+	if err != nil || record == nil {
+		return nil, err
+	}
+	all, err := h.records().loadObjects(ctx, record.Chunks)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return objectKey(o) == key })
+	if i < 0 {
+		return nil, nil //nolint:nilnil // absence is documented
+	}
+	labels := all[i].GetLabels()
+	version := &operatorsv1alpha1.ClusterServiceVersion{}
+	err = h.Client.Get(ctx, client.ObjectKey{Namespace: labels[api.LabelOwnerNamespace], Name: labels[api.LabelOwner]}, version)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // absence is documented
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the ClusterServiceVersion of OLM's package server: %w", err)
+	}
+	return all[i], nil
 }
 
 // restore restores objects, and records that. The replicas of catalogs serve until OLM has started, so that no wait for

@@ -34,9 +34,10 @@ func isLate(d *difference) bool {
 // unpacked matches the names of the objects that OLM creates for the image of a bundle.
 var unpacked = regexp.MustCompile("^[0-9a-f]{50,}(-?[0-9a-z]{5})?$")
 
-// isUnpacked reports whether an object is a new one of the image of a bundle.
+// isUnpacked reports whether an object of the image of a bundle is new, or is a Job that has ended, or its pod.
 func isUnpacked(d *difference) bool {
-	return d.namespace == "olm" && d.before == absent && d.field == "" && unpacked.MatchString(d.name)
+	isJob := slices.Contains([]string{"Job", "Pod"}, d.kind)
+	return d.namespace == "olm" && (d.before == absent || isJob && d.after == absent) && d.field == "" && unpacked.MatchString(d.name)
 }
 
 // isOLM reports whether an object is one of OLM's Deployments that are scaled, or belongs to one.
@@ -99,9 +100,9 @@ func isPolicyOfCatalog(d *difference) bool {
 		slices.Contains([]string{"metadata.generation", "metadata.ownerReferences"}, d.field)
 }
 
-// isMissingBinding reports whether a binding of a version is new.
-func isMissingBinding(d *difference) bool {
-	return slices.Contains([]string{"ClusterRoleBinding", "RoleBinding"}, d.kind) && d.field == "" && d.after == present && d.owner != ""
+// isMissingCopy reports whether a Role or a binding of a version is new.
+func isMissingCopy(d *difference) bool {
+	return slices.Contains([]string{"ClusterRoleBinding", "Role", "RoleBinding"}, d.kind) && d.field == "" && d.after == present && d.owner != ""
 }
 
 // isOfPackages reports whether the APIService of PackageManifests differs.
@@ -138,7 +139,7 @@ func atTakeover() []exception {
 		{"without `generateName`, with the fields that supervisors set", isWebhook},
 		{"the CatalogSource controls them", isPolicyOfCatalog},
 		{"do not contain the APIs of failed versions", has("ClusterRole", "aggregationRule")},
-		{"created, where OLM leaves them out because", isMissingBinding},
+		{"created, where OLM leaves them out because", isMissingCopy},
 		{"without the labels that OLM also removes when a newer plan appears", has("InstallPlan", "metadata.labels")},
 		{"replaced by plans with the same content and another name", ofManual},
 		{"recreated with the operator's namespace in their names", func(d *difference) bool {
@@ -149,7 +150,8 @@ func atTakeover() []exception {
 		}},
 		{"supervisors serve [PackageManifests](operations.md#packagemanifests) in its place", isOfPackages},
 		{"get labels and annotations `chandlery.dev/…`", isMarked},
-		{"without `olm.permissions.hash`", has("ClusterRole", "metadata.labels.olm.permissions.hash")},
+		{"without `olm.permissions.hash`", anyOf(
+			has("ClusterRole", "metadata.labels.olm.permissions.hash"), has("ClusterRoleBinding", "metadata.labels.olm.permissions.hash"))},
 		{"name it as `CustomResourceDefinition`", has("ClusterRole", "metadata.ownerReferences")},
 		{"may also write `operatorconditions/status`", func(d *difference) bool { return d.kind == "Role" && d.field == "rules" }},
 	}
@@ -167,7 +169,7 @@ func atHandback() []exception {
 				slices.Contains([]string{"ClusterRoleBinding", "RoleBinding", "NetworkPolicy"}, d.kind) || d.kind == "Pod" && isHosted(d)
 		}},
 		{"Restored objects have another generation.", func(d *difference) bool { return isWebhook(d) && d.field == "metadata.generation" }},
-		{"Bindings of copied Roles that OLM had left out stay.", isMissingBinding},
+		{"Copied Roles and bindings that OLM had left out stay.", isMissingCopy},
 		{"InstallPlans that waited or were in progress, and labels of old ones, are not restored.", anyOf(ofManual, has("InstallPlan", "metadata.labels"))},
 		{"ClusterRoles of kinds keep the reference to their `CustomResourceDefinition`.", has("ClusterRole", "metadata.ownerReferences")},
 		{"so does the status that supervisors wrote", anyOf(
