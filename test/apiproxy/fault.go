@@ -34,6 +34,9 @@ type Fault struct {
 	Delay time.Duration
 	// Cut is the moment at which the connection is cut.
 	Cut Cut
+	// Answered is called when the server has carried out a call with CutAfter, before the connection is cut; nil for
+	// no call.
+	Answered func()
 }
 
 // String returns a description of the fault.

@@ -181,6 +181,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case fault.Cut == CutAfter:
 		// The server finishes the call even if the client does not wait.
 		p.forward.ServeHTTP(&discard{header: http.Header{}}, r.WithContext(context.WithoutCancel(r.Context())))
+		if fault.Answered != nil {
+			fault.Answered()
+		}
 		abort()
 	case call.Verb == "watch":
 		p.watch(w, r)

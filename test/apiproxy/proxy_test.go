@@ -164,6 +164,21 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestAnswered checks that the server has carried out a call, and its client has no answer, when Answered is called.
+func TestAnswered(t *testing.T) {
+	o, p, client := begin(t)
+	calls := make(chan int64, 1)
+	p.Decide(func(Call) Fault {
+		return Fault{Cut: CutAfter, Answered: func() { calls <- o.calls.Load() }}
+	})
+	if code, _, err := ask(t.Context(), p, client, http.MethodGet, "/api/v1/namespaces/ns/configmaps/cm"); err == nil {
+		t.Errorf("code %d", code)
+	}
+	if n := <-calls; n != 1 {
+		t.Errorf("the server has seen %d calls", n)
+	}
+}
+
 // TestErrorsAreThoseOfTheAPI decodes the proxy's errors as clients do.
 func TestErrorsAreThoseOfTheAPI(t *testing.T) {
 	_, p, client := begin(t)
