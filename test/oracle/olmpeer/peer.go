@@ -27,8 +27,8 @@ const (
 
 // Options configure the peer.
 type Options struct {
-	// Programs is the folder from Build. Logs is an existing folder for olm.log, catalog.log and a
-	// kubeconfig. Its path must not contain a colon.
+	// Programs is the folder from Build. Logs is an existing folder for olm.log, catalog.log and their
+	// kubeconfigs. Its path must not contain a colon.
 	Programs, Logs string
 	// Plane is a control plane that serves the kinds of operators.coreos.com.
 	Plane *controlplane.ControlPlane
@@ -93,42 +93,52 @@ func (p *Peer) Remove(ctx context.Context) error {
 }
 
 func (p *Peer) startPrograms(ctx context.Context, more []string) error {
-	o := p.options
-	kubeconfig, err := writeKubeconfig(o)
-	if err != nil {
+	var err error
+	if p.operator, err = p.StartOperator(ctx); err != nil {
 		return err
+	}
+	p.catalog, err = p.startCatalog(ctx, more)
+	return err
+}
+
+// StartOperator starts another process of the program that reconciles ClusterServiceVersions. The caller ends it.
+func (p *Peer) StartOperator(ctx context.Context) (*process.Process, error) {
+	return p.start(ctx, operatorProgram, "--namespace", Namespace, "--writeStatusName", "", "--protectedCopiedCSVNamespaces", p.options.Protected)
+}
+
+// StartCatalog starts another process of the program that reconciles Subscriptions. The caller ends it.
+func (p *Peer) StartCatalog(ctx context.Context) (*process.Process, error) {
+	return p.startCatalog(ctx, nil)
+}
+
+func (p *Peer) startCatalog(ctx context.Context, more []string) (*process.Process, error) {
+	args := append([]string{"--namespace", Namespace, "--set-workload-user-id=true"}, more...)
+	if p.options.Pods != nil {
+		args = append(args, p.options.Pods.flags()...)
+	}
+	return p.start(ctx, catalogProgram, args...)
+}
+
+// start starts a process of a program.
+func (p *Peer) start(ctx context.Context, program string, args ...string) (*process.Process, error) {
+	kubeconfig, err := writeKubeconfig(p.options, program)
+	if err != nil {
+		return nil, err
 	}
 	// The operator has no flag for the kubeconfig. OLM must not get the variables of this process.
 	environment := []string{"KUBECONFIG=" + kubeconfig}
-	catalogArgs := append([]string{"--namespace", Namespace, "--set-workload-user-id=true"}, more...)
-	if o.Pods != nil {
+	if p.services != nil {
 		environment = append(environment, "GRPC_PROXY="+p.services.url())
-		catalogArgs = append(catalogArgs, o.Pods.flags()...)
 	}
-	for _, one := range []struct {
-		into    **process.Process
-		program string
-		args    []string
-	}{
-		{into: &p.operator, program: operatorProgram, args: []string{
-			"--namespace", Namespace, "--writeStatusName", "", "--protectedCopiedCSVNamespaces", o.Protected,
-		}},
-		{into: &p.catalog, program: catalogProgram, args: catalogArgs},
-	} {
-		*one.into, err = process.Start(ctx, process.Spec{
-			Name: "OLM's program " + one.program, Path: filepath.Join(o.Programs, one.program), Args: one.args,
-			Env: environment, Log: filepath.Join(o.Logs, one.program+".log"),
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return process.Start(ctx, process.Spec{
+		Name: "OLM's program " + program, Path: filepath.Join(p.options.Programs, program), Args: args,
+		Env: environment, Log: filepath.Join(p.options.Logs, program+".log"),
+	})
 }
 
-// writeKubeconfig writes a kubeconfig for the account and returns its path. The path must not
+// writeKubeconfig writes a kubeconfig of a program for the account and returns its path. The path must not
 // contain a colon, as the account does, because $KUBECONFIG is a colon-separated list of paths.
-func writeKubeconfig(o Options) (string, error) {
+func writeKubeconfig(o Options, program string) (string, error) {
 	original, err := o.Plane.NewKubeconfig(Account, "system:serviceaccounts", "system:serviceaccounts:"+Namespace, "system:authenticated")
 	if err != nil {
 		return "", err
@@ -137,7 +147,7 @@ func writeKubeconfig(o Options) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the kubeconfig of OLM: %w", err)
 	}
-	path := filepath.Join(o.Logs, "kubeconfig")
+	path := filepath.Join(o.Logs, program+".kubeconfig")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		return "", fmt.Errorf("writing the kubeconfig of OLM: %w", err)
 	}
