@@ -85,6 +85,10 @@ func (h *Handback) runStep(ctx context.Context, step Step) error {
 		}
 		return h.mark(ctx)
 	case ScaleDownSupervisors:
+		// Before the mark, a supervisor may have taken the API again.
+		if err := h.returnPackages(ctx); err != nil {
+			return err
+		}
 		return h.scaleTo(ctx, step, 0, nil)
 	case AwaitRelease:
 		return h.awaitRelease(ctx)

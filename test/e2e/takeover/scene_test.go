@@ -228,15 +228,24 @@ func (s *scene) publish(pkg string, versions ...string) {
 // supervise runs a supervisor with exactly its permissions in a cluster.
 func (s *scene) supervise(name string, more ...string) *process.Process {
 	s.t.Helper()
-	const account = "system:serviceaccount:" + home + ":chandlery-supervisor"
-	kubeconfig, err := s.plane.NewKubeconfig(account, "system:serviceaccounts", "system:serviceaccounts:"+home, "system:authenticated")
+	args, err := s.supervisorArgs(name, more...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return programs.Start(s.t, name, filepath.Join(bin, "supervisor"), append([]string{
+	return programs.Start(s.t, name, filepath.Join(bin, "supervisor"), args...)
+}
+
+// supervisorArgs returns the arguments of a supervisor.
+func (s *scene) supervisorArgs(name string, more ...string) ([]string, error) {
+	const account = "system:serviceaccount:" + home + ":chandlery-supervisor"
+	kubeconfig, err := s.plane.NewKubeconfig(account, "system:serviceaccounts", "system:serviceaccounts:"+home, "system:authenticated")
+	if err != nil {
+		return nil, err
+	}
+	return append([]string{
 		"run", "--kubeconfig", kubeconfig, "--identity", name, "--leader-election-namespace", home,
 		// This test is not about leader election, and a slow machine must not lose the Lease.
 		"--lease-duration", "60s", "--renew-deadline", "50s", "--retry-period", "500ms", "--catalog-refresh-interval", "1s",
 		"--metrics-address", "0", "--health-address", "0", "--bundle-cache-dir", s.t.TempDir(),
-	}, more...)...)
+	}, more...), nil
 }

@@ -1,0 +1,316 @@
+package takeover_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/test/apiproxy"
+	"github.com/chandlery/chandlery/test/oracle/olmpeer"
+	"github.com/chandlery/chandlery/test/pause"
+	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/testenv"
+)
+
+// maxWrites exceeds the number of writes of a command.
+const maxWrites = 500
+
+// TestKilledAtWrites takes over from a running OLM and hands back to it. It kills each command when the API server has
+// answered one of its writes, and repeats the command. The cluster must then be as after a command that was not
+// killed. $KILLS is the number of writes at which each command is killed, spread over all its writes; 0 for every write.
+func TestKilledAtWrites(t *testing.T) {
+	kills, err := strconv.Atoi(cmp.Or(os.Getenv("KILLS"), "2"))
+	if err != nil {
+		t.Fatalf("$KILLS: %v", err)
+	}
+	s := newKillScene(t)
+	there, back := &trial{command: "takeover"}, &trial{command: "handback"}
+	// The first takeover changes what a handback leaves so, such as labels of InstallPlans.
+	s.round(&trial{command: there.command}, &trial{command: back.command}, 0, 0)
+	s.round(there, back, 0, 0)
+	t.Logf("an uninterrupted takeover has %d writes, and a handback %d", there.writes, back.writes)
+	for i := range maxWrites {
+		n, m := i+1, i+1
+		if kills > 0 {
+			n, m = spread(i, kills, there.writes), spread(i, kills, back.writes)
+		}
+		if killed := s.round(there, back, n, m); !killed && kills == 0 {
+			return
+		}
+		if i+1 == kills {
+			return
+		}
+	}
+	t.Errorf("a command has more than %d writes", maxWrites)
+}
+
+// spread returns the ith of k numbers from 1 to n.
+func spread(i, k, n int) int { return 1 + (2*i+1)*n/(2*k) }
+
+// trial is a command with its uninterrupted run.
+type trial struct {
+	command string
+	writes  int
+	// ends is the reduced state of the cluster when the managers are idle afterwards.
+	ends snapshot
+}
+
+// killScene is a cluster with a running OLM and supervisors, whose processes follow the scale of their Deployments.
+type killScene struct {
+	*olmScene
+
+	workloads  *workloads
+	proxy      *apiproxy.Proxy
+	kubeconfig string // of the proxy
+	runs       int
+}
+
+// newKillScene installs an operator with a webhook, one that failed, a catalog from a ConfigMap, and OLM's package server.
+func newKillScene(t *testing.T) *killScene {
+	t.Helper()
+	s := &killScene{olmScene: newOLMScene(t)}
+	installsPackageServer(s.olmScene)
+	hostsCatalog(s.olmScene)
+	s.subscribe("lamp", nil, "lamps")
+	s.subscribe("flare", nil, "flares", "elsewhere")
+	s.reaches("lamp", "lamp.v1.0.0", operatorsv1alpha1.CSVPhaseSucceeded)
+	s.reaches("flare", "flare.v1.0.0", operatorsv1alpha1.CSVPhaseFailed)
+	s.shown("lamp", "the installation", isAtLatest("lamp.v1.0.0"))
+	if err := s.peer.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"app.kubernetes.io/name": api.LeaseName}
+	s.create(&appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: api.LeaseName, Labels: labels},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "supervisor", Image: "supervisor"}}},
+		}},
+	})
+	args, err := s.supervisorArgs("killed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	supervise := process.Spec{Name: "the supervisor", Path: filepath.Join(bin, "supervisor"), Args: args, Log: filepath.Join(t.ArtifactDir(), "supervisor.log")}
+	s.workloads = &workloads{Client: s.Client, all: []*workload{
+		{key: client.ObjectKey{Namespace: olmpeer.Namespace, Name: "olm-operator"}, start: s.peer.StartOperator},
+		{key: client.ObjectKey{Namespace: olmpeer.Namespace, Name: "catalog-operator"}, start: s.peer.StartCatalog},
+		{key: client.ObjectKey{Namespace: home, Name: api.LeaseName}, start: func(ctx context.Context) (*process.Process, error) {
+			return process.Start(ctx, supervise)
+		}},
+	}}
+	s.workloads.follow(t)
+	s.proxy = apiproxy.Start(t, s.plane.Config())
+	s.kubeconfig = filepath.Join(t.TempDir(), "proxy.kubeconfig")
+	const name = "proxy"
+	err = clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{name: {Server: s.proxy.Config().Host}},
+		Contexts: map[string]*clientcmdapi.Context{name: {Cluster: name}}, CurrentContext: name,
+	}, s.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// round takes over and hands back, and kills the commands at the nth and the mth write. It reports whether one was killed.
+func (s *killScene) round(there, back *trial, n, m int) (killed bool) {
+	s.t.Helper()
+	begun := time.Now()
+	s.olmWorks()
+	supervisors := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: api.LeaseName}}
+	if err := s.Patch(s.t.Context(), supervisors, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`))); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, step := range []struct {
+		*trial
+
+		at int
+	}{{there, n}, {back, m}} {
+		last := s.switches(step.trial, step.at)
+		killed = killed || last != ""
+		if last != "" {
+			s.t.Logf("%s killed at write %d, %s", step.command, step.at, last)
+		}
+		s.idle(step.trial)
+	}
+	s.t.Logf("round with %d and %d took %s", n, m, time.Since(begun).Round(time.Second))
+	return killed
+}
+
+// switches runs a command that is killed at its nth write, and then again. It returns the write at which it was killed; empty if it
+// ended before.
+func (s *killScene) switches(tr *trial, n int) string {
+	s.t.Helper()
+	first, err := s.run(tr.command, n)
+	if !first.dead {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		tr.writes = len(first.writes)
+		return ""
+	}
+	again, err := s.run(tr.command, 0)
+	// The last write of a handback deletes the record.
+	complete := len(again.writes) == 0 && err != nil && strings.Contains(err.Error(), "There is nothing to hand back")
+	if err != nil && !complete {
+		s.t.Fatalf("after write %d: %v", n, err)
+	}
+	return first.writes[n-1]
+}
+
+// attempt is a run of a command through the proxy.
+type attempt struct {
+	// at is the number of the write at which it is killed; 0 for none.
+	at     int
+	settle func()
+
+	mu      sync.Mutex
+	process *process.Process
+	writes  []string
+	dead    bool
+}
+
+// run runs a command until it ends or is killed.
+func (s *killScene) run(command string, at int) (*attempt, error) {
+	s.t.Helper()
+	a := &attempt{at: at, settle: func() {
+		if err := s.workloads.sync(s.t.Context()); err != nil {
+			s.t.Error(err)
+		}
+	}}
+	s.proxy.Decide(a.decide)
+	s.runs++
+	name := fmt.Sprintf("%s-%d", command, s.runs)
+	a.mu.Lock()
+	var err error
+	a.process, err = process.Start(s.t.Context(), process.Spec{
+		Name: name, Path: filepath.Join(bin, "supervisor"), Args: []string{command, "--yes", "--kubeconfig", s.kubeconfig},
+		Log: filepath.Join(s.t.ArtifactDir(), name+".log"),
+	})
+	a.mu.Unlock()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	select {
+	case <-a.process.Done():
+	case <-time.After(patience):
+		s.t.Errorf("%s does not end", name)
+		if err := a.process.Kill(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	// The server finishes the calls of a killed command.
+	s.proxy.Leave()
+	s.proxy.Return()
+	return a, a.process.Result()
+}
+
+// decide kills the command at its write. Pods of a Deployment exist until their process has ended.
+func (a *attempt) decide(call apiproxy.Call) apiproxy.Fault {
+	if call.Resource == "pods" {
+		a.settle()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.dead:
+		return apiproxy.Fault{Cut: apiproxy.CutBefore}
+	case !call.Mutates() || strings.HasSuffix(call.Resource, "reviews"):
+		return apiproxy.Fault{}
+	}
+	a.writes = append(a.writes, call.String())
+	if len(a.writes) != a.at {
+		return apiproxy.Fault{}
+	}
+	a.dead = true
+	return apiproxy.Fault{Cut: apiproxy.CutAfter, Answered: func() { _ = a.process.Kill() }} // run reports a process that does not end
+}
+
+// idle waits until the cluster is as after the uninterrupted run of a command. For this run, it waits until nothing changes.
+func (s *killScene) idle(tr *trial) {
+	s.t.Helper()
+	const (
+		interval = time.Second
+		// equal is how often the cluster must be the same.
+		equal = 2
+		limit = time.Minute
+	)
+	want, times := tr.ends, 0
+	least := equal
+	if want == nil {
+		least *= 3
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), limit)
+	defer cancel()
+	err := pause.Until(ctx, interval, func() string {
+		now := reduce(takeFrom(s.t, s.plane))
+		lines := differences(s.t, want, now, nil)
+		times++
+		if len(lines) > 0 {
+			times = 0
+		}
+		if tr.ends == nil {
+			want = now
+		}
+		if times < least {
+			return strings.Join(lines, "\n")
+		}
+		return ""
+	})
+	if err != nil {
+		s.t.Fatalf("after %s: %v", tr.command, err)
+	}
+	tr.ends = want
+}
+
+// olmWorks removes what both programs of OLM write, and waits until they have written it again.
+func (s *killScene) olmWorks() {
+	s.t.Helper()
+	key := client.ObjectKey{Namespace: "lamps", Name: "lamp"}
+	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := s.Status().Patch(s.t.Context(), sub, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"catalogHealth":null}}`))); err != nil {
+		s.t.Fatal(err)
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}}
+	if err := s.Get(s.t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil {
+		s.t.Fatal(err)
+	}
+	before := ns.DeepCopy()
+	const prefix = "olm.operatorgroup.uid/"
+	for label := range ns.Labels {
+		if strings.HasPrefix(label, prefix) {
+			delete(ns.Labels, label)
+		}
+	}
+	if err := s.Patch(s.t.Context(), ns, client.MergeFrom(before)); err != nil {
+		s.t.Fatal(err)
+	}
+	testenv.Until(s.t, patience, "OLM to work", func(ctx context.Context) string {
+		if err := s.Get(ctx, key, sub); err != nil {
+			return err.Error()
+		}
+		if err := s.Get(ctx, client.ObjectKeyFromObject(ns), ns); err != nil {
+			return err.Error()
+		}
+		if len(sub.Status.CatalogHealth) == 0 || len(ns.Labels) != len(before.Labels) {
+			return fmt.Sprintf("health %v, labels %v", sub.Status.CatalogHealth, ns.Labels)
+		}
+		return ""
+	})
+}
