@@ -147,7 +147,7 @@ func (c *Credentials) Clone() credentials.TransportCredentials { return c }
 // OverrideServerName does nothing: the name is in the Settings.
 func (c *Credentials) OverrideServerName(string) error { return nil }
 
-// watchedConn is a connection whose first read tells whether the server has accepted it. With TLS 1.3, a server refuses
+// watchedConn is a connection whose first read reports whether the server has accepted it. With TLS 1.3, a server refuses
 // a client certificate after the handshake.
 type watchedConn struct {
 	net.Conn

@@ -24,7 +24,7 @@ import (
 )
 
 // TestTLSToAddress follows a catalog with mutual TLS. The objects that its annotations name come into being one by one,
-// are broken, and are mended. The supervisor notices everything without a restart.
+// are broken, and are corrected. The supervisor notices everything without a restart.
 func TestTLSToAddress(t *testing.T) {
 	w := newWorld(t)
 	ours, theirs := certificates.NewAuthority(t, "ours"), certificates.NewAuthority(t, "theirs")
