@@ -68,6 +68,8 @@ func (all inventory) add(t *testing.T, c client.Client, gvk schema.GroupVersionK
 		key := fmt.Sprintf("%s %s", gvk.Kind, strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"))
 		u.SetManagedFields(nil)
 		u.SetResourceVersion("")
+		// A supervisor repeats the poll of an image while its registry cannot be reached.
+		unstructured.RemoveNestedField(u.Object, "status", "latestImageRegistryPoll")
 		text, err := json.MarshalIndent(u.Object, "", " ")
 		if err != nil {
 			t.Fatal(err)
