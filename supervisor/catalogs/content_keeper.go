@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/proto/api"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
@@ -19,13 +18,6 @@ import (
 // restoreDelay is how long a store waits for the content of a catalog before it uses the content on disk. A catalog
 // that answers is read within this time, so that a restarted supervisor does not resolve from older content.
 const restoreDelay = 2 * time.Second
-
-// After each write, the keeper rests for writeRest times as long as the write took, and for at most maxWriteRest.
-// Catalogs whose content changes all the time then leave the disk to others.
-const (
-	writeRest    = 10
-	maxWriteRest = time.Minute
-)
 
 // ContentCache holds the contents of catalogs on disk. Each belongs to the CatalogSource with a name and a UID.
 type ContentCache interface { //nolint:interfacebloat // one file needs all of them
@@ -51,20 +43,15 @@ type catalogID struct {
 	uid types.UID
 }
 
-// ContentKeeper keeps the last known content of catalogs on disk. It writes in the background, one content at a time.
-// A nil ContentKeeper keeps nothing. Its methods are safe for concurrent use.
+// ContentKeeper keeps the last known content of catalogs on disk. A nil ContentKeeper keeps nothing. Its methods are safe
+// for concurrent use.
 type ContentKeeper struct {
-	cache ContentCache
-	work  sync.WaitGroup
-	// peer reads contents from another supervisor; nil for none. fetched is closed when missing contents were fetched;
-	// nil if they never are.
-	peer    ContentReader
-	fetched chan struct{}
+	cache   ContentCache
+	writer  *contentWriter
+	startup *contentStartup
 
-	mu      sync.Mutex
-	known   map[types.NamespacedName]keptContent
-	pending map[catalogID]*content.Catalog // nil for content to remove
-	writing bool
+	mu    sync.Mutex
+	known map[types.NamespacedName]keptContent
 }
 
 // keptContent is the content of one CatalogSource.
@@ -76,7 +63,32 @@ type keptContent struct {
 
 // NewContentKeeper returns a ContentKeeper that uses a cache.
 func NewContentKeeper(cache ContentCache) *ContentKeeper {
-	return &ContentKeeper{cache: cache, known: map[types.NamespacedName]keptContent{}, pending: map[catalogID]*content.Catalog{}}
+	k := &ContentKeeper{cache: cache, startup: &contentStartup{cache: cache}, known: map[types.NamespacedName]keptContent{}}
+	k.writer = &contentWriter{cache: cache, failed: k.forgetDigest, pending: map[catalogID]*content.Catalog{}}
+	return k
+}
+
+// UsePeer sets from where contents are fetched at the start that are not on disk. Call it before the manager starts.
+func (k *ContentKeeper) UsePeer(peer ContentReader) {
+	if k != nil {
+		k.startup.peer = peer
+	}
+}
+
+// Open opens the file of a content, for another supervisor.
+func (k *ContentKeeper) Open(name types.NamespacedName, uid types.UID) (*os.File, error) {
+	if k == nil {
+		return nil, fs.ErrNotExist
+	}
+	return k.cache.Open(name, uid) //nolint:wrapcheck // says what was opened
+}
+
+// Ready returns an error while contents are being fetched: the supervisor that has them must not stop before.
+func (k *ContentKeeper) Ready() error {
+	if k == nil {
+		return nil
+	}
+	return k.startup.ready()
 }
 
 // identify sets the UID of a CatalogSource. It reports whether the UID replaces another one. The content under the
@@ -93,7 +105,7 @@ func (k *ContentKeeper) identify(ctx context.Context, name types.NamespacedName,
 	}
 	k.known[name] = keptContent{uid: uid}
 	if found {
-		k.enqueue(ctx, catalogID{name, old.uid}, nil)
+		k.writer.enqueue(ctx, catalogID{name, old.uid}, nil)
 	}
 	return found
 }
@@ -110,7 +122,7 @@ func (k *ContentKeeper) keep(ctx context.Context, name types.NamespacedName, s *
 		return
 	}
 	k.known[name] = keptContent{uid: kept.uid, digest: s.Digest}
-	k.enqueue(ctx, catalogID{name, kept.uid}, s.Content)
+	k.writer.enqueue(ctx, catalogID{name, kept.uid}, s.Content)
 }
 
 // forget removes the content of a CatalogSource that was deleted.
@@ -122,41 +134,7 @@ func (k *ContentKeeper) forget(ctx context.Context, name types.NamespacedName) {
 	defer k.mu.Unlock()
 	if kept, found := k.known[name]; found {
 		delete(k.known, name)
-		k.enqueue(ctx, catalogID{name, kept.uid}, nil)
-	}
-}
-
-// enqueue replaces the pending content of a key. A goroutine writes pending contents. The caller holds the lock.
-func (k *ContentKeeper) enqueue(ctx context.Context, key catalogID, next *content.Catalog) {
-	k.pending[key] = next
-	if !k.writing {
-		k.writing = true
-		k.work.Go(func() { k.writePending(ctx) })
-	}
-}
-
-// writePending writes and removes contents until none is pending.
-func (k *ContentKeeper) writePending(ctx context.Context) {
-	for {
-		key, next, ok := k.dequeue()
-		switch {
-		case !ok:
-			return
-		case next == nil:
-			if err := k.cache.Remove(key.NamespacedName, key.uid); err != nil {
-				log.FromContext(ctx).Error(err, "Cannot remove the content of a catalog from disk", "catalogSource", key.String())
-			}
-		default:
-			begin := time.Now()
-			if err := k.cache.Write(ctx, key.NamespacedName, key.uid, next); err != nil && ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "Cannot keep the content of a catalog on disk", "catalogSource", key.String())
-				k.forgetDigest(key)
-				continue
-			}
-			took := time.Since(begin)
-			log.FromContext(ctx).V(1).Info("Kept the content of a catalog on disk", "catalogSource", key.String(), "duration", took.String())
-			pause(ctx, min(writeRest*took, maxWriteRest))
-		}
+		k.writer.enqueue(ctx, catalogID{name, kept.uid}, nil)
 	}
 }
 
@@ -169,32 +147,10 @@ func (k *ContentKeeper) forgetDigest(key catalogID) {
 	}
 }
 
-// pause waits for a time, or until ctx ends.
-func pause(ctx context.Context, duration time.Duration) {
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// dequeue returns a pending content. ok is false if there is none; the caller then ends.
-func (k *ContentKeeper) dequeue() (key catalogID, next *content.Catalog, ok bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for key, next = range k.pending {
-		delete(k.pending, key)
-		return key, next, true
-	}
-	k.writing = false
-	return catalogID{}, nil, false
-}
-
 // wait waits until nothing is being written.
 func (k *ContentKeeper) wait() {
 	if k != nil {
-		k.work.Wait()
+		k.writer.work.Wait()
 	}
 }
 
@@ -207,7 +163,7 @@ func (k *ContentKeeper) restore(ctx context.Context, name types.NamespacedName, 
 	if !found {
 		return nil, time.Time{}, nil
 	}
-	k.awaitFetched(ctx, name, kept.uid)
+	k.startup.await(ctx, name, kept.uid)
 	builder := newSnapshotBuilder(limit)
 	writtenAt, err = k.cache.Read(name, kept.uid, builder.addListed, builder.addPackage)
 	switch {

@@ -40,14 +40,14 @@ func (k *ContentKeeper) Restore(name types.NamespacedName) (*Snapshot, error) {
 
 // Fetch fetches the contents of existing CatalogSources that are not on disk.
 func (k *ContentKeeper) Fetch(ctx context.Context, existing map[types.NamespacedName]types.UID) error {
-	return k.fetch(ctx, existing)
+	return k.startup.fetch(ctx, existing)
 }
 
 // Idle reports whether nothing is pending or being written.
 func (k *ContentKeeper) Idle() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return !k.writing
+	k.writer.mu.Lock()
+	defer k.writer.mu.Unlock()
+	return !k.writer.writing
 }
 
 // SetLimit sets the maximum size of a snapshot, in bytes. Call it before the store follows a

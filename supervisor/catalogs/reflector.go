@@ -102,14 +102,8 @@ func (s *reflector) restore(ctx context.Context) {
 	if s.store.Contents == nil {
 		return
 	}
-	timer := time.NewTimer(s.store.settings.restore)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return
-	case <-timer.C:
-	}
-	if s.tracker.current().Snapshot != nil {
+	pause(ctx, s.store.settings.restore)
+	if ctx.Err() != nil || s.tracker.current().Snapshot != nil {
 		return
 	}
 	logger := log.FromContext(ctx).WithName("catalogs").WithValues("catalogSource", s.key.String(), "address", s.address)
@@ -206,12 +200,7 @@ func (s *reflector) fetch(ctx context.Context, announced string, read func(ctx c
 
 // throttle waits until readPause has passed since the last reading.
 func (s *reflector) throttle(ctx context.Context) {
-	timer := time.NewTimer(readPause - s.store.clock.Since(s.lastRead))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	pause(ctx, readPause-s.store.clock.Since(s.lastRead))
 	s.lastRead = s.store.clock.Now()
 }
 

@@ -34,8 +34,9 @@ func Setup(mgr ctrl.Manager, store *Store) error {
 		return fmt.Errorf("adding the catalog store: %w", err)
 	}
 	if store.Contents != nil {
-		store.Contents.fetched = make(chan struct{})
-		if err := mgr.Add(&contentStartup{reader: mgr.GetCache(), contents: store.Contents}); err != nil {
+		startup := store.Contents.startup
+		startup.reader, startup.done = mgr.GetCache(), make(chan struct{})
+		if err := mgr.Add(startup); err != nil {
 			return fmt.Errorf("adding the startup of catalog contents: %w", err)
 		}
 	}
