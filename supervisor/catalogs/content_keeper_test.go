@@ -46,8 +46,8 @@ func startProcess(t *testing.T, dir string, uid types.UID) *process {
 	ctx, cancel := context.WithCancel(t.Context())
 	store := catalogs.NewStore(ctx, refresh, clock.RealClock{})
 	store.Contents = catalogs.NewContentKeeper(cache)
-	store.SetRestoreDelay(50 * time.Millisecond)
-	store.SetAnswerTimeout(100 * time.Millisecond)
+	store.Settings().Restore = 50 * time.Millisecond
+	store.Settings().Answer = 100 * time.Millisecond
 	store.Contents.Identify(ctx, shop, uid)
 	p := &process{bench: &bench{WithT: gomega.NewWithT(t), store: store}}
 	stopped := false
@@ -151,7 +151,7 @@ func TestLivingCatalogIsNotRestored(t *testing.T) {
 	before.stop()
 	server.Serve(pictured("fan"))
 	after := startProcess(t, dir, shopUID)
-	after.store.SetRestoreDelay(patience)
+	after.store.Settings().Restore = patience
 	after.follow(t, server.Address())
 	state := after.becomes(t, "read", func(s catalogs.State) bool { return s.Snapshot != nil })
 	if got := offers(state); len(got) != 1 || got[0] != "fan" {

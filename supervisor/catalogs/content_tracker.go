@@ -137,7 +137,7 @@ func (t *tracker) decide(at server, announced string) (*Snapshot, action) {
 		return nil, reject
 	case cached != nil && cached.announced == announced:
 		return cached, useCached
-	case h.isStale(at, content, t.clock.Now(), t.settings.settle):
+	case h.isStale(at, content, t.clock.Now(), t.settings.Settle):
 		return nil, ignore
 	}
 	if shared := t.pool.find(t.namespace, announced); shared != nil {
@@ -151,9 +151,9 @@ func (t *tracker) decideUnannounced(at server) (*Snapshot, action) {
 	h, cached, now := &t.history, t.state.Snapshot, t.clock.Now()
 	own := cached != nil && !t.state.inherited && cached.announced == ""
 	switch {
-	case h.recent(at, now.Sub(h.unusableAt) < t.settings.reread, h.unusable.by):
+	case h.recent(at, now.Sub(h.unusableAt) < t.settings.Reread, h.unusable.by):
 		return nil, reject
-	case own && h.recent(at, now.Sub(h.readAt) < t.settings.reread, h.origin):
+	case own && h.recent(at, now.Sub(h.readAt) < t.settings.Reread, h.origin):
 		return cached, useCached
 	default:
 		return nil, readContent
@@ -189,7 +189,7 @@ func (t *tracker) isTransient(err error) bool {
 	if h.failingSince.IsZero() {
 		h.failingSince = now
 	}
-	return t.state.Snapshot != nil && t.state.Err == nil && replicas.IsReplicaFailure(err) && now.Sub(h.failingSince) < t.settings.answer
+	return t.state.Snapshot != nil && t.state.Err == nil && replicas.IsReplicaFailure(err) && now.Sub(h.failingSince) < t.settings.Answer
 }
 
 // record updates the state with a server's content. changed reports whether the state differs
@@ -204,9 +204,9 @@ func (t *tracker) record(from server, announced string, next *Snapshot, err erro
 	}
 	if errors.Is(err, errUnusable) {
 		h.unusable, h.unusableAt = announcement{by: from, content: content}, now
-		err = fmt.Errorf("%w; the supervisor reads it again %s", err, rereadPhrase(announced, t.settings.reread))
+		err = fmt.Errorf("%w; the supervisor reads it again %s", err, rereadPhrase(announced, t.settings.Reread))
 	}
-	stale := next != nil && !content.is(identityOf(old)) && h.isStale(from, content, now, t.settings.settle)
+	stale := next != nil && !content.is(identityOf(old)) && h.isStale(from, content, now, t.settings.Settle)
 	h.last, h.failingSince = announcement{by: from, content: content}, time.Time{}
 	failed = t.setError(err)
 	if stale || (err == nil && next == nil) {

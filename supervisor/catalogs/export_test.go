@@ -2,30 +2,13 @@ package catalogs
 
 import (
 	"context"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SetProbeTimeout sets the timeout of a probe. Call it before the store follows a catalog.
-func (s *Store) SetProbeTimeout(timeout time.Duration) { s.settings.probe = timeout }
-
-// SetRereadInterval sets how often the store reads catalogs that announce no digest. Call it before
-// the store follows a catalog.
-func (s *Store) SetRereadInterval(interval time.Duration) { s.settings.reread = interval }
-
-// SetSettleTime sets how long the store refuses to return to the previous content. Call it before
-// the store follows a catalog.
-func (s *Store) SetSettleTime(settle time.Duration) { s.settings.settle = settle }
-
-// SetAnswerTimeout sets how long a catalog can stay without an answer before the store reports an
-// error. Call it before the store follows a catalog.
-func (s *Store) SetAnswerTimeout(timeout time.Duration) { s.settings.answer = timeout }
-
-// SetRestoreDelay sets how long the store waits for content before it uses the content on disk. Call it before the
-// store follows a catalog.
-func (s *Store) SetRestoreDelay(delay time.Duration) { s.settings.restore = delay }
+// Settings returns the intervals and the limit of a store. Change them before the store follows a catalog.
+func (s *Store) Settings() *settings { return &s.settings }
 
 // Identify sets the UID of a CatalogSource.
 func (k *ContentKeeper) Identify(ctx context.Context, name types.NamespacedName, uid types.UID) {
@@ -49,10 +32,6 @@ func (k *ContentKeeper) Idle() bool {
 	defer k.writer.mu.Unlock()
 	return !k.writer.writing
 }
-
-// SetLimit sets the maximum size of a snapshot, in bytes. Call it before the store follows a
-// catalog.
-func (s *Store) SetLimit(limit int64) { s.settings.limit = limit }
 
 // Held returns the number of contents in memory.
 func (s *Store) Held() int {

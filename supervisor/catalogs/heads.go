@@ -19,7 +19,7 @@ type HeadReader struct{ client api.RegistryClient }
 
 // ReadHeads calls read with a reader of heads. It calls read again with another replica if a replica fails.
 func (s *Store) ReadHeads(ctx context.Context, catalog types.NamespacedName, read func(context.Context, HeadReader) error) error {
-	found := s.find(catalog)
+	found := s.followed.find(catalog)
 	if found == nil {
 		return fmt.Errorf("reading the heads of channels: %w for catalogsource %s", ErrNotConnected, catalog)
 	}

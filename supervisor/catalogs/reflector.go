@@ -43,7 +43,7 @@ func (s *reflector) connects(to target) bool {
 }
 
 // update replaces the certificates, and reports whether they or their warning changed. The caller holds the lock of the
-// store.
+// set.
 func (s *reflector) update(security dialtls.Security) (changed bool) {
 	if changed = s.credentials.Update(security); changed {
 		recordClientCertificate(s.key, s.credentials.Expiry())
@@ -68,7 +68,7 @@ func (s *reflector) run(ctx context.Context) {
 	schedule := sessionSchedule{ended: make(chan sessionResult, 1)}
 	defer schedule.stop()
 	publish := s.hosted
-	overdue := time.NewTimer(s.store.settings.answer)
+	overdue := time.NewTimer(s.store.settings.Answer)
 	defer overdue.Stop()
 	for {
 		summary := s.set.Summary()
@@ -85,10 +85,10 @@ func (s *reflector) run(ctx context.Context) {
 		case <-s.set.Changes():
 			publish = s.hosted
 		case o := <-schedule.ended:
-			schedule.finish(o, s.store.settings.refresh)
+			schedule.finish(o, s.store.settings.Refresh)
 		case <-overdue.C:
 			if s.timeOut(ctx) {
-				overdue.Reset(s.store.settings.answer)
+				overdue.Reset(s.store.settings.Answer)
 			}
 		case <-schedule.timerChan():
 			schedule.overdue = true
@@ -102,18 +102,18 @@ func (s *reflector) restore(ctx context.Context) {
 	if s.store.Contents == nil {
 		return
 	}
-	pause(ctx, s.store.settings.restore)
+	pause(ctx, s.store.settings.Restore)
 	if ctx.Err() != nil || s.tracker.current().Snapshot != nil {
 		return
 	}
 	logger := log.FromContext(ctx).WithName("catalogs").WithValues("catalogSource", s.key.String(), "address", s.address)
-	kept, writtenAt, err := s.store.Contents.restore(ctx, s.key, s.store.settings.limit)
+	kept, writtenAt, err := s.store.Contents.restore(ctx, s.key, s.store.settings.Limit)
 	switch {
 	case err != nil:
 		logger.Error(err, "Cannot use the content of the catalog on disk")
 	case kept != nil && s.tracker.restore(s.store.pool.add(s.key.Namespace, kept), writtenAt):
 		logger.Info("The catalog does not answer; using its last known content", "readAt", writtenAt, "packages", len(kept.Content.Packages()))
-		recordSnapshots(s.store)
+		s.store.followed.recordSnapshots()
 		s.store.publisher.publish(ctx, s.key)
 	}
 }
@@ -121,10 +121,10 @@ func (s *reflector) restore(ctx context.Context) {
 // end closes the connections.
 func (s *reflector) end() {
 	s.set.Close()
-	if s.store.find(s.key) == nil {
+	if s.store.followed.find(s.key) == nil {
 		deleteMetrics(s.key)
 	}
-	recordSnapshots(s.store)
+	s.store.followed.recordSnapshots()
 }
 
 // runSession reads the content from a replica. With the extension API, it also watches the replica.
@@ -139,7 +139,7 @@ func (s *reflector) runSession(ctx context.Context, epoch int) sessionResult {
 	case ctx.Err() != nil:
 		return sessionResult{ok: true}
 	case err == nil:
-		return sessionResult{ok: true, next: s.store.settings.refresh}
+		return sessionResult{ok: true, next: s.store.settings.Refresh}
 	case last != nil && last.watchEnded:
 		// A watch that ended is started again. A failure of the next one is reported.
 		return sessionResult{ok: s.store.clock.Since(begin) >= steady}
@@ -223,7 +223,7 @@ func (s *reflector) record(ctx context.Context, from server, announced string, n
 		s.store.Contents.keep(s.store.ctx, s.key, next) //nolint:contextcheck // see above
 	}
 	if changed {
-		recordSnapshots(s.store)
+		s.store.followed.recordSnapshots()
 		s.store.publisher.publish(ctx, s.key)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 	"github.com/chandlery/chandlery/supervisor/catalogs/contentcache"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
@@ -261,7 +262,7 @@ func TestStoreFollowsTheRegistry(t *testing.T) {
 		}
 	})
 	catalog, changes := types.NamespacedName{Namespace: "olm", Name: "shop"}, store.Listen()
-	if err := store.Follow(catalog, address); err != nil {
+	if err := store.Follow(catalog, address, dialtls.Security{}); err != nil {
 		t.Fatal(err)
 	}
 	for versions := 1; versions <= 3; versions++ {

@@ -66,7 +66,7 @@ func (s *session) watch(ctx context.Context) error {
 	client := registryv1.NewRegistryServiceClient(s.conn)
 	messages, stop := listen(ctx, client)
 	defer stop()
-	timer := time.NewTimer(s.reflector.store.settings.probe)
+	timer := time.NewTimer(s.reflector.store.settings.Probe)
 	defer timer.Stop()
 	for {
 		var err error
@@ -88,7 +88,7 @@ func (s *session) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		timer.Reset(s.reflector.store.settings.refresh)
+		timer.Reset(s.reflector.store.settings.Refresh)
 	}
 }
 
@@ -187,7 +187,7 @@ func (s *session) check(ctx context.Context, client registryv1.RegistryServiceCl
 	if !s.hasAnnounced {
 		return status.Error(codes.DeadlineExceeded, "failed to list bundles: the server does not say which content it serves")
 	}
-	asking, cancel := context.WithTimeout(ctx, s.reflector.store.settings.probe)
+	asking, cancel := context.WithTimeout(ctx, s.reflector.store.settings.Probe)
 	defer cancel()
 	info, err := client.GetInfo(asking, &registryv1.GetInfoRequest{})
 	switch {
@@ -204,7 +204,7 @@ func (s *session) check(ctx context.Context, client registryv1.RegistryServiceCl
 func (s *session) handleDigest(ctx context.Context, announced string) error {
 	client := registryv1.NewRegistryServiceClient(s.conn)
 	return s.setContent(ctx, announced, func(ctx context.Context) (*Snapshot, error) {
-		return fetchPages(ctx, client, s.reflector.store.settings.limit)
+		return fetchPages(ctx, client, s.reflector.store.settings.Limit)
 	})
 }
 
@@ -212,11 +212,11 @@ func (s *session) handleDigest(ctx context.Context, announced string) error {
 // probe.
 func (s *session) query(ctx context.Context) error {
 	src, client := s.reflector, api.NewRegistryClient(s.conn)
-	announced, err := announcedDigest(ctx, client, src.store.settings.probe)
+	announced, err := announcedDigest(ctx, client, src.store.settings.Probe)
 	if err != nil && (src.tracker.current().Snapshot != nil || status.Code(err) == codes.DeadlineExceeded) {
 		return err
 	}
-	return s.setContent(ctx, announced, func(ctx context.Context) (*Snapshot, error) { return fetchList(ctx, client, src.store.settings.limit) })
+	return s.setContent(ctx, announced, func(ctx context.Context) (*Snapshot, error) { return fetchList(ctx, client, src.store.settings.Limit) })
 }
 
 // setContent makes the replica's content the content of the catalog. It reads the content if it is, or

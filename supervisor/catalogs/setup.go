@@ -133,9 +133,9 @@ func (r *reconciler) followAddress(ctx context.Context, source *operatorsv1alpha
 	}
 	var again time.Duration
 	if security.Settings.Enabled {
-		again = wait.Jitter(r.store.settings.refresh, 0.1)
+		again = wait.Jitter(r.store.settings.Refresh, 0.1)
 	}
-	return ctrl.Result{RequeueAfter: again}, r.store.FollowSecured(key, Address(source), security) //nolint:contextcheck // the connection outlives the call
+	return ctrl.Result{RequeueAfter: again}, r.store.Follow(key, Address(source), security)
 }
 
 // followReplicas updates the store with the replicas of a catalog's Service.
@@ -155,5 +155,5 @@ func (r *reconciler) followReplicas(ctx context.Context, source *operatorsv1alph
 		known[pods.Items[i].UID] = &pods.Items[i]
 	}
 	endpoints := withPodInfo(Endpoints(slicesOfCatalog(found.Items, source.Name, known)), known)
-	return r.store.FollowReplicas(client.ObjectKeyFromObject(source), Address(source), endpoints) //nolint:contextcheck // connections outlive the call
+	return r.store.FollowReplicas(client.ObjectKeyFromObject(source), Address(source), endpoints)
 }

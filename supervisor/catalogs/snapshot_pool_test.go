@@ -10,13 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
 // read follows a catalog and returns its state once it is ready.
 func (b *bench) read(t *testing.T, key types.NamespacedName, address string) catalogs.State {
 	t.Helper()
-	if err := b.store.Follow(key, address); err != nil {
+	if err := b.store.Follow(key, address, dialtls.Security{}); err != nil {
 		t.Fatal(err)
 	}
 	var state catalogs.State

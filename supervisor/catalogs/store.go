@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -75,39 +74,36 @@ type Store struct {
 	pool      *snapshotPool
 	readers   readLimiter
 	publisher publisher
-
-	mu         sync.Mutex
-	network    *replicas.Network // created for the first hosted catalog
-	reflectors map[types.NamespacedName]*reflector
-	running    sync.WaitGroup
+	followed  reflectorSet
 }
 
 // settings are the intervals and the limit of a Store. Tests change them.
 type settings struct {
-	// refresh is how often to check for changes.
-	refresh time.Duration
-	// probe is the timeout of a probe.
-	probe time.Duration
-	// reread is how often to read catalogs that announce no digest.
-	reread time.Duration
-	// settle is how long the previous content is ignored.
-	settle time.Duration
-	// answer is how long a catalog may stay without an answer.
-	answer time.Duration
-	// restore is how long to wait for content before using the content on disk.
-	restore time.Duration
-	// limit is the maximum size of a snapshot, in bytes.
-	limit int64
+	// Refresh is how often to check for changes.
+	Refresh time.Duration
+	// Probe is the timeout of a probe.
+	Probe time.Duration
+	// Reread is how often to read catalogs that announce no digest.
+	Reread time.Duration
+	// Settle is how long the previous content is ignored.
+	Settle time.Duration
+	// Answer is how long a catalog may stay without an answer.
+	Answer time.Duration
+	// Restore is how long to wait for content before using the content on disk.
+	Restore time.Duration
+	// Limit is the maximum size of a snapshot, in bytes.
+	Limit int64
 }
 
 // NewStore returns a Store that runs until ctx ends. The store reads content when it changes. It
 // checks for changes at every refresh interval and after each connect.
 func NewStore(ctx context.Context, refresh time.Duration, clk clock.PassiveClock) *Store {
 	return &Store{
-		ctx: ctx, clock: clk, pool: newSnapshotPool(), readers: make(readLimiter, maxReaders), reflectors: map[types.NamespacedName]*reflector{},
+		ctx: ctx, clock: clk, pool: newSnapshotPool(), readers: make(readLimiter, maxReaders),
+		followed: reflectorSet{byKey: map[types.NamespacedName]*reflector{}},
 		settings: settings{
-			refresh: refresh, probe: probeTimeout, reread: rereadInterval, settle: settleTime, answer: answerTimeout,
-			restore: restoreDelay, limit: maxBytes,
+			Refresh: refresh, Probe: probeTimeout, Reread: rereadInterval, Settle: settleTime, Answer: answerTimeout,
+			Restore: restoreDelay, Limit: maxBytes,
 		},
 	}
 }
@@ -154,22 +150,9 @@ func (s *Store) Start(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-s.ctx.Done():
 	}
-	s.mu.Lock()
-	followed := maps.Clone(s.reflectors)
-	s.mu.Unlock()
-	for key := range followed {
-		s.Remove(key)
-	}
-	s.running.Wait()
+	err := s.followed.stop()
 	s.Contents.wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.network != nil {
-		if err := s.network.Close(); err != nil {
-			return fmt.Errorf("closing the connections to replicas: %w", err)
-		}
-	}
-	return nil
+	return err
 }
 
 // NeedLeaderElection returns false, because standbys follow catalogs too.
@@ -180,14 +163,10 @@ func (s *Store) NeedLeaderElection() bool { return false }
 func (s *Store) Listen() <-chan event.GenericEvent { return s.publisher.listen() }
 
 // Follow maintains a connection to a catalog at an address outside the supervisor's control. A new
-// address closes the old connection; the snapshot stays until a new one is read. State reports
-// problems with the address. Follow returns an error only after the store's context has ended.
-func (s *Store) Follow(key types.NamespacedName, address string) error {
-	return s.FollowSecured(key, address, dialtls.Security{})
-}
-
-// FollowSecured is Follow with TLS. Other certificates apply to new connections, and to a failed one at once.
-func (s *Store) FollowSecured(key types.NamespacedName, address string, security dialtls.Security) error {
+// address closes the old connection; the snapshot stays until a new one is read. Other certificates
+// apply to new connections, and to a failed one at once. State reports problems with the address.
+// Follow returns an error only after the store's context has ended.
+func (s *Store) Follow(key types.NamespacedName, address string, security dialtls.Security) error {
 	return s.replace(key, target{address: address, security: security}, []replicas.Endpoint{{Address: address, Ready: true}})
 }
 
@@ -209,7 +188,7 @@ func (s *Store) replace(key types.NamespacedName, to target, endpoints []replica
 	if err := s.ctx.Err(); err != nil {
 		return fmt.Errorf("following catalog %s: %w", key, err)
 	}
-	changed, err := s.put(key, to, endpoints)
+	changed, err := s.followed.put(key, to, endpoints, s.newReflector)
 	if err != nil {
 		return fmt.Errorf("following catalog %s: %w", key, err)
 	}
@@ -219,41 +198,12 @@ func (s *Store) replace(key types.NamespacedName, to target, endpoints []replica
 	return nil
 }
 
-// put creates or updates the reflector of a key. It reports whether the new reflector replaces another
-// one, or uses other certificates.
-func (s *Store) put(key types.NamespacedName, to target, endpoints []replicas.Endpoint) (changed bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old := s.reflectors[key]
-	if old != nil && old.connects(to) {
-		old.set.Update(endpoints)
-		return old.update(to.security), nil
-	}
-	now, err := s.start(old, key, to)
-	if err != nil {
-		return false, err
-	}
-	s.reflectors[key] = now
-	now.set.Update(endpoints)
-	_, _ = now.tracker.connected(now.set.Summary()) // the caller publishes it
-	s.running.Go(func() { now.run(now.ctx) })
-	s.running.Go(func() { now.restore(now.ctx) })
-	return old != nil, nil
-}
-
-// start creates a reflector that inherits the snapshot of old, if there is one. The caller holds the
-// lock.
-func (s *Store) start(old *reflector, key types.NamespacedName, to target) (*reflector, error) {
+// newReflector creates a reflector that inherits the snapshot of old, if there is one. network has the
+// connections to the replicas of hosted catalogs.
+func (s *Store) newReflector(old *reflector, key types.NamespacedName, to target, network *replicas.Network) *reflector {
 	options := replicas.Options{Clock: s.clock, Proxies: s.Proxies, Credentials: dialtls.NewCredentials(to.security)}
 	if to.hosted {
-		if s.network == nil {
-			network, err := replicas.NewNetwork()
-			if err != nil {
-				return nil, err
-			}
-			s.network = network
-		}
-		options.Network, options.Probe = s.network, replicas.DefaultProbe()
+		options.Network, options.Probe = network, replicas.DefaultProbe()
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	next := &reflector{
@@ -270,29 +220,15 @@ func (s *Store) start(old *reflector, key types.NamespacedName, to target) (*ref
 	next.tracker = &tracker{
 		namespace: key.Namespace, address: to.address, settings: &s.settings, clock: s.clock, pool: s.pool, state: state,
 	}
-	return next, nil
+	return next
 }
 
 // Remove closes the connections to a catalog and forgets it.
-func (s *Store) Remove(key types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if old := s.reflectors[key]; old != nil {
-		old.cancel()
-		delete(s.reflectors, key)
-	}
-}
-
-// find returns the reflector of a key; nil if there is none.
-func (s *Store) find(key types.NamespacedName) *reflector {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.reflectors[key]
-}
+func (s *Store) Remove(key types.NamespacedName) { s.followed.remove(key) }
 
 // State returns the state of a catalog. ok is false if the store does not follow it.
 func (s *Store) State(key types.NamespacedName) (state State, ok bool) {
-	found := s.find(key)
+	found := s.followed.find(key)
 	if found == nil {
 		return State{}, false
 	}
@@ -304,7 +240,7 @@ func (s *Store) State(key types.NamespacedName) (state State, ok bool) {
 // Replicas returns the state of each replica of a catalog: the pods of a hosted one, or the single
 // address of another. It is empty if the store does not follow the catalog.
 func (s *Store) Replicas(key types.NamespacedName) []replicas.State {
-	found := s.find(key)
+	found := s.followed.find(key)
 	if found == nil {
 		return nil
 	}
@@ -314,7 +250,7 @@ func (s *Store) Replicas(key types.NamespacedName) []replicas.State {
 // Bundle reads a bundle and its manifests from the catalog. It records the digest of inline
 // manifests in the snapshot. If no replica answers, it returns a bundle with an image from the snapshot.
 func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plansteps.Bundle, error) {
-	found := s.find(catalog)
+	found := s.followed.find(catalog)
 	if found == nil {
 		return plansteps.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s", name, pkg, ErrNotConnected, catalog)
 	}
@@ -339,26 +275,6 @@ func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, c
 		}
 	}
 	return bundle, err
-}
-
-// recordSnapshots updates the snapshot metrics.
-func recordSnapshots(s *Store) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	distinct, bytes := map[*sharedContent]bool{}, int64(0)
-	for key, followed := range s.reflectors {
-		snapshot := followed.tracker.current().Snapshot
-		if snapshot == nil || snapshot.shared == nil {
-			continue
-		}
-		snapshotBytes.WithLabelValues(key.Namespace, key.Name).Set(float64(snapshot.Bytes()))
-		if !distinct[snapshot.shared] {
-			distinct[snapshot.shared] = true
-			bytes += snapshot.shared.bytes()
-		}
-	}
-	snapshotCount.Set(float64(len(distinct)))
-	snapshotTotal.Set(float64(bytes))
 }
 
 // publisher sends events for changed catalogs.

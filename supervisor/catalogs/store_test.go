@@ -20,6 +20,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/fakecatalog"
@@ -69,7 +70,7 @@ func newBenchWith(t *testing.T, refresh time.Duration) *bench {
 
 func (b *bench) follow(t *testing.T, address string) {
 	t.Helper()
-	if err := b.store.Follow(shop, address); err != nil {
+	if err := b.store.Follow(shop, address, dialtls.Security{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -170,7 +171,7 @@ func TestStoreNoticesNewContent(t *testing.T) {
 func noticesNewContent(t *testing.T, server *fakecatalog.Server) {
 	t.Helper()
 	b := newBench(t)
-	b.store.SetRereadInterval(refresh)
+	b.store.Settings().Reread = refresh
 	changes := b.store.Listen()
 	b.follow(t, server.Address())
 	first := b.ready(t)
@@ -231,7 +232,7 @@ func TestStoreCountsReadings(t *testing.T) {
 	server.Announce("first")
 	b := newBench(t)
 	counted := types.NamespacedName{Namespace: "olm", Name: "counted"}
-	if err := b.store.Follow(counted, server.Address()); err != nil {
+	if err := b.store.Follow(counted, server.Address(), dialtls.Security{}); err != nil {
 		t.Fatal(err)
 	}
 	reads := func() float64 { return catalogs.SnapshotReads(counted) }
@@ -366,8 +367,8 @@ func TestStoreNoticesAServerThatHangs(t *testing.T) {
 			server := start(t, lamp("{}"))
 			way := forwarder.Start(t, server.Address())
 			b := newBench(t)
-			b.store.SetProbeTimeout(200 * time.Millisecond)
-			b.store.SetAnswerTimeout(time.Second)
+			b.store.Settings().Probe = 200 * time.Millisecond
+			b.store.Settings().Answer = time.Second
 			b.follow(t, way.Address)
 			first := b.ready(t)
 			way.Stop()
@@ -456,7 +457,7 @@ func TestStoreReadsFromAReplicaThatJoins(t *testing.T) {
 // image cannot be pulled.
 func TestStoreDoesNotWaitForEverForAReplica(t *testing.T) {
 	b := newBench(t)
-	b.store.SetAnswerTimeout(20 * time.Millisecond)
+	b.store.Settings().Answer = 20 * time.Millisecond
 	news := b.store.Listen()
 	b.hosted(t)
 	state := b.becomes(t, "an error", func(s catalogs.State) bool { return s.Err != nil })

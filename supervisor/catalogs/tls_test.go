@@ -41,7 +41,7 @@ func secured(t *testing.T, a *certificates.Authority) (*fakecatalog.Server, *ato
 
 func (b *bench) followSecured(t *testing.T, address string, security dialtls.Security) {
 	t.Helper()
-	if err := b.store.FollowSecured(shop, address, security); err != nil {
+	if err := b.store.Follow(shop, address, security); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -105,7 +105,7 @@ func TestStoreSaysThatACatalogIsTooLarge(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			server := start(t, lamp("{}"))
 			b := newBench(t)
-			b.store.SetLimit(4 << 10)
+			b.store.Settings().Limit = 4 << 10
 			b.follow(t, server.Address())
 			first := b.ready(t)
 			server.Serve(shops(1000)...)
@@ -139,7 +139,7 @@ func TestStoreSaysThatACatalogIsTooLarge(t *testing.T) {
 func TestStoreKeepsAGoodSnapshotWhenTheNextIsTooLarge(t *testing.T) {
 	server := fakecatalog.StartExtended(t, lamp("{}"))
 	b := newBench(t)
-	b.store.SetLimit(4 << 10)
+	b.store.Settings().Limit = 4 << 10
 	b.follow(t, server.Address())
 	first := b.ready(t)
 	server.Serve(shops(1000)...)
@@ -193,7 +193,7 @@ func TestStoreDoesNotGoBackDuringARollOut(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			r := rollout{servers: []*fakecatalog.Server{start(t, lamp("1")), start(t, shops(2)...), start(t, lamp("1"))}}
 			b := newBench(t)
-			b.store.SetRereadInterval(refresh)
+			b.store.Settings().Reread = refresh
 			b.roll(t, r.endpoints(1))
 			old := b.ready(t)
 			b.roll(t, r.endpoints(2))
@@ -220,7 +220,7 @@ func TestStoreDoesNotGoBackDuringARollOut(t *testing.T) {
 func TestStoreGoesBackInTheEnd(t *testing.T) {
 	r := rollout{servers: []*fakecatalog.Server{fakecatalog.StartExtended(t, lamp("1")), fakecatalog.StartExtended(t, shops(2)...)}}
 	b := newBench(t)
-	b.store.SetSettleTime(200 * time.Millisecond)
+	b.store.Settings().Settle = 200 * time.Millisecond
 	b.roll(t, r.endpoints(1))
 	old := b.ready(t)
 	b.roll(t, r.endpoints(2))
@@ -255,7 +255,7 @@ func TestStoreMovesItsEarToAnotherReplica(t *testing.T) {
 func TestStoreSaysThatAServerFails(t *testing.T) {
 	server := fakecatalog.StartExtended(t, lamp("{}"))
 	b := newBench(t)
-	b.store.SetAnswerTimeout(time.Second)
+	b.store.Settings().Answer = time.Second
 	b.follow(t, server.Address())
 	b.ready(t)
 	server.Fail(status.Error(codes.Unavailable, "restarting"))
@@ -269,7 +269,7 @@ func TestStoreSaysThatAServerFails(t *testing.T) {
 func TestStoreDoesNotMindAMomentWithoutAnswer(t *testing.T) {
 	server := fakecatalog.StartExtended(t, shops(1)...)
 	b := newBench(t)
-	b.store.SetAnswerTimeout(time.Hour)
+	b.store.Settings().Answer = time.Hour
 	b.follow(t, server.Address())
 	b.ready(t)
 	server.Fail(status.Error(codes.Unavailable, "restarting"))

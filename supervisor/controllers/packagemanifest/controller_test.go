@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 	"github.com/chandlery/chandlery/test/pause"
@@ -51,7 +52,7 @@ func follow(t *testing.T, address string) *follower {
 		t: t, key: client.ObjectKeyFromObject(source), clock: now,
 		reconciler: &reconciler{reader: reader, store: store, index: manifest.NewIndex("olm"), clock: now},
 	}
-	if err := store.Follow(f.key, address); err != nil {
+	if err := store.Follow(f.key, address, dialtls.Security{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Remove(f.key) })
@@ -153,7 +154,7 @@ func TestKnownContentOfAnAbsentCatalog(t *testing.T) {
 	f.until("the content", func() bool { return state().Snapshot != nil })
 	f.index.Remove(f.key)
 	served.Stop()
-	if err := f.store.Follow(f.key, "127.0.0.1:1"); err != nil {
+	if err := f.store.Follow(f.key, "127.0.0.1:1", dialtls.Security{}); err != nil {
 		t.Fatal(err)
 	}
 	f.until("the catalog is away", func() bool { return state().Err != nil })
@@ -164,7 +165,7 @@ func TestKnownContentOfAnAbsentCatalog(t *testing.T) {
 		t.Errorf("%d packages, all read %v", len(f.index.List("")), f.allRead(t.Context()))
 	}
 	served.Restart()
-	if err := f.store.Follow(f.key, served.Address()); err != nil {
+	if err := f.store.Follow(f.key, served.Address(), dialtls.Security{}); err != nil {
 		t.Fatal(err)
 	}
 	f.until("the catalog is back", func() bool { return len(f.index.List("")) == 1 })

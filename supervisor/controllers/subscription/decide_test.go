@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/test/fakecatalog"
@@ -45,7 +46,7 @@ func readFrom(t *testing.T, packages ...fakecatalog.Package) catalogs.State {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	store := catalogs.NewStore(ctx, time.Minute, clock.RealClock{})
-	if err := store.Follow(shop, server.Address()); err != nil {
+	if err := store.Follow(shop, server.Address(), dialtls.Security{}); err != nil {
 		t.Fatal(err)
 	}
 	var state catalogs.State
