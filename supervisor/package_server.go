@@ -10,12 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/chandlery/chandlery/supervisor/apiserver/availability"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
@@ -60,53 +57,25 @@ func runPackageServer(ctx context.Context, cfg *rest.Config, o Options) error {
 
 // newPackageServer returns the manager of a package server.
 func newPackageServer(cfg *rest.Config, o Options) (ctrl.Manager, error) {
-	scheme, err := NewScheme()
+	shared, err := managerOptions(cfg, o, packagemanifest.PackageServer)
 	if err != nil {
 		return nil, err
 	}
-	cached, err := packageServerCache(o.LeaderElectionNamespace)
-	if err != nil {
-		return nil, err
-	}
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.LeaderElectionNamespace, packagemanifest.PackageServer,
-		resourcelock.ResourceLockConfig{Identity: uniqueIdentity(o.Identity)}, cfg, o.RenewDeadline)
-	if err != nil {
-		return nil, fmt.Errorf("preparing leader election on Lease %s/%s: %w", o.LeaderElectionNamespace, packagemanifest.PackageServer, err)
-	}
+	limitCache(shared.Cache, o.LeaderElectionNamespace)
 	reduced := rest.CopyConfig(cfg)
 	if err := informer.ReduceReplies(reduced); err != nil {
 		return nil, err //nolint:wrapcheck // says what failed
 	}
-	mgr, err := ctrl.NewManager(reduced, ctrl.Options{
-		Scheme:    scheme,
-		Cache:     cached,
-		NewClient: informer.NewClient,
-		Controller: config.Controller{
-			UsePriorityQueue: new(false), CacheSyncTimeout: controllerCacheTimeout, SkipNameValidation: new(true),
-		},
-		Metrics:                             metricsserver.Options{BindAddress: "0"}, // see openPorts
-		HealthProbeBindAddress:              "0",
-		GracefulShutdownTimeout:             new(shutdownTimeout),
-		LeaderElection:                      true,
-		LeaderElectionResourceLockInterface: lock,
-		LeaderElectionReleaseOnCancel:       true,
-		LeaseDuration:                       &o.LeaseDuration,
-		RenewDeadline:                       &o.RenewDeadline,
-		RetryPeriod:                         &o.RetryPeriod,
-	})
+	mgr, err := ctrl.NewManager(reduced, shared)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the package server: %w", err)
 	}
 	return mgr, nil
 }
 
-// packageServerCache returns the cache of a supervisor, with fewer objects: of the Deployments those of the own namespace, and
-// of the namespaces and APIServices one each. The package server needs no permission for others.
-func packageServerCache(namespace string) (cache.Options, error) {
-	o, err := cacheOptions()
-	if err != nil {
-		return cache.Options{}, err
-	}
+// limitCache limits the objects of a cache: of the Deployments to those of the own namespace, and of the namespaces and
+// APIServices to one each. The package server needs no permission for others.
+func limitCache(o cache.Options, namespace string) {
 	one := func(version, kind, name string) {
 		m := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind}}
 		o.ByObject[m] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
@@ -114,5 +83,4 @@ func packageServerCache(namespace string) (cache.Options, error) {
 	one("apiregistration.k8s.io/v1", "APIService", packagemanifest.APIServiceName())
 	one(corev1.SchemeGroupVersion.String(), "Namespace", namespace)
 	o.ByObject[&appsv1.Deployment{}] = cache.ByObject{Namespaces: map[string]cache.Config{namespace: {}}}
-	return o, nil
 }

@@ -166,22 +166,18 @@ func (s *startup) newStore(ctx context.Context) (*catalogs.Store, error) {
 	return store, nil
 }
 
+// newManager returns the manager of a supervisor.
 func (s *startup) newManager(f *fence) (ctrl.Manager, error) {
-	cfg, o := s.cfg, s.options
-	scheme, err := NewScheme()
+	o := s.options
+	shared, err := managerOptions(s.cfg, o, api.LeaseName)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.LeaderElectionNamespace, api.LeaseName,
-		resourcelock.ResourceLockConfig{Identity: uniqueIdentity(o.Identity)}, cfg, o.RenewDeadline)
-	if err != nil {
-		return nil, fmt.Errorf("preparing leader election on Lease %s/%s: %w", o.LeaderElectionNamespace, api.LeaseName, err)
+	shared.MapperProvider = s.newMapper
+	shared.LeaderElectionResourceLockInterface = &fencedLock{
+		Interface: shared.LeaderElectionResourceLockInterface, fence: f, monitor: s.monitor, pause: o.RetryPeriod,
 	}
-	cached, err := cacheOptions()
-	if err != nil {
-		return nil, err
-	}
-	guarded, err := fenceWrites(cfg, f, o.LeaseDuration-o.RenewDeadline)
+	guarded, err := fenceWrites(s.cfg, f, o.LeaseDuration-o.RenewDeadline)
 	if err != nil {
 		return nil, err
 	}
@@ -189,11 +185,32 @@ func (s *startup) newManager(f *fence) (ctrl.Manager, error) {
 		return nil, err
 	}
 	guarded.Wrap(s.monitor.Observe(s.filling, "filling the caches"))
-	mgr, err := ctrl.NewManager(guarded, ctrl.Options{
-		MapperProvider: s.newMapper,
-		Scheme:         scheme,
-		Cache:          cached,
-		NewClient:      informer.NewClient,
+	mgr, err := ctrl.NewManager(guarded, shared)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the controllers: %w", err)
+	}
+	return mgr, nil
+}
+
+// managerOptions returns the options that the managers of a supervisor and of a package server share.
+func managerOptions(cfg *rest.Config, o Options, lease string) (ctrl.Options, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return ctrl.Options{}, err
+	}
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.LeaderElectionNamespace, lease,
+		resourcelock.ResourceLockConfig{Identity: uniqueIdentity(o.Identity)}, cfg, o.RenewDeadline)
+	if err != nil {
+		return ctrl.Options{}, fmt.Errorf("preparing leader election on Lease %s/%s: %w", o.LeaderElectionNamespace, lease, err)
+	}
+	cached, err := cacheOptions()
+	if err != nil {
+		return ctrl.Options{}, err
+	}
+	return ctrl.Options{
+		Scheme:    scheme,
+		Cache:     cached,
+		NewClient: informer.NewClient,
 		// Objects that exist at the start must not have a lower priority. With priorities, they would wait until
 		// nothing else happens in the cluster. awaitCaches also bounds the caches of the manager.
 		// A process that has stepped down adds controllers of the same names again.
@@ -204,16 +221,12 @@ func (s *startup) newManager(f *fence) (ctrl.Manager, error) {
 		HealthProbeBindAddress:              "0",
 		GracefulShutdownTimeout:             new(shutdownTimeout),
 		LeaderElection:                      true,
-		LeaderElectionResourceLockInterface: &fencedLock{Interface: lock, fence: f, monitor: s.monitor, pause: o.RetryPeriod},
+		LeaderElectionResourceLockInterface: lock,
 		LeaderElectionReleaseOnCancel:       true,
 		LeaseDuration:                       &o.LeaseDuration,
 		RenewDeadline:                       &o.RenewDeadline,
 		RetryPeriod:                         &o.RetryPeriod,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("preparing the controllers: %w", err)
-	}
-	return mgr, nil
+	}, nil
 }
 
 // cacheOptions returns which objects and fields are cached; package informer bounds what tenants can create.
