@@ -110,7 +110,7 @@ func reads() []Row {
 
 // optionalAPIs returns the periodic requests that find out whether an absent API exists now.
 func optionalAPIs() []Row {
-	const why = "The supervisor checks every five minutes whether the cluster has this optional API now."
+	const why = "A check for an optional API."
 	var rows []Row
 	for _, group := range []string{"autoscaling.k8s.io", "config.openshift.io", "monitoring.coreos.com"} {
 		rows = append(rows,
