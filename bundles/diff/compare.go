@@ -37,7 +37,7 @@ func Catalogs(a, b *outline.Catalog) []Change {
 	return out
 }
 
-// Breaking counts the changes that leave installed versions without an upgrade path.
+// Breaking counts the changes that break installed versions.
 func Breaking(changes []Change) int {
 	n := 0
 	for i := range changes {

@@ -31,7 +31,7 @@ type imageOptions struct {
 
 func (o *imageOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.base, "base", catalogimage.Scratch,
-		"base image: Chandlery's registry or opm; scratch: an image that contains only the catalog, for CatalogSources with spec.grpcPodConfig.extractContent")
+		"base image: Chandlery's registry or opm; scratch: an image without a program, for CatalogSources with spec.grpcPodConfig.extractContent")
 	flags.StringArrayVar(&o.labels, "label", nil, "label of the image, as NAME=VALUE; may be repeated")
 }
 
@@ -211,7 +211,7 @@ func newDockerfileCommand() *cobra.Command {
 		},
 	}
 	o.addFlags(cmd.Flags())
-	cmd.Flags().StringVar(&builder, "builder", "", "image that creates the index or opm's cache: Chandlery's registry or opm; default: --base; required if --base is scratch")
+	cmd.Flags().StringVar(&builder, "builder", "", "image of Chandlery's registry or of opm, in which the build creates the index or opm's cache; default: --base; required if --base is scratch")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }

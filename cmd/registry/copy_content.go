@@ -24,7 +24,7 @@ func newCopyContentCommand() *cobra.Command {
 		Short: "Copy this program or a catalog from one container to another",
 		Long: "Copy this program, or a catalog, to a volume. A container can then serve the catalog of an image\n" +
 			"that does not contain this program:\n\n" +
-			"1. In this program's image, run it with --program.to to copy the program.\n" +
+			"1. In the image of this program, run this program with --program.to to copy it.\n" +
 			"2. In the catalog's image, run that copy with --catalog.from and --catalog.to to copy the catalog.\n" +
 			"   The image needs no shell.",
 		Example: "  registry copy-content --program.to=/utilities/registry\n" +

@@ -58,8 +58,8 @@ func newQueryCommand() *cobra.Command {
 		Use:   "query ADDRESS WHAT [ARGUMENT...]",
 		Short: "Query a catalog server",
 		Long: "Query a catalog server. ADDRESS is host:port; the default port is 50051. The server can be Chandlery's\n" +
-			"registry or any other implementation of api.Registry. WHAT is one of the following. Queries marked\n" +
-			"chandlery.registry.v1 need Chandlery's registry:\n\n" + describeVerbs() + "\n\n" +
+			"registry or any other implementation of api.Registry. Queries marked chandlery.registry.v1 need Chandlery's\n" +
+			"registry. WHAT is one of these queries:\n\n" + describeVerbs() + "\n\n" +
 			"Exit codes:\n" +
 			"  0  the server answered\n" +
 			"  1  the query failed, or the health query found that the server is not ready",

@@ -98,8 +98,8 @@ func newRBACCommand() *cobra.Command {
 supervisor needs for additional kinds in bundles. Pass every --bundle-kind flag of
 'supervisor run' in one call. When you apply the output with kubectl, it replaces the
 permissions of earlier calls. Like controller-gen, the command derives each resource
-name from its kind, as the lower-case English plural. If a name differs, correct the
-output.`,
+name from its kind, as the lower-case English plural. If a CustomResourceDefinition
+has another resource name, correct the output.`,
 		Example: `  supervisor rbac --bundle-kind=shop.example/Widget --bundle-kind=shop.example/Policy:cluster | kubectl apply -f -`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

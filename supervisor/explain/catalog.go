@@ -216,7 +216,7 @@ func catalogPodFinding(s *search, f *Finding) *Finding {
 // catalogStartingFinding returns the finding about a catalog that does not serve yet and has no problem.
 func catalogStartingFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
 	if s.ReadAt.Sub(source.CreationTimestamp.Time) > gracePeriod && source.Status.GRPCConnectionState == nil && len(source.Status.Conditions) == 0 {
-		return s.finding(CodeNotLookedAt, Wrong, s.current().String()+" has had no status"+since(&source.CreationTimestamp))
+		return s.finding(CodeNotReconciled, Wrong, s.current().String()+" has had no status"+since(&source.CreationTimestamp))
 	}
 	says := "its content has not been read yet"
 	if c := conditionOf(source.Status.Conditions, api.ConditionProgressing); c != nil {

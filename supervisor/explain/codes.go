@@ -7,8 +7,8 @@ const (
 	CodeNotInstalled                       = "NotInstalled"
 	CodeSupervisorNotRunning               = "SupervisorNotRunning"
 	CodePackageManifestsUnavailable        = "PackageManifestsUnavailable"
-	CodeUninstallHeld                      = "UninstallHeld"
-	CodeCleanupHeld                        = "CleanupHeld"
+	CodeUninstallBlocked                   = "UninstallBlocked"
+	CodeCleanupBlocked                     = "CleanupBlocked"
 	CodeConfigInvalid                      = "ConfigInvalid"
 	CodeNamespaceTerminating               = "NamespaceTerminating"
 	CodeOperatorGroupMissing               = "OperatorGroupMissing"
@@ -45,7 +45,7 @@ const (
 	CodePlanObjectUnsupported              = "PlanObjectUnsupported"
 	CodePlanStepFailed                     = "PlanStepFailed"
 	CodePlanDeclaredFailed                 = "PlanDeclaredFailed"
-	CodeRightsMissing                      = "RightsMissing"
+	CodePermissionDenied                   = "PermissionDenied"
 	CodeQuotaExceeded                      = "QuotaExceeded"
 	CodeResourcesRequired                  = "ResourcesRequired"
 	CodeLimitRangeViolated                 = "LimitRangeViolated"
@@ -64,7 +64,7 @@ const (
 	CodePredecessorNotReady                = "PredecessorNotReady"
 	CodeVersionDeleted                     = "VersionDeleted"
 	CodeVersionInvalid                     = "VersionInvalid"
-	CodeServingResourcesBroken             = "ServingResourcesBroken"
+	CodeWebhookResourcesBroken             = "WebhookResourcesBroken"
 	CodeVersionFailing                     = "VersionFailing"
 	CodeNodeLost                           = "NodeLost"
 	CodeImagePullFailed                    = "ImagePullFailed"
@@ -85,8 +85,8 @@ const (
 	CodeCatalogContentWarnings             = "CatalogContentWarnings"
 	CodeImageSettingsInvalid               = "ImageSettingsInvalid"
 	CodeDeprecated                         = "Deprecated"
-	CodeUnderWay                           = "UnderWay"
-	CodeNotLookedAt                        = "NotLookedAt"
+	CodeInProgress                         = "InProgress"
+	CodeNotReconciled                      = "NotReconciled"
 )
 
 // CodeInfo describes a code of findings.
@@ -109,15 +109,15 @@ func clusterCodes() []CodeInfo {
 		{CodeNotInstalled, "The Subscription API is not installed in the cluster.", "Run \"supervisor install-crds\" to install the CustomResourceDefinitions."},
 		{CodeSupervisorNotRunning, "No supervisor holds the Lease chandlery-supervisor. Statuses may be out of date.", "Find out why no supervisor pod runs or becomes the leader."},
 		{CodePackageManifestsUnavailable, "The APIService of PackageManifests is unavailable. Until it is available, Kubernetes deletes no namespace.", "Find out why API servers do not reach port 10250 of a supervisor. If no supervisor is installed, delete the APIService."},
-		{CodeUninstallHeld, "Something blocks the uninstallation of an operator whose Subscription was deleted.", "Remove the obstacle in the message. To keep the operator, remove the annotation chandlery.dev/on-delete."},
-		{CodeCleanupHeld, "Something blocks the deletion of a ClusterServiceVersion.", "Remove the obstacle in the message. To skip the clean-up of custom resources, set the annotation chandlery.dev/skip-cleanup=true on the ClusterServiceVersion."},
+		{CodeUninstallBlocked, "Something blocks the uninstallation of an operator whose Subscription was deleted.", "Remove the obstacle in the message. To keep the operator, remove the annotation chandlery.dev/on-delete."},
+		{CodeCleanupBlocked, "Something blocks the deletion of a ClusterServiceVersion.", "Remove the obstacle in the message. To skip the clean-up of custom resources, set the annotation chandlery.dev/skip-cleanup=true on the ClusterServiceVersion."},
 		{CodeConfigInvalid, "A Subscription contains invalid settings for the Deployments of the operator.", "Correct spec.config or the annotation chandlery.dev/config."},
 		{CodeNamespaceTerminating, "The namespace is being deleted. Nothing is installed in it.", "Wait until the namespace is deleted. If you want the operator, recreate the namespace. If the deletion does not finish, the status of the namespace lists the remaining objects."},
 		{CodeOperatorGroupMissing, "The namespace has no OperatorGroup. Nothing is installed in it.", "Create an OperatorGroup. It selects the namespaces that the operators watch."},
 		{CodeOperatorGroupAmbiguous, "The namespace has several OperatorGroups. Nothing is installed in it.", "Delete all but one."},
 		{CodeOperatorGroupServiceAccountMissing, "The OperatorGroup names a ServiceAccount that does not exist.", "Create the ServiceAccount with the permissions that the operator needs, or remove spec.serviceAccountName."},
 		{CodeOperatorGroupTargetsInvalid, "The supervisor cannot determine the namespaces of the OperatorGroup.", "Correct spec.targetNamespaces or spec.selector."},
-		{CodeInstallModeUnsupported, "The operator cannot watch the namespaces that the OperatorGroup selects.", "Change the namespaces that the OperatorGroup selects, or install the operator in its own namespace."},
+		{CodeInstallModeUnsupported, "The operator cannot watch the namespaces that the OperatorGroup selects.", "Change the namespaces that the OperatorGroup selects, or install the operator in another namespace, with its own OperatorGroup."},
 	}
 }
 
@@ -129,7 +129,7 @@ func catalogCodes() []CodeInfo {
 		{CodeCatalogSpecInvalid, "The spec of a CatalogSource is invalid.", "Correct the field in the message."},
 		{CodeCatalogConfigMapUnusable, "The ConfigMap of a catalog is missing or contains no catalog.", "Create or correct the ConfigMap."},
 		{CodeCatalogNodeLost, "The node of a catalog's pod is lost.", "Replicas start on other nodes that have capacity. Repair the node, or delete the Node object."},
-		{CodeCatalogImagePullFailed, "The image of a catalog cannot be pulled.", "Correct spec.image and spec.secrets of the CatalogSource, and check that the nodes can reach the registry."},
+		{CodeCatalogImagePullFailed, "The image of a catalog cannot be pulled.", "Correct spec.image and spec.secrets of the CatalogSource, and check that the nodes can reach the image registry."},
 		{CodeCatalogCrashing, "The container of a catalog exits with an error.", "Read the log of the pod, and check that spec.image is a catalog image."},
 		{CodeCatalogUnschedulable, "No node accepts a pod of a catalog.", "Add node capacity, or change spec.grpcPodConfig of the CatalogSource."},
 		{CodeCatalogPodsRefused, "The API server refuses the pods of a catalog.", "Change the quota, PodSecurity level or webhook that refuses the pods."},
@@ -148,7 +148,7 @@ func resolutionCodes() []CodeInfo {
 		{CodeDependencyNotFound, "No catalog contains a dependency of the operator.", "Add a catalog that contains the dependency, or choose another channel or version."},
 		{CodeConstraintsNotSatisfiable, "No version satisfies all constraints.", "See the constraints in the output. Usually, another operator conflicts with the requested version."},
 		{CodeResolutionFailed, "The supervisor could not decide what to install.", "Fix the cause in the message."},
-		{CodeBundleImagePullFailed, "The image of a bundle cannot be pulled.", "Correct the credentials or the reference, and check that the supervisor's pods can reach the registry."},
+		{CodeBundleImagePullFailed, "The image of a bundle cannot be pulled.", "Correct the credentials or the reference, and check that the supervisor's pods can reach the image registry."},
 		{CodeBundleUnusable, "The catalog contains a bundle that cannot be installed.", "Ask the publisher of the catalog to fix it, or choose another version."},
 	}
 }
@@ -162,11 +162,11 @@ func planCodes() []CodeInfo {
 		{CodePlanObjectUnsupported, "A bundle contains an object of an unsupported kind.", "Ask the author of the bundle to remove it. If the message names a supervisor flag, you can add the flag instead."},
 		{CodePlanStepFailed, "A step of an InstallPlan cannot be applied.", "Fix the cause in the message. The plan then continues automatically."},
 		{CodePlanDeclaredFailed, "Another client set the phase of an InstallPlan to Failed.", "None if the InstallPlan was Complete before. Otherwise, delete it; the supervisor then recreates it."},
-		{CodeRightsMissing, "The account that applies the objects lacks a permission.", "Grant the permission in the message."},
+		{CodePermissionDenied, "The supervisor, or the ServiceAccount that the OperatorGroup names, lacks a permission to apply an object.", "Grant the permission in the message."},
 		{CodeQuotaExceeded, "A quota of the namespace is exhausted.", "Raise the quota, or delete objects that count against it."},
 		{CodeResourcesRequired, "A quota of the namespace requires pods to set requests or limits.", "Set spec.config.resources of the Subscription, or add a LimitRange with defaults to the namespace."},
 		{CodeLimitRangeViolated, "A LimitRange of the namespace does not allow the resources of an object.", "Set spec.config.resources of the Subscription to values that the LimitRange allows, or change the LimitRange."},
-		{CodePodSecurityRefused, "The PodSecurity level of the namespace does not allow the pods.", "Set the label pod-security.kubernetes.io/enforce of the namespace to a less strict level, or change the pods."},
+		{CodePodSecurityRefused, "The PodSecurity level of the namespace does not allow the pods.", "Set the label pod-security.kubernetes.io/enforce of the namespace to a less strict level. Or set the security context of the pods in the annotation chandlery.dev/config of the Subscription."},
 		{CodeAdmissionRefused, "An admission webhook or policy refuses an object.", "Change the policy, or ask for an exception."},
 		{CodeWebhookUnavailable, "The server of an admission webhook does not answer, so the API server refuses requests.", "Restore the webhook server. If the webhook is no longer in use, delete its configuration."},
 		{CodeObjectInvalid, "The API server refuses an object as invalid.", "Correct the field in the message. If the object comes from a bundle, ask the author of the bundle to correct it."},
@@ -186,7 +186,7 @@ func versionCodes() []CodeInfo {
 		{CodePredecessorNotReady, "A version waits for the older version that it replaces.", "Fix the older version, or delete it."},
 		{CodeVersionDeleted, "The ClusterServiceVersion that an InstallPlan created no longer exists.", "Delete the InstallPlan. The supervisor then recreates the InstallPlan and the ClusterServiceVersion."},
 		{CodeVersionInvalid, "The ClusterServiceVersion is invalid.", "Ask its author to correct it, or choose another version."},
-		{CodeServingResourcesBroken, "Certificates, Services or APIServices of an operator are missing or wrong.", "See the message. The supervisor repairs them automatically, unless another client changes them."},
+		{CodeWebhookResourcesBroken, "Certificates, Services or APIServices of an operator are missing or wrong.", "See the message. The supervisor repairs them automatically, unless another client changes them."},
 		{CodeVersionFailing, "A ClusterServiceVersion fails for another reason.", "Fix the cause that the status shows."},
 	}
 }
@@ -194,7 +194,7 @@ func versionCodes() []CodeInfo {
 func podCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeNodeLost, "The node of a pod is lost.", "Repair the node, or delete the Node object. Kubernetes then recreates the pod on another node."},
-		{CodeImagePullFailed, "The image of a container cannot be pulled.", "Check that the image exists, that the nodes can reach the registry, and that the pod has a pull secret."},
+		{CodeImagePullFailed, "The image of a container cannot be pulled.", "Check that the image exists, that the nodes can reach the image registry, and that the pod has a pull secret."},
 		{CodeOutOfMemory, "A container exceeded its memory limit.", "Raise its memory limit in spec.config.resources of the Subscription."},
 		{CodeContainerCrashing, "A container repeatedly exits with an error.", "Read its log."},
 		{CodeSecretOrConfigMapMissing, "A container needs a missing Secret or ConfigMap, or a missing key.", "Create the object or the key."},
@@ -210,15 +210,15 @@ func podCodes() []CodeInfo {
 
 func noteCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodeNewerVersionHeld, "The catalog has a newer version that cannot be installed now.", "See the constraints in the output. The installed version is not affected."},
-		{CodePinned, "The annotation chandlery.dev/pin holds the operator at a version.", "Remove the annotation, or set it to a newer version."},
+		{CodeNewerVersionHeld, "The catalog has a newer version, but its installation is blocked (held).", "See the constraints in the output. The installed version is not affected."},
+		{CodePinned, "The annotation chandlery.dev/pin blocks newer versions of the operator.", "Remove the annotation, or set it to a newer version."},
 		{CodePlanDeleted, "The InstallPlan of the installed version was deleted.", "No action is necessary. The installed objects are not affected."},
 		{CodeFieldsDropped, "The API server did not store unknown fields of an object in a bundle.", "Tell the author of the bundle. If the field is valid, upgrade the CustomResourceDefinition or the cluster."},
 		{CodeCatalogContentWarnings, "The ConfigMap of a catalog has problems, but the catalog is served.", "Correct the ConfigMap. The command \"registry validate\" lists all problems."},
 		{CodeImageSettingsInvalid, "The supervisor's settings for image registries are invalid, and older ones are in use.", "Correct the file in the message."},
 		{CodeDeprecated, "The catalog deprecates the package, the channel or the version.", "Follow the deprecation message of the catalog."},
-		{CodeUnderWay, "Work is in progress, and nothing blocks it.", "Wait a moment."},
-		{CodeNotLookedAt, "The supervisor did not reconcile an object in time.", "Read the log of the supervisor."},
+		{CodeInProgress, "Work is in progress, and nothing blocks it.", "Wait a moment."},
+		{CodeNotReconciled, "The supervisor did not reconcile an object in time.", "Read the log of the supervisor."},
 	}
 }
 

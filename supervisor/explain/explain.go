@@ -89,7 +89,7 @@ func explanationOf(s *search, findings []Finding, healthySummary string) Explana
 	if len(findings) > 0 {
 		e.Summary = causeWithoutSubject(s, &findings[0])
 	}
-	underWay := has(findings, CodeUnderWay)
+	underWay := has(findings, CodeInProgress)
 	// The approval of a plan has an effect only if a supervisor executes the plan.
 	matters := e.dependsOnUnreadable(underWay || has(findings, CodePlanNeedsApproval) && hidesLeases(s))
 	switch severity := worst(findings); {
@@ -198,7 +198,7 @@ func Examine(o *ClusterState) []Finding {
 		// Without subjects, no other finding shows that no supervisor runs.
 		all = merge(all, collected(supervisorFindings(newSearch(o, Ref{}))), nil)
 	}
-	all = slices.DeleteFunc(all, func(f Finding) bool { return f.Code == CodeUnderWay })
+	all = slices.DeleteFunc(all, func(f Finding) bool { return f.Code == CodeInProgress })
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), cmp.Compare(depth(a.Code), depth(b.Code)), compareRefs(a.Object, b.Object))
 	})

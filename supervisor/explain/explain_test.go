@@ -348,14 +348,14 @@ func TestExplainResolution(t *testing.T) {
 			summary: []string{"annotation chandlery.dev/config: unknown field"},
 		},
 		{
-			reason: "made a moment ago", state: explain.Progressing, code: explain.CodeUnderWay,
+			reason: "made a moment ago", state: explain.Progressing, code: explain.CodeInProgress,
 			change: all(says("Other", "", ""), func(o *clusterState) {
 				o.sub().Status.Conditions, o.sub().CreationTimestamp = nil, ago(time.Second)
 			}),
 			summary: []string{"was created a moment ago"},
 		},
 		{
-			reason: "nobody has looked at it", state: explain.Broken, code: explain.CodeNotLookedAt,
+			reason: "nobody has looked at it", state: explain.Broken, code: explain.CodeNotReconciled,
 			change:  all(says("Other", "", ""), func(o *clusterState) { o.sub().Status.Conditions = nil }),
 			summary: []string{"Subscription shop/lamp has had no status"},
 		},
@@ -384,7 +384,7 @@ func TestExplainPlan(t *testing.T) {
 			summary: []string{"InstallPlan shop/install-a, which installs lamp.v1, waits for approval"},
 		},
 		{
-			reason: "a permission is missing", state: explain.Broken, code: explain.CodeRightsMissing, object: planObject,
+			reason: "a permission is missing", state: explain.Broken, code: explain.CodePermissionDenied, object: planObject,
 			change: stepRetried(forbidden, api.Cause{
 				Reason: string(refusal.PermissionDenied), Remedy: "grant ServiceAccount shop/poor this permission, or remove spec.serviceAccountName from OperatorGroup group",
 			}),
@@ -392,7 +392,7 @@ func TestExplainPlan(t *testing.T) {
 			remedy:  "Grant ServiceAccount shop/poor this permission, or remove spec.serviceAccountName from OperatorGroup group.",
 		},
 		{
-			reason: "a right is missing, in a plan without a cause", state: explain.Broken, code: explain.CodeRightsMissing, object: planObject,
+			reason: "a right is missing, in a plan without a cause", state: explain.Broken, code: explain.CodePermissionDenied, object: planObject,
 			change:  planIs(going, "", "retrying execution due to error: "+forbidden),
 			summary: []string{"InstallPlan shop/install-a: error applying Role lamp"}, remedy: "Grant the permission",
 		},
@@ -497,7 +497,7 @@ func TestExplainPlan(t *testing.T) {
 			summary: []string{"waits for approval"},
 		},
 		{
-			reason: "a step of a plan that may not be seen", state: explain.Broken, code: explain.CodeRightsMissing, object: planObject,
+			reason: "a step of a plan that may not be seen", state: explain.Broken, code: explain.CodePermissionDenied, object: planObject,
 			change:  hidden(operatorsv1alpha1.SubscriptionInstallPlanPending, "Installing", "retrying execution due to error: "+forbidden),
 			summary: []string{"InstallPlan shop/install-a: error applying Role lamp"},
 		},
@@ -513,7 +513,7 @@ func TestExplainPlan(t *testing.T) {
 			summary: []string{"error applying ConfigMap settings"},
 		},
 		{
-			reason: "it is carried out", state: explain.Progressing, code: explain.CodeUnderWay, object: planObject,
+			reason: "it is carried out", state: explain.Progressing, code: explain.CodeInProgress, object: planObject,
 			change: planIs(going, "", ""), summary: []string{"lamp.v1 is being installed: InstallPlan install-a is in phase Installing"},
 		},
 	})

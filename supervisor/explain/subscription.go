@@ -88,9 +88,9 @@ func progressFinding(s *search) *Finding {
 	status := &s.sub.Status
 	if len(status.Conditions) == 0 && status.CurrentCSV == "" {
 		if s.ReadAt.Sub(s.sub.CreationTimestamp.Time) > gracePeriod {
-			return s.finding(CodeNotLookedAt, Wrong, s.subject.String()+" has had no status"+since(&s.sub.CreationTimestamp))
+			return s.finding(CodeNotReconciled, Wrong, s.subject.String()+" has had no status"+since(&s.sub.CreationTimestamp))
 		}
-		return s.finding(CodeUnderWay, Note, s.subject.String()+" was created a moment ago")
+		return s.finding(CodeInProgress, Note, s.subject.String()+" was created a moment ago")
 	}
 	what := "resolving dependencies"
 	at := s
@@ -108,7 +108,7 @@ func progressFinding(s *search) *Finding {
 	} else if status.CurrentCSV != "" {
 		what = status.CurrentCSV + " is being installed: " + what
 	}
-	return at.finding(CodeUnderWay, Note, what)
+	return at.finding(CodeInProgress, Note, what)
 }
 
 // orNone returns a phase, or words for an empty one.
@@ -135,7 +135,7 @@ func uninstallFindings(s *search) []*Finding {
 		}
 	}
 	if !is {
-		f := s.finding(CodeUninstallHeld, Waiting, fmt.Sprintf("%s is being deleted%s, but has finalizers: %s",
+		f := s.finding(CodeUninstallBlocked, Waiting, fmt.Sprintf("%s is being deleted%s, but has finalizers: %s",
 			s.subject, since(s.sub.DeletionTimestamp), strings.Join(s.sub.Finalizers, ", ")))
 		if s.sub.Annotations[api.AnnotationOnDelete] == "" {
 			f = f.withRemedy("find out why the controller of the finalizers " + strings.Join(s.sub.Finalizers, ", ") + " does not remove them").
@@ -147,7 +147,7 @@ func uninstallFindings(s *search) []*Finding {
 	if reason == api.ReasonStillRequired {
 		severity = Wrong
 	}
-	return []*Finding{s.finding(CodeUninstallHeld, severity, s.subject.String()+" is being uninstalled: "+message)}
+	return []*Finding{s.finding(CodeUninstallBlocked, severity, s.subject.String()+" is being uninstalled: "+message)}
 }
 
 // configFindings returns the finding about settings that cannot be read.

@@ -84,7 +84,7 @@ func versionFindings(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []
 		return nil
 	case operatorsv1alpha1.CSVPhaseNone:
 		if s.ReadAt.Sub(csv.CreationTimestamp.Time) > gracePeriod {
-			return []*Finding{at.finding(CodeNotLookedAt, Wrong, self.String()+" has had no status"+since(&csv.CreationTimestamp))}
+			return []*Finding{at.finding(CodeNotReconciled, Wrong, self.String()+" has had no status"+since(&csv.CreationTimestamp))}
 		}
 		return nil
 	default:
@@ -145,7 +145,7 @@ func reasonFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Fin
 		return predecessorFinding(s, csv)
 	case operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, operatorsv1alpha1.CSVReasonAPIServiceResourcesNeedReinstall,
 		operatorsv1alpha1.CSVReasonNeedsCertRotation:
-		return statusFinding(s, CodeServingResourcesBroken, csv)
+		return statusFinding(s, CodeWebhookResourcesBroken, csv)
 	case operatorsv1alpha1.CSVReasonComponentFailed:
 		return causeFinding(s, csv)
 	default:
@@ -370,13 +370,13 @@ func cleanupFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Fi
 		if s.ReadAt.Sub(csv.DeletionTimestamp.Time) < gracePeriod {
 			return nil
 		}
-		return at.finding(CodeCleanupHeld, Wrong, fmt.Sprintf("%s is being deleted%s, but has finalizers: %s", self, since(csv.DeletionTimestamp), strings.Join(csv.Finalizers, ", ")))
+		return at.finding(CodeCleanupBlocked, Wrong, fmt.Sprintf("%s is being deleted%s, but has finalizers: %s", self, since(csv.DeletionTimestamp), strings.Join(csv.Finalizers, ", ")))
 	}
 	severity := Waiting
 	if cause, _ := api.CauseOf(csv); cause.Reason == api.ReasonFinalizersRemaining {
 		severity = Wrong
 	}
-	f := at.finding(CodeCleanupHeld, severity, fmt.Sprintf("%s is being deleted: %s", self, csv.Status.Message))
+	f := at.finding(CodeCleanupBlocked, severity, fmt.Sprintf("%s is being deleted: %s", self, csv.Status.Message))
 	i := slices.IndexFunc(csv.Status.Cleanup.PendingDeletion, func(l operatorsv1alpha1.ResourceList) bool { return len(l.Instances) > 0 })
 	if i < 0 {
 		return f.withCommands(kubectl("describe", self, ""))

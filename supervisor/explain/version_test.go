@@ -159,13 +159,13 @@ func TestExplainVersion(t *testing.T) {
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonInvalidStrategy, "install strategy invalid: spec.install.strategy is \"helm\"; set it to \"deployment\""), summary: []string{"install strategy invalid"},
 		},
 		{
-			reason: "a Deployment that the account of the group may not write", state: explain.Broken, code: explain.CodeRightsMissing,
+			reason: "a Deployment that the account of the group may not write", state: explain.Broken, code: explain.CodePermissionDenied,
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailedNoRetry, "install strategy failed: install strategy failed: no",
 				api.Cause{Reason: "PermissionDenied", Detail: "ServiceAccount weak of OperatorGroup own lacks a permission", Remedy: "grant it"}),
 			summary: []string{"install strategy failed: no: ServiceAccount weak of OperatorGroup own lacks a permission"},
 		},
 		{
-			reason: "serving resources", state: explain.Broken, code: explain.CodeServingResourcesBroken,
+			reason: "serving resources", state: explain.Broken, code: explain.CodeWebhookResourcesBroken,
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, "Secret lamp-cert is gone"), summary: []string{"Secret lamp-cert is gone"},
 		},
 		{
@@ -179,7 +179,7 @@ func TestExplainVersion(t *testing.T) {
 				api.Cause{Reason: api.ReasonRetrying, Detail: "etcdserver: request timed out", PhaseMessage: "requirements not yet checked"}), summary: []string{"request timed out"},
 		},
 		{
-			reason: "custom resources that finalizers hold", state: explain.Broken, code: explain.CodeCleanupHeld, object: "Lamp shop/old",
+			reason: "custom resources that finalizers hold", state: explain.Broken, code: explain.CodeCleanupBlocked, object: "Lamp shop/old",
 			change: all(tells("Uninstalling", "WaitingOnCleanup", "waiting for clusterserviceversion lamp.v1 (...)"), func(o *clusterState) {
 				o.sub().DeletionTimestamp, o.csv().DeletionTimestamp = new(ago(time.Hour)), new(ago(time.Hour))
 				o.csv().Status.Reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
@@ -190,7 +190,7 @@ func TestExplainVersion(t *testing.T) {
 			summary: []string{"Lamp shop/old has finalizers", "example.com/never"},
 		},
 		{
-			reason: "another operator needs what is uninstalled", state: explain.Broken, code: explain.CodeUninstallHeld,
+			reason: "another operator needs what is uninstalled", state: explain.Broken, code: explain.CodeUninstallBlocked,
 			change: all(tells("Uninstalling", "StillRequired", "clusterserviceversion torch.v1 requires an operator; uninstall the operator that requires it too"), func(o *clusterState) {
 				o.sub().DeletionTimestamp = new(ago(time.Hour))
 			}),
@@ -234,14 +234,14 @@ func TestExplainVersion(t *testing.T) {
 			summary: []string{"namespace shop is being deleted"},
 		},
 		{
-			reason: "a finalizer of somebody else holds it", state: explain.Held, code: explain.CodeUninstallHeld,
+			reason: "a finalizer of somebody else holds it", state: explain.Held, code: explain.CodeUninstallBlocked,
 			change: func(o *clusterState) {
 				o.sub().DeletionTimestamp, o.sub().Finalizers = new(ago(time.Hour)), []string{"example.com/never"}
 			},
 			summary: []string{"but has finalizers: example.com/never"}, remedy: "the controller of the finalizers example.com/never",
 		},
 		{
-			reason: "it is being installed", state: explain.Progressing, code: explain.CodeUnderWay, object: object,
+			reason: "it is being installed", state: explain.Progressing, code: explain.CodeInProgress, object: object,
 			change: versionIs(operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, attempting install"), summary: []string{"ClusterServiceVersion lamp.v1 is in phase InstallReady"},
 		},
 	})

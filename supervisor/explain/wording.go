@@ -60,8 +60,8 @@ var codesOfRefusals = map[refusal.Reason]string{
 	refusal.WebhookUnavailable:    CodeWebhookUnavailable,
 	refusal.AdmissionDenied:       CodeAdmissionRefused,
 	refusal.ServiceAccountMissing: CodeServiceAccountMissing,
-	refusal.PermissionDenied:      CodeRightsMissing,
-	refusal.EscalationDenied:      CodeRightsMissing,
+	refusal.PermissionDenied:      CodePermissionDenied,
+	refusal.EscalationDenied:      CodePermissionDenied,
 	refusal.Invalid:               CodeObjectInvalid,
 }
 

@@ -330,7 +330,7 @@ func wanted(d *appsv1.Deployment) int32 {
 // refusedPodsFinding returns the finding about pods that the API server refuses.
 func refusedPodsFinding(s *search, message string) *Finding {
 	code := codeOfRefusal(message)
-	if code == "" || code == CodeRightsMissing || code == CodeObjectInvalid {
+	if code == "" || code == CodePermissionDenied || code == CodeObjectInvalid {
 		code = CodePodsRefused
 	}
 	f := refusalFinding(s, code, Wrong, s.current().String()+": the API server refuses its pods: "+message, "")

@@ -107,7 +107,7 @@ func TestExplainPods(t *testing.T) {
 			summary: []string{"Deployment shop/lamp is not available"},
 		},
 		{
-			reason: "whatever keeps it may be in what cannot be seen", state: explain.Unknown, code: explain.CodeUnderWay,
+			reason: "whatever keeps it may be in what cannot be seen", state: explain.Unknown, code: explain.CodeInProgress,
 			change: all(installing, hides("pods", "shop"), func(o *clusterState) { o.Pods = nil }), summary: []string{"obstacles could not be checked"},
 		},
 		{
@@ -137,7 +137,7 @@ func TestExplainPods(t *testing.T) {
 			summary: []string{"lamp.v1 is installed", "has 1 of 2 replicas ready"},
 		},
 		{
-			reason: "a pod that is going says nothing", state: explain.Progressing, code: explain.CodeUnderWay,
+			reason: "a pod that is going says nothing", state: explain.Progressing, code: explain.CodeInProgress,
 			change: all(waits("ErrImagePull", "not found"), func(o *clusterState) { o.pod().DeletionTimestamp = new(ago(0)) }), summary: []string{"Installing"},
 		},
 	})

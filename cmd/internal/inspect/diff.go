@@ -53,7 +53,7 @@ func Diff(p Program) *cobra.Command {
 	AddOutputFlag(cmd, &o.output, "text", "text", "markdown", "json", "yaml")
 	flags := cmd.Flags()
 	flags.StringVar(&o.pkg, "package", "", "compare only the package with this name")
-	flags.BoolVar(&o.breaking, "breaking", false, "show only changes that leave installed versions without an upgrade path")
+	flags.BoolVar(&o.breaking, "breaking", false, "show only changes with a !")
 	flags.StringVar(&o.exitCode, "exit-code", "", "exit with 1 if the catalogs differ (any), or only if a change has a ! (breaking); default: exit with 0")
 	flags.Lookup("exit-code").NoOptDefVal = exitOnAny
 	flagenv.Describe(flags, p.EnvPrefix)

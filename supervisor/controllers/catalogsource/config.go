@@ -32,10 +32,10 @@ type Config struct {
 // AddFlags adds a flag with a default for each setting.
 func (c *Config) AddFlags(fs *pflag.FlagSet, version string) {
 	fs.StringVar(&c.RegistryImage, "registry-image", deployment.DefaultRegistryImage(version), "image of Chandlery's registry, which serves catalogs from ConfigMaps and from the content of images")
-	fs.StringVar(&c.Server, "catalog-server", deployment.ServerImage, "program that serves a catalog image without extractContent; image: the program in the image; registry: --registry-image")
+	fs.StringVar(&c.Server, "catalog-server", deployment.ServerImage, "program that serves the image of a CatalogSource without spec.grpcPodConfig.extractContent; image: the program in the image; registry: --registry-image")
 	fs.IntVar(&c.Replicas, "catalog-replicas", 0,
 		"replicas of a catalog without the annotation "+api.AnnotationReplicas+"; 0: two if two nodes can run them, else one")
-	fs.StringVar(&c.Content, "catalog-content", deployment.ContentAuto, "source of catalog content for --registry-image: image-volume, init-container or auto (image-volume if every node supports image volumes, else init-container)")
+	fs.StringVar(&c.Content, "catalog-content", deployment.ContentAuto, "how containers of --registry-image get the content of a catalog image: image-volume, init-container or auto (image-volume if every node supports image volumes, else init-container)")
 	fs.BoolVar(&c.SetWorkloadUserID, "set-workload-user-id", true, "run restricted catalog pods as user 1001; set it to false if the platform assigns a user")
 	fs.StringVar(&c.MemoryLimit, "registry-memory-limit", deployment.DefaultMemoryLimit, "memory limit of containers that run --registry-image, such as 1Gi; 0: none; a larger memory request in the CatalogSource raises the limit")
 	fs.BoolVar(&c.TLS, "catalog-tls", false, "serve TLS on port 50052 of catalogs that run --registry-image, unless the annotation "+api.AnnotationServeTLS+" is false")

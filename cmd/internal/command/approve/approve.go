@@ -23,7 +23,8 @@ the InstallPlans or their Subscriptions. The output shows the versions, their
 CustomResourceDefinitions, and the new cluster-wide permissions of their operators. If a
 plan changes after the command shows it, the command does not approve the plan.
 
-You can repeat the command. It reports plans that do not wait for approval.
+You can repeat the command. For a plan that does not wait for approval, it prints the
+reason.
 
 You need permission to list and patch installplans in the namespace. To name
 Subscriptions and to see replaced versions, you also need permission to list
@@ -72,7 +73,7 @@ func New(name, agent string) *cobra.Command {
 	flags.BoolVar(&o.all, "all", false, "approve all InstallPlans of the namespace that wait for approval")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the plans, and check your permission to approve them; change nothing")
 	flags.Var(&o.kinds, plansteps.FlagKind, "additional kind that bundles may contain, as in the supervisor's --bundle-kind; used by --dry-run; may be repeated")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; if there is no terminal, the command proceeds without asking")
 	flags.BoolVar(&o.wait, "wait", false, "follow the plans until their versions are installed or have failed")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit for --wait")
 	o.output.AddFlags(cmd)

@@ -44,7 +44,7 @@ func newRemove(name, agent string) *cobra.Command {
 	}
 	r.addFlags(cmd)
 	cmd.Flags().BoolVar(&r.dryRun, "dry-run", false, "show the result; change nothing")
-	cmd.Flags().BoolVarP(&r.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
+	cmd.Flags().BoolVarP(&r.yes, "yes", "y", false, "do not ask for confirmation; if there is no terminal, the command proceeds without asking")
 	return cmd
 }
 

@@ -72,7 +72,7 @@ func New(name, agent string) *cobra.Command {
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace in which to check read access to the APIs; empty: all namespaces")
-	flags.StringVar(&o.supervisorNamespace, "supervisor-namespace", "", "namespace of the Lease of the supervisor that reconciles the kinds of operators.coreos.com; empty: any namespace")
+	flags.StringVar(&o.supervisorNamespace, "supervisor-namespace", "", "namespace of the supervisor's Lease, which shows whether the kinds of operators.coreos.com are reconciled; empty: any namespace")
 	flags.StringVar(&o.deployment, "deployment", "", "Deployment that reconciles the given APIs, as NAMESPACE/NAME")
 	flags.StringVar(&o.selector, "selector", "", "labels of the Deployments that reconcile the given APIs")
 	flags.StringVar(&o.lease, "lease", "", "Lease that the operator of the given APIs holds, as NAMESPACE/NAME")

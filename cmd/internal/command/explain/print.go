@@ -194,7 +194,7 @@ func (p *printer) remedy(f *explain.Finding) {
 		p.linef("")
 		p.linef("  code %s", f.Code)
 	}
-	if f.Remedy == "" || f.Code == explain.CodeUnderWay {
+	if f.Remedy == "" || f.Code == explain.CodeInProgress {
 		return
 	}
 	p.linef("")

@@ -31,8 +31,9 @@ type options struct {
 }
 
 const help = `Print the installations and updates that the supervisor would make: from which catalog
-and channel, in which order, and why. Also print which Subscriptions it would not
-install, and why. The command does not change the cluster.
+and channel, in which order, and why. Also print the Subscriptions whose
+operators the supervisor cannot install or update, and why. The command does not change
+the cluster.
 
 With -n NAMESPACE, the command reads the Subscriptions of a namespace of the cluster.
 With -f FILE, it reads Subscriptions from files, and assumes that their namespace
@@ -54,9 +55,9 @@ The output marks steps that wait for approval, and also shows the steps after th
 assumes that the catalogs do not change and that every installation succeeds.
 
 Exit codes:
-  0  every Subscription can be installed or is up to date
+  0  every Subscription is up to date, or its operator can be installed
   1  the command failed
-  2  a Subscription cannot be installed, or its catalog cannot be read
+  2  the operator of a Subscription cannot be installed, or its catalog cannot be read
   3  a permission is missing
   4  the API server cannot be reached`
 

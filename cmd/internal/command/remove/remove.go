@@ -53,7 +53,7 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	flags.BoolVar(&o.crds, "crds", false, "also delete CustomResourceDefinitions that no other operator uses; the command deletes their custom resources first, while the operator runs")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command fails without this flag")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; if there is no terminal, this flag is required")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the deletion of each object")
 	o.output.AddFlags(cmd)
 	return cmd

@@ -28,18 +28,18 @@ With --back, the command hands the cluster back to OLM, waits until OLM is ready
 compares the cluster.
 
 With --finish, the command removes the objects that only OLM uses: its Deployments, their
-Services and NetworkPolicies, unpacked bundles and the takeover record. It keeps
-namespaces, CustomResourceDefinitions, catalogs and operators. Afterwards, you cannot
-hand the cluster back.
+Services and NetworkPolicies, the ConfigMaps and Jobs of bundle images, and the takeover
+record. It keeps namespaces, CustomResourceDefinitions, catalogs and operators.
+Afterwards, you cannot hand the cluster back.
 
 You can interrupt and repeat the command. Each run compares the cluster
 with its state at the start of that run. The commands takeover and handback make no
 comparison. 'takeover --help' describes the permissions that you need.
 
 Exit codes:
-  0  the step is complete, and nothing unexpected changed; with --dry-run: it is possible
+  0  the migration is complete without unexpected changes; with --dry-run: it is possible
   1  the command failed, or you did not confirm
-  2  there is nothing to do, the step is blocked, or something unexpected changed
+  2  there is nothing to do, the migration is blocked, or something unexpected changed
   3  a permission is missing
   4  the API server cannot be reached`
 

@@ -133,9 +133,9 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors and of the takeover record")
-	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces where every Deployment that looks like OLM counts as OLM; elsewhere, its ServiceAccount must also have permission to write ClusterServiceVersions or InstallPlans cluster-wide")
+	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces in which each Deployment that looks like OLM counts as OLM; elsewhere, it counts only if its ServiceAccount may write the status of ClusterServiceVersions or InstallPlans in all namespaces")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the steps; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; if there is no terminal, the command proceeds without asking")
 	o.output.AddFlags(cmd)
 }
 

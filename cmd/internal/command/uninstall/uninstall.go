@@ -23,8 +23,8 @@ you install later manages them again.
 With --everything, the command first removes all operators and catalogs. If a supervisor
 is ready, it cleans up the operators. Otherwise, the command removes the finalizers of
 the supervisor. Then the command removes the CustomResourceDefinitions of
-operators.coreos.com. Of the ClusterRoles for users, the namespace operators and the
-namespace of the global catalogs, it removes those with the label
+operators.coreos.com. It removes the ClusterRoles for users, the namespace "operators"
+and the namespace of the global catalogs only if they have the label
 app.kubernetes.io/part-of=chandlery.
 
 The command keeps the CustomResourceDefinitions of operators and their custom resources.
@@ -82,7 +82,7 @@ func New(name, agent string) *cobra.Command {
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors")
 	flags.BoolVar(&o.everything, "everything", false, "also remove all operators and catalogs, and the CustomResourceDefinitions of operators.coreos.com")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "list the objects to remove; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command fails without this flag")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; if there is no terminal, this flag is required")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the deletion of each object")
 	o.output.AddFlags(cmd)
 	return cmd

@@ -40,7 +40,7 @@ type options struct {
 func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
-		Use:               "wait [SUBSCRIPTION | catalog/NAME]...",
+		Use:               "wait [SUBSCRIPTION | catalogsource/NAME]...",
 		Short:             "Wait until Subscriptions are installed or catalogs are ready",
 		Long:              help,
 		Example:           "  " + name + " wait argocd -n argocd --timeout 5m",
@@ -116,7 +116,7 @@ func parseObjects(args []string) ([]object, error) {
 		subscription := slices.Contains([]string{"subscription", "subscriptions", "sub"}, kind)
 		catalog := slices.Contains([]string{"catalog", "catalogsource", "catalogsources", "catsrc"}, kind)
 		if name == "" || !subscription && !catalog {
-			return nil, fmt.Errorf("argument %q names no object; write NAME for a Subscription, or catalog/NAME", arg)
+			return nil, fmt.Errorf("argument %q names no object; write NAME for a Subscription, or catalogsource/NAME", arg)
 		}
 		objects = append(objects, object{catalog: catalog, name: name})
 	}

@@ -122,8 +122,8 @@ func TestArguments(t *testing.T) {
 	}{
 		"Kinds":           {args: []string{"a", "sub/b", "Subscription.operators.coreos.com/c"}, goal: Latest, version: "1.0.0"},
 		"Catalog":         {args: []string{"catalog/a", "catalogsource/b"}, goal: Installed},
-		"OtherKind":       {args: []string{"csv/a"}, want: `argument "csv/a" names no object; write NAME for a Subscription, or catalog/NAME`},
-		"NoName":          {args: []string{"sub/"}, want: `argument "sub/" names no object; write NAME for a Subscription, or catalog/NAME`},
+		"OtherKind":       {args: []string{"csv/a"}, want: `argument "csv/a" names no object; write NAME for a Subscription, or catalogsource/NAME`},
+		"NoName":          {args: []string{"sub/"}, want: `argument "sub/" names no object; write NAME for a Subscription, or catalogsource/NAME`},
 		"OtherGoal":       {args: []string{"a"}, goal: "gone", want: `--for is "gone"; it has to be one of installed, latest, approval`},
 		"CatalogGoal":     {args: []string{"catalog/a"}, goal: Latest, want: "--for and --version apply to Subscriptions only; wait for catalogs in a call of their own"},
 		"CatalogVersion":  {args: []string{"catalog/a"}, goal: Installed, version: "1", want: "--for and --version apply to Subscriptions only; wait for catalogs in a call of their own"},
