@@ -140,6 +140,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 		operatorgroup.Setup(mgr, operatorgroup.Options{}), //nolint:contextcheck // its indexes are only noted down
 		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{ //nolint:contextcheck // its indexes are only noted down
 			CRDs: crds, Workers: o.Concurrency, Grants: grants, BundleKinds: o.InstallPlans.BundleKinds, Proxies: proxies, Namespace: podNamespace(),
+			GlobalNamespace: o.GlobalCatalogNamespace,
 		}),
 		copiedcsv.Setup(mgr, copiedcsv.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down
 		operatorcondition.Setup(mgr, operatorcondition.Options{}),

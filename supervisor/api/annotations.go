@@ -62,6 +62,13 @@ const (
 	//	Value:  the name of a ConfigMap
 	//	Set by: users
 	AnnotationImageConfig = "chandlery.dev/image-config"
+	// AnnotationOperatorPullSecrets names [pull secrets for the operators](../registries.md#images-of-operators) of a
+	// catalog. The supervisor records them on the Deployments of operators.
+	//
+	//	On:     CatalogSource; Deployment of a ClusterServiceVersion
+	//	Value:  names of Secrets, separated by commas
+	//	Set by: users; supervisor on Deployments
+	AnnotationOperatorPullSecrets = "chandlery.dev/operator-pull-secrets" //nolint:gosec // names of Secrets, not what they hold
 	// AnnotationTLS connects to `spec.address` [with TLS](../operations.md#tls-to-catalogs), and names the authorities
 	// to trust.
 	//

@@ -153,8 +153,13 @@ func imageNotPulled(s *search, pod *corev1.Pod) *Finding {
 	if why == "" {
 		why = s.warning(s.current(), "Failed")
 	}
+	why = cmp.Or(why, c.State.Waiting.Reason)
+	// It names the Secrets of the pod that do not exist.
+	if missing := s.warning(s.current(), "FailedToRetrieveImagePullSecret"); missing != "" {
+		why += "; " + missing
+	}
 	return s.finding(CodeImagePullFailed, Wrong, fmt.Sprintf("%s: image %s of container %s cannot be pulled: %s",
-		s.current(), imageOf(pod, c), c.Name, cmp.Or(why, c.State.Waiting.Reason))).withCommands(kubectl("describe", s.current(), ""))
+		s.current(), imageOf(pod, c), c.Name, why)).withCommands(kubectl("describe", s.current(), ""))
 }
 
 // imageOf returns the image of a container as the spec of its pod has it.

@@ -25,6 +25,11 @@ func TestExplainPods(t *testing.T) {
 			change: waits("ImagePullBackOff", `Back-off pulling image "x": ErrImagePull: not found`), summary: []string{pod + ": image registry.example.com/lamp:1 of container main cannot be pulled: not found"},
 		},
 		{
+			reason: "an image whose pull secret is missing", state: explain.Broken, code: explain.CodeImagePullFailed, object: pod,
+			change:  all(waits("ErrImagePull", "unauthorized"), warns("Pod", "lamp-1", "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (mirror)")),
+			summary: []string{"cannot be pulled: unauthorized; Unable to retrieve some image pull secrets (mirror)"},
+		},
+		{
 			reason: "a crash loop", state: explain.Broken, code: explain.CodeContainerCrashing, object: pod,
 			change: crash("Error", 3), summary: []string{"container main ended with exit code 3, no bulb in the socket (4 restarts)"},
 		},

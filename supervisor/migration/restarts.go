@@ -22,6 +22,9 @@ func restarts(live objectsByKey) []string {
 		switch {
 		case o.GetKind() == operatorsv1alpha1.SubscriptionKind && configured:
 			causes = append(causes, fmt.Sprintf("the operator of Subscription %s/%s (annotation %s)", o.GetNamespace(), o.GetName(), api.AnnotationConfig))
+		case o.GetKind() == "Deployment" && o.GetAnnotations()[api.AnnotationOperatorPullSecrets] != "":
+			causes = append(causes, fmt.Sprintf("Deployment %s/%s (annotation %s of its catalog)",
+				o.GetNamespace(), o.GetName(), api.AnnotationOperatorPullSecrets))
 		case o.GetKind() == "Deployment":
 			if missing := missingAnnotations(o, live); len(missing) > 0 {
 				causes = append(causes, fmt.Sprintf("Deployment %s/%s (annotation %s of its version)", o.GetNamespace(), o.GetName(), strings.Join(missing, ", ")))

@@ -81,3 +81,13 @@ func TestTLSOfHosted(t *testing.T) {
 		t.Errorf("%s: %s", reason, message)
 	}
 }
+
+// TestInvalidPullSecrets checks that the status shows an invalid annotation for the operators of a catalog.
+func TestInvalidPullSecrets(t *testing.T) {
+	source := &operatorsv1alpha1.CatalogSource{Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Address: "shop.example:50051"}}
+	source.Annotations = map[string]string{api.AnnotationOperatorPullSecrets: "olm/mirror"}
+	if reason, message := ineffectiveSetting(source, &reconcileResult{}); reason != operatorsv1alpha1.CatalogSourceSpecInvalidError ||
+		!strings.Contains(message, `chandlery.dev/operator-pull-secrets has "olm/mirror"`) {
+		t.Errorf("%s: %s", reason, message)
+	}
+}

@@ -170,12 +170,20 @@ func ineffectiveSetting(source *operatorsv1alpha1.CatalogSource, h *reconcileRes
 	if _, problem := digest.PollInterval(source); problem != "" {
 		return operatorsv1alpha1.CatalogSourceIntervalInvalidError, problem
 	}
-	if !catalogs.Hosted(source) {
-		if problem := ineffectiveFilter(source); problem != "" {
-			return operatorsv1alpha1.CatalogSourceSpecInvalidError, problem
-		}
-		return "", ""
+	if _, err := api.OperatorPullSecrets(source.Annotations); err != nil {
+		return operatorsv1alpha1.CatalogSourceSpecInvalidError, err.Error()
 	}
+	if catalogs.Hosted(source) {
+		return ineffectiveSettingOfHosted(source, h)
+	}
+	if problem := ineffectiveFilter(source); problem != "" {
+		return operatorsv1alpha1.CatalogSourceSpecInvalidError, problem
+	}
+	return "", ""
+}
+
+// ineffectiveSettingOfHosted does the same for a catalog that the supervisor runs.
+func ineffectiveSettingOfHosted(source *operatorsv1alpha1.CatalogSource, h *reconcileResult) (operatorsv1alpha1.ConditionReason, string) {
 	if _, set := source.Annotations[api.AnnotationTLS]; set {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError,
 			"the annotation " + api.AnnotationTLS + " is for catalogs at spec.address; for a catalog that the supervisor runs, use " + api.AnnotationServeTLS

@@ -14,13 +14,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
-// settings are the changes that a Subscription makes to the Deployments of its version. The zero
-// settings change nothing.
+// settings are the changes that a Subscription and its catalog make to the Deployments of a version. The
+// zero settings change nothing.
 type settings struct {
 	config    operatorsv1alpha1.SubscriptionConfig
 	overrides configoverrides.Overrides
 	// source names their place in the Subscription; empty without settings.
 	source string
+	// pullSecrets are those of the catalog for its operators.
+	pullSecrets catalogPullSecrets
 }
 
 // settingsOf returns the settings in a Subscription; nil has none.
@@ -100,6 +102,9 @@ func (s settings) apply(spec *appsv1.DeploymentSpec) {
 	}
 	for _, secret := range s.overrides.ImagePullSecrets {
 		addMissing(&pod.ImagePullSecrets, corev1.LocalObjectReference(secret))
+	}
+	for _, name := range s.pullSecrets.names {
+		addMissing(&pod.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
 	}
 	if s.overrides.PriorityClassName != "" {
 		pod.PriorityClassName = s.overrides.PriorityClassName

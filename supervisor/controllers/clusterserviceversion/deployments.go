@@ -73,7 +73,7 @@ func desiredDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, declared *o
 			Namespace:       csv.Namespace,
 			Name:            declared.Name,
 			Labels:          labels,
-			Annotations:     maps.Clone(config.config.Annotations),
+			Annotations:     config.pullSecrets.record(maps.Clone(config.config.Annotations)),
 			OwnerReferences: []metav1.OwnerReference{ownerReference(csv)},
 		},
 		Spec: *spec,

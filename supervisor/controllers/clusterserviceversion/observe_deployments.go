@@ -20,6 +20,7 @@ type deploymentReader struct {
 	client  client.Client      // reads from the cache
 	live    client.Reader      // reads past the cache
 	proxies *openshift.Proxies // nil for none
+	global  string             // the namespace of the catalogs for all namespaces
 }
 
 // settings returns the settings of a Subscription for the Deployments, or why they are invalid.
@@ -40,6 +41,9 @@ func (r deploymentReader) settings(ctx context.Context, csv *operatorsv1alpha1.C
 	s, err = settingsOf(sub)
 	if err != nil {
 		return settings{}, err.Error(), nil //nolint:nilerr // It is what is wrong with the Subscription, and said as such.
+	}
+	if s.pullSecrets, err = r.pullSecrets(ctx, csv, sub); err != nil {
+		return settings{}, "", err
 	}
 	if r.proxies == nil {
 		return s, "", nil
@@ -72,19 +76,29 @@ func (r deploymentReader) derive(ctx context.Context, csv *operatorsv1alpha1.Clu
 		if have.Labels[api.LabelDeploymentHash] == want.Labels[api.LabelDeploymentHash] {
 			continue
 		}
-		former, err := desiredDeployments(csv, config, hooks.Mount, formerPodAnnotations)
-		if err != nil {
+		if desired[i], err = compatible(csv, i, config.keeping(have), hooks.Mount, have); err != nil {
 			return nil, nil, err
-		}
-		same, err := adoptedDeployment(csv, want, former[i], have)
-		if err != nil {
-			return nil, nil, err
-		}
-		if same != nil {
-			desired[i] = same
 		}
 	}
 	return desired, live, nil
+}
+
+// compatible returns the desired Deployment at an index for an existing one with another hash.
+func compatible(csv *operatorsv1alpha1.ClusterServiceVersion, i int, config settings, mount func(*appsv1.Deployment), have *appsv1.Deployment,
+) (*appsv1.Deployment, error) {
+	wanted, err := desiredDeployments(csv, config, mount, podAnnotations)
+	if err != nil {
+		return nil, err
+	}
+	former, err := desiredDeployments(csv, config, mount, formerPodAnnotations)
+	if err != nil {
+		return nil, err
+	}
+	same, err := adoptedDeployment(csv, wanted[i], former[i], have)
+	if err != nil || same != nil {
+		return same, err
+	}
+	return wanted[i], nil
 }
 
 // read returns the existing Deployment for a desired one, nil when there is none. Where

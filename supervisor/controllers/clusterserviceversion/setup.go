@@ -27,6 +27,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
 	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
@@ -53,6 +54,8 @@ type Options struct {
 	// Namespace is the namespace of the supervisor. No webhook is called for its objects. It is
 	// empty outside a cluster.
 	Namespace string
+	// GlobalNamespace is the namespace whose catalogs serve every namespace.
+	GlobalNamespace string
 	// Proxies provides the proxies of the cluster; none when nil.
 	Proxies *openshift.Proxies
 	// Workers is the number of objects that are reconciled at the same time; 4 when zero or
@@ -91,7 +94,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	m := mapper{reader: mgr.GetClient()}
+	m := mapper{reader: mgr.GetClient(), global: o.GlobalNamespace}
 	err = watchProxies(ctrl.NewControllerManagedBy(mgr), m, o.Proxies).
 		Named("clusterserviceversion").
 		For(&operatorsv1alpha1.ClusterServiceVersion{}).
@@ -99,6 +102,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			builder.WithPredicates(informer.IgnoreCauses())).
 		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.forOperatorGroup)).
 		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(m.forSubscription)).
+		Watches(catalogs.NewObject(), handler.EnqueueRequestsFromMapFunc(m.forCatalog), builder.WithPredicates(pullSecretChanges())).
 		Watches(&operatorsv2.OperatorCondition{}, handler.EnqueueRequestsFromMapFunc(m.forOperatorCondition)).
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(m.forDeployment)).
 		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(m.forServiceAccount)).
@@ -159,7 +163,7 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, webhooks cache.Cache) (*re
 	webhookObserver, webhookWriter := webhook.New(webhook.Options{
 		Client: c, Live: live, CRDs: crds, Cache: webhooks, Accounts: accounts, Events: recorder, Namespace: o.Namespace,
 	})
-	reader := deploymentReader{client: c, live: live, proxies: o.Proxies}
+	reader := deploymentReader{client: c, live: live, proxies: o.Proxies, global: o.GlobalNamespace}
 	return &reconciler{
 		client: c,
 		clock:  o.Clock,

@@ -27,6 +27,7 @@ import (
 // maps to none; it fails only while the cache stops.
 type mapper struct {
 	reader client.Reader
+	global string // the namespace of the catalogs for all namespaces
 }
 
 // selected returns requests for the ClusterServiceVersions, without copies, for which keep returns
