@@ -12,6 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
 // defaults returns the options for a command line without flags.
@@ -43,7 +44,8 @@ func TestFlagsSetTheOptions(t *testing.T) {
 		"--registry-image=r:1", "--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container", "--registry-memory-limit=2Gi",
 		"--bundle-cache-dir=there", "--bundle-cache-size=2Gi", "--catalog-cache-dir=here", "--catalog-cache-size=32Mi", "--bundle-unpack-timeout=3m",
 		"--packagemanifests=disabled", "--packagemanifests-address=:1",
-		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify", "--image-config=dir", "--image-registries-conf=conf", "--image-certs-dir=a,b", "--image-ca=ca", "--image-pull-secrets=a/b", "--protected-copied-csv-namespaces=a,b", "--manager-namespaces=c,d")
+		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify", "--image-config=dir", "--image-registries-conf=conf", "--image-certs-dir=a,b", "--image-ca=ca", "--image-pull-secrets=a/b",
+		"--image-proxy=http://web.example", "--image-no-proxy=.example", "--image-proxy-credentials=a/c", "--protected-copied-csv-namespaces=a,b", "--manager-namespaces=c,d")
 	want := Options{
 		Kubeconfig: "file", Identity: "a", LeaderElectionNamespace: "home",
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: time.Second,
@@ -56,6 +58,7 @@ func TestFlagsSetTheOptions(t *testing.T) {
 			},
 			PlainHTTP: true, SkipTLSVerify: true, PullSecrets: []string{"a/b"},
 			Registries: sources.Paths{Config: "dir", RegistriesConf: "conf", CertsDirs: []string{"a", "b"}, CA: "ca"},
+			Proxy:      imagesources.Proxy{URL: "http://web.example", Exceptions: ".example", Credentials: "a/c"},
 		},
 		PackageManifests: packagemanifest.Setting{Mode: packagemanifest.Disabled, Address: ":1"},
 	}

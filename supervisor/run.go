@@ -99,6 +99,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 		return err
 	}
 	settings := imagesources.New(o.Catalogs.Registries, o.Catalogs.SharedSecrets())
+	settings.UseProxy(o.Catalogs.Proxy)
 	settings.AwaitMirrors()
 	images, err := bundleimage.New(bundleimage.Options{
 		Reader: mgr.GetAPIReader(), Dir: o.Caches.BundleDir, Size: o.Caches.BundleSize, Timeout: o.BundleUnpackTimeout,

@@ -162,13 +162,30 @@ func (a *answered) Error() string {
 // Unwrap returns the error of the registry client.
 func (a *answered) Unwrap() error { return a.err }
 
+// unverified is a certificate that is not trusted.
+type unverified struct {
+	err *tls.CertificateVerificationError
+}
+
+// Error names the issuer if it is unknown: the issuer of a proxy's certificates is the proxy.
+func (u *unverified) Error() string {
+	text := u.err.Error()
+	if unknown := new(x509.UnknownAuthorityError); errors.As(u.err, unknown) && len(u.err.UnverifiedCertificates) > 0 {
+		text += fmt.Sprintf("; its issuer is %q", clipTo(u.err.UnverifiedCertificates[0].Issuer.String(), maxAnswer))
+	}
+	return text
+}
+
+// Unwrap returns the error of the verification.
+func (u *unverified) Unwrap() error { return u.err }
+
 // maxAnswer is the largest part of an answer that a message repeats, in bytes.
 const maxAnswer = 500
 
 // plain removes details from an error of the registry client that do not help users.
 func plain(err error) error {
 	if certificate, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return certificate
+		return &unverified{certificate}
 	}
 	if f, ok := errors.AsType[*failure](err); ok && f.reason == ReasonPlainHTTP {
 		return f

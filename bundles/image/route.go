@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type Sources struct {
 	Router Router
 	// Asked is called after each source that a rule of the Router names; nil for nothing.
 	Asked func(Attempt)
+	// Proxy returns the proxy for a request, nil for none. If it is nil, the environment's proxies are used.
+	Proxy func(*http.Request) (*url.URL, error)
 }
 
 // Route is the places that may have an image.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -36,13 +37,18 @@ func newTransport(o *Options, endpoint *Endpoint) (*http.Transport, error) {
 		}
 	}
 	dialer := net.Dialer{Timeout: cmp.Or(endpoint.DialTimeout, dialTimeout), KeepAlive: headerTimeout}
+	proxy := o.Sources.Proxy
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
 	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           dialer.DialContext,
-		TLSHandshakeTimeout:   dialTimeout,
-		ResponseHeaderTimeout: headerTimeout,
-		IdleConnTimeout:       stallTimeout,
-		MaxConnsPerHost:       8,
+		Proxy:                  proxy,
+		OnProxyConnectResponse: refusedTunnel,
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    dialTimeout,
+		ResponseHeaderTimeout:  headerTimeout,
+		IdleConnTimeout:        stallTimeout,
+		MaxConnsPerHost:        8,
 		// The headers of answers are foreign input, too.
 		MaxResponseHeaderBytes: 256 << 10,
 		ForceAttemptHTTP2:      true,
@@ -51,6 +57,20 @@ func newTransport(o *Options, endpoint *Endpoint) (*http.Transport, error) {
 			InsecureSkipVerify: o.SkipTLSVerify || endpoint.SkipTLSVerify, //nolint:gosec // the help of the flag states the risk
 		},
 	}, nil
+}
+
+// refusedTunnel returns an error that names a proxy that grants no tunnel; nil for one that does.
+func refusedTunnel(_ context.Context, proxy *url.URL, connect *http.Request, reply *http.Response) error {
+	switch reply.StatusCode {
+	case http.StatusOK:
+		return nil
+	case http.StatusProxyAuthRequired:
+		return fail(ReasonUnreachable, "proxy %s://%s denies the connection to %s: 407 %s; check the credentials for the proxy",
+			proxy.Scheme, proxy.Host, connect.Host, http.StatusText(reply.StatusCode))
+	default:
+		return fail(ReasonUnreachable, "proxy %s://%s denies the connection to %s: %d %s",
+			proxy.Scheme, proxy.Host, connect.Host, reply.StatusCode, http.StatusText(reply.StatusCode))
+	}
 }
 
 var errNoCertificate = errors.New("there is no certificate in the PEM text")

@@ -3,6 +3,7 @@ package catalogs_test
 import (
 	"crypto/tls"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,9 +12,11 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 	"github.com/chandlery/chandlery/test/certificates"
 	"github.com/chandlery/chandlery/test/fakecatalog"
+	"github.com/chandlery/chandlery/test/webproxy"
 )
 
 // trusting returns the Security of a CatalogSource that trusts some authorities.
@@ -97,6 +100,21 @@ func TestStoreSecuresConnections(t *testing.T) {
 	// Without TLS, the failure says so.
 	b.follow(t, server.Address())
 	b.failsWith(t, dialtls.ServerExpectsTLS)
+}
+
+// TestTLSThroughProxy follows a catalog outside the cluster, whose name only the proxy knows (scenario 33).
+func TestTLSThroughProxy(t *testing.T) {
+	ours := certificates.NewAuthority(t, "ours")
+	server, current := secured(t, ours)
+	current.Store(new(ours.Sign(t, certificates.Request{Hosts: []string{"cat.test"}}).TLS(t)))
+	proxy := webproxy.New(t, webproxy.Options{Hosts: map[string]string{"cat.test:443": server.Address()}})
+	b := newBench(t)
+	b.store.Proxies = dialproxy.Environment{HTTPS: proxy.Address}
+	b.followSecured(t, "cat.test:443", trusting(t, ours.PEM))
+	b.ready(t)
+	if asked := proxy.Asked(); !slices.Equal(asked, []string{"CONNECT cat.test:443"}) {
+		t.Errorf("the proxy was asked for %q", asked)
+	}
 }
 
 // TestRotationInterruptsNoCall reads a bundle without pause while the certificates of both sides are replaced twice:

@@ -57,7 +57,14 @@ type Access struct {
 // these cannot be used, the error is an [*image.Error].
 func (s *Settings) Access(ctx context.Context, reader client.Reader, catalog *Catalog, reference string) (*Access, error) {
 	query := pullsecrets.Query{Namespace: catalog.Namespace, Account: catalog.Account, Names: catalog.Secrets, Shared: s.pullSecrets}
-	access := &Access{Sources: image.Sources{Router: s}}
+	choose, err := s.proxy.read(ctx, reader)
+	if _, ok := errors.AsType[*proxyError](err); ok {
+		return nil, &image.Error{Reference: reference, Reason: image.ReasonConfiguration, Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	access := &Access{Sources: image.Sources{Router: s, Proxy: choose}}
 	if catalog.Config != "" {
 		// The rules could lead to a place that must not see these credentials.
 		query.Shared = nil

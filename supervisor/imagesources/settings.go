@@ -30,6 +30,7 @@ const interval = 10 * time.Second
 type Settings struct {
 	files       *sources.Files
 	pullSecrets []types.NamespacedName
+	proxy       Proxy
 	changes     chan event.GenericEvent
 	own         ownConfigs
 
@@ -46,6 +47,9 @@ func New(paths sources.Paths, pullSecrets []types.NamespacedName) *Settings {
 	}
 	return s
 }
+
+// UseProxy sets the proxy for image registries. Call it before the settings are used.
+func (s *Settings) UseProxy(p Proxy) { s.proxy = p }
 
 // Route returns the sources of an image.
 func (s *Settings) Route(ref name.Reference) (image.Route, error) { return s.routeBy(nil, ref) }

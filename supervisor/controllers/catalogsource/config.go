@@ -15,6 +15,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
 // Config configures how the supervisor runs catalogs.
@@ -27,6 +28,8 @@ type Config struct {
 	// catalogs, as NAMESPACE/NAME.
 	Registries  sources.Paths
 	PullSecrets []string
+	// Proxy is the proxy for image registries.
+	Proxy imagesources.Proxy
 }
 
 // AddFlags adds a flag with a default for each setting.
@@ -44,6 +47,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet, version string) {
 	c.Registries.AddFlags(fs)
 	fs.StringVar(&c.Registries.CA, "image-ca", "", "file with CA certificates (PEM) of image registries to trust in addition to the CAs of the system")
 	fs.StringSliceVar(&c.PullSecrets, "image-pull-secrets", nil, "Secrets with credentials for the images of all catalogs, as NAMESPACE/NAME; tried after those of the catalog")
+	c.Proxy.AddFlags(fs)
 }
 
 // SharedSecrets returns the Secrets for the images of all catalogs.
@@ -80,5 +84,5 @@ func (c *Config) Validate() error {
 	if !image.IsReference(c.RegistryImage) {
 		problems = append(problems, fmt.Errorf("--registry-image is %q, which names no image; write it as repository:tag or repository@digest", c.RegistryImage))
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, c.Proxy.Validate())...)
 }
