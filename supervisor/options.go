@@ -21,6 +21,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
+	"github.com/chandlery/chandlery/supervisor/operatorproxy"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
@@ -81,6 +82,9 @@ type Options struct {
 	PackageManifests packagemanifest.Setting
 	// OpenShift is the setting of the API config.openshift.io. If it is zero, the API is used if it is installed.
 	OpenShift discovery.Setting
+	// OperatorProxy is the ConfigMap with the proxies for the containers of operators, as NAMESPACE/NAME; empty for
+	// those of OpenShift.
+	OperatorProxy string
 	// Version is the version of the program. It determines the default of some flags.
 	Version string
 }
@@ -113,6 +117,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.PackageManifests.Mode, "packagemanifests", "when to serve PackageManifests (packages.operators.coreos.com/v1); auto: if the supervisor runs in a pod; disabled: never, and the supervisor deletes the APIService of this installation; only: always, and the supervisor runs no controllers")
 	fs.StringVar(&o.PackageManifests.Address, "packagemanifests-address", ":10250", "address that serves PackageManifests to the API server")
 	fs.Var(&o.OpenShift, optional.OpenShift, "whether to use OpenShift's settings: Proxy \"cluster\" for operator containers, and ImageDigestMirrorSets, ImageTagMirrorSets and ImageContentSourcePolicies for images; auto: if the API config.openshift.io exists; required: always, and fail without the API; disabled: never")
+	fs.StringVar(&o.OperatorProxy, operatorproxy.Flag, "", "ConfigMap with the proxies of operators, as NAMESPACE/NAME; overrides OpenShift's Proxy \"cluster\"")
 	o.Catalogs.AddFlags(fs, o.Version)
 }
 
@@ -145,6 +150,11 @@ func (o *Options) Validate() error {
 	}
 	for _, namespace := range o.ManagerNamespaces {
 		requireNamespace("--manager-namespaces", namespace)
+	}
+	if o.OperatorProxy != "" {
+		if _, err := operatorproxy.ParseName(o.OperatorProxy); err != nil {
+			problems = append(problems, err)
+		}
 	}
 	require(o.RetryPeriod > 0, "--retry-period is %s; it has to be above 0", o.RetryPeriod)
 	// client-go extends the retry period by up to a fifth, at random.

@@ -45,7 +45,7 @@ func TestFlagsSetTheOptions(t *testing.T) {
 		"--bundle-cache-dir=there", "--bundle-cache-size=2Gi", "--catalog-cache-dir=here", "--catalog-cache-size=32Mi", "--bundle-unpack-timeout=3m",
 		"--packagemanifests=disabled", "--packagemanifests-address=:1",
 		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify", "--image-config=dir", "--image-registries-conf=conf", "--image-certs-dir=a,b", "--image-ca=ca", "--image-pull-secrets=a/b",
-		"--image-proxy=http://web.example", "--image-no-proxy=.example", "--image-proxy-credentials=a/c", "--protected-copied-csv-namespaces=a,b", "--manager-namespaces=c,d")
+		"--operator-proxy=a/d", "--image-proxy=http://web.example", "--image-no-proxy=.example", "--image-proxy-credentials=a/c", "--protected-copied-csv-namespaces=a,b", "--manager-namespaces=c,d")
 	want := Options{
 		Kubeconfig: "file", Identity: "a", LeaderElectionNamespace: "home",
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: time.Second,
@@ -60,6 +60,7 @@ func TestFlagsSetTheOptions(t *testing.T) {
 			Registries: sources.Paths{Config: "dir", RegistriesConf: "conf", CertsDirs: []string{"a", "b"}, CA: "ca"},
 			Proxy:      imagesources.Proxy{URL: "http://web.example", Exceptions: ".example", Credentials: "a/c"},
 		},
+		OperatorProxy:    "a/d",
 		PackageManifests: packagemanifest.Setting{Mode: packagemanifest.Disabled, Address: ":1"},
 	}
 	if diff := cmp.Diff(want, o); diff != "" {

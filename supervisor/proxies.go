@@ -1,13 +1,18 @@
 package supervisor
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"os"
 
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
+	"github.com/chandlery/chandlery/supervisor/operatorproxy"
 )
 
 // excludeFromProxies excludes the API server and names inside the cluster from HTTPS_PROXY, which is for addresses
@@ -34,4 +39,26 @@ func excludeFromProxies(cfg *rest.Config) (dialproxy.Environment, error) {
 // clusterHosts returns the names inside the cluster.
 func clusterHosts(server *url.URL) []string {
 	return []string{server.Hostname(), ".svc", ".cluster.local"}
+}
+
+// operatorProxies returns the proxies for the containers of operators: those in the ConfigMap of the flag, else those
+// of OpenShift. It also watches the other optional APIs.
+func (s *startup) operatorProxies(ctx context.Context, mgr ctrl.Manager, crds cache.Cache, images *imagesources.Settings) (*operatorproxy.Variables, error) {
+	found, err := s.watchOptionalAPIs(ctx, mgr, crds, images)
+	if err != nil {
+		return nil, err
+	}
+	if s.options.OperatorProxy == "" {
+		return found.Variables, nil
+	}
+	key, err := operatorproxy.ParseName(s.options.OperatorProxy)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // names the flag
+	}
+	// In a pod, the variable is the address at which operators reach the API server, too.
+	config := operatorproxy.NewConfigMap(mgr.GetAPIReader(), key, os.Getenv("KUBERNETES_SERVICE_HOST"), ".svc", ".cluster.local")
+	if err := mgr.Add(config); err != nil {
+		return nil, fmt.Errorf("adding the proxies for operators: %w", err)
+	}
+	return config.Variables, nil
 }

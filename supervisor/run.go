@@ -119,7 +119,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	if err := groupindex.Add(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	proxies, err := s.watchOptionalAPIs(ctx, mgr, crds, settings)
+	proxies, err := s.operatorProxies(ctx, mgr, crds, settings)
 	if err != nil {
 		return err
 	}

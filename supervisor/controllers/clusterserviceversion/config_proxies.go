@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
+	"github.com/chandlery/chandlery/supervisor/operatorproxy"
 )
 
 // withProxies adds the proxies of the cluster to the environment in a config. A config that sets one of
@@ -29,7 +29,7 @@ func withProxies(config, proxies []corev1.EnvVar) []corev1.EnvVar {
 }
 
 // watchProxies reconciles every ClusterServiceVersion when the proxies change.
-func watchProxies(b *builder.Builder, m mapper, proxies *openshift.Proxies) *builder.Builder {
+func watchProxies(b *builder.Builder, m mapper, proxies *operatorproxy.Variables) *builder.Builder {
 	if proxies == nil {
 		return b
 	}

@@ -11,16 +11,16 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
-	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/supervisor/operatorproxy"
 )
 
 // deploymentReader reads the Deployments of versions, and the settings with which they are derived.
 type deploymentReader struct {
-	client  client.Client      // reads from the cache
-	live    client.Reader      // reads past the cache
-	proxies *openshift.Proxies // nil for none
-	global  string             // the namespace of the catalogs for all namespaces
+	client  client.Client            // reads from the cache
+	live    client.Reader            // reads past the cache
+	proxies *operatorproxy.Variables // nil for none
+	global  string                   // the namespace of the catalogs for all namespaces
 }
 
 // settings returns the settings of a Subscription for the Deployments, or why they are invalid.

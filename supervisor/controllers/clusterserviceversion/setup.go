@@ -30,8 +30,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
-	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/supervisor/operatorproxy"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
@@ -57,7 +57,7 @@ type Options struct {
 	// GlobalNamespace is the namespace whose catalogs serve every namespace.
 	GlobalNamespace string
 	// Proxies provides the proxies of the cluster; none when nil.
-	Proxies *openshift.Proxies
+	Proxies *operatorproxy.Variables
 	// Workers is the number of objects that are reconciled at the same time; 4 when zero or
 	// negative.
 	Workers int

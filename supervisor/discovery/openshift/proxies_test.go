@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/discovery"
+	"github.com/chandlery/chandlery/supervisor/operatorproxy"
 )
 
 // cluster is a reader that returns a Proxy with a status, or an error.
@@ -66,7 +67,8 @@ func TestFound(t *testing.T) {
 		c.status, c.err = step.status, step.err
 		p.Found(t.Context(), found(step.outcome))
 		got, err := p.Env()
-		if diff := cmp.Diff(step.want, got); diff != "" || errors.Is(err, ErrUnknown) != step.unknown {
+		_, unknown := errors.AsType[*operatorproxy.UnknownError](err)
+		if diff := cmp.Diff(step.want, got); diff != "" || unknown != step.unknown {
 			t.Errorf("%d: %s: error %v, -want, +got:\n%s", i, step.reason, err, diff)
 		}
 		changed := false

@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
-	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
+	"github.com/chandlery/chandlery/supervisor/operatorproxy"
 )
 
 // ErrorDelay is how long temporary errors do not appear in the status. After it, it is the pause
@@ -94,7 +94,7 @@ func AfterRefusal(o Input, err error) Transition {
 
 // reasonOf returns the reason of the cause for an error.
 func reasonOf(err error) string {
-	if errors.Is(err, openshift.ErrUnknown) {
+	if _, unknown := errors.AsType[*operatorproxy.UnknownError](err); unknown {
 		return api.ReasonProxiesUnknown
 	}
 	return cmp.Or(string(refusal.OfError(err)), api.ReasonRetrying)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/api/providedapis"
-	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
+	"github.com/chandlery/chandlery/supervisor/operatorproxy"
 )
 
 const (
@@ -476,7 +476,7 @@ func TestCauseOfRefusal(t *testing.T) {
 		"Policy":    {forbidden(`admission webhook "strict.example" denied the request: no`), api.Cause{Reason: "AdmissionDenied", Remedy: "change the policy that refuses it, or ask for an exception"}},
 		"Namespace": {terminating, api.Cause{Reason: "NamespaceTerminating"}},
 		"Invalid":   {apierrors.NewBadRequest("spec.replicas"), api.Cause{Reason: "Retrying"}},
-		"Proxies":   {fmt.Errorf("installing: %w", openshift.ErrUnknown), api.Cause{Reason: "ProxiesUnknown"}},
+		"Proxies":   {fmt.Errorf("installing: %w", &operatorproxy.UnknownError{Err: errors.New("unread")}), api.Cause{Reason: "ProxiesUnknown"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
