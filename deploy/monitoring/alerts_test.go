@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
@@ -109,29 +110,66 @@ func TestAlertsFireAndResolve(t *testing.T) {
 	}
 	run(t, dir, "check", "rules", "--lint=all", "--lint-fatal", "rules.yaml")
 	run(t, dir, "test", "rules", "alerts.yaml")
-	var cases struct {
+	fires, resolves := outcomes(t, tests)
+	for _, a := range alerts {
+		if !fires[a.Alert] || !resolves[a.Alert] {
+			t.Errorf("%s fires in a test: %t, and resolves: %t", a.Alert, fires[a.Alert], resolves[a.Alert])
+		}
+	}
+}
+
+// outcomes returns the alerts that fire in a test file, and those that rest at a later time of the same test.
+func outcomes(t *testing.T, tests []byte) (fires, resolves map[string]bool) {
+	t.Helper()
+	var file struct {
 		Tests []struct {
 			Alerts []struct {
 				Name     string `json:"alertname"`
+				Time     string `json:"eval_time"`
 				Expected []any  `json:"exp_alerts"`
 			} `json:"alert_rule_test"`
 		} `json:"tests"`
 	}
-	if err := yaml.Unmarshal(tests, &cases); err != nil {
+	if err := yaml.Unmarshal(tests, &file); err != nil {
 		t.Fatal(err)
 	}
-	fires, rests := map[string]bool{}, map[string]bool{}
-	for _, group := range cases.Tests {
-		for _, one := range group.Alerts {
-			fires[one.Name] = fires[one.Name] || len(one.Expected) > 0
-			// An alert that rests after it has fired has resolved.
-			rests[one.Name] = rests[one.Name] || fires[one.Name] && len(one.Expected) == 0
+	fires, resolves = map[string]bool{}, map[string]bool{}
+	for _, test := range file.Tests {
+		first, last := map[string]time.Duration{}, map[string]time.Duration{}
+		for _, a := range test.Alerts {
+			at, err := time.ParseDuration(a.Time)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if old, known := first[a.Name]; len(a.Expected) > 0 && (!known || at < old) {
+				first[a.Name] = at
+			}
+			if len(a.Expected) == 0 {
+				last[a.Name] = max(last[a.Name], at)
+			}
+		}
+		for name, at := range first {
+			fires[name] = true
+			resolves[name] = resolves[name] || last[name] > at
 		}
 	}
-	for _, a := range alerts {
-		if !fires[a.Alert] || !rests[a.Alert] {
-			t.Errorf("%s fires in a test: %t, and resolves: %t", a.Alert, fires[a.Alert], rests[a.Alert])
-		}
+	return fires, resolves
+}
+
+func TestOutcomes(t *testing.T) {
+	fires, resolves := outcomes(t, []byte(`
+tests:
+- alert_rule_test:
+  - {alertname: A, eval_time: 5m, exp_alerts: [{}]}
+  - {alertname: A, eval_time: 9m, exp_alerts: []}
+  - {alertname: Late, eval_time: 9m, exp_alerts: [{}]}
+  - {alertname: Late, eval_time: 5m, exp_alerts: []}
+  - {alertname: Rests, eval_time: 1h, exp_alerts: []}
+- alert_rule_test:
+  - {alertname: Late, eval_time: 2h, exp_alerts: []}
+`))
+	if diff := cmp.Diff([]map[string]bool{{"A": true, "Late": true}, {"A": true, "Late": false}}, []map[string]bool{fires, resolves}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

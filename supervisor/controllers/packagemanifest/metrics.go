@@ -3,8 +3,11 @@ package packagemanifest
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
 var (
@@ -14,10 +17,26 @@ var (
 	brokenChannels = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandlery_packagemanifest_broken_channels", Help: "Channels of a catalog that PackageManifests do not show because their head cannot be read.",
 	}, []string{"namespace", "name"})
-	available = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
-		Name: "chandlery_packagemanifests_available", Help: "1 while the APIService of PackageManifests belongs to this installation and is available, as the leader sees it.",
-	})
+	available = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandlery_packagemanifests_available", Help: "1 while the APIService of PackageManifests is available, and 0 while it is not. Only the leader has it, unless there should be no APIService.",
+	}, nil)
 )
+
+// reportAvailability sets the metric of the APIService to its condition. live is nil if there is none. The metric is 0 then if
+// the installation wants one, and absent if not.
+func reportAvailability(live *unstructured.Unstructured, wanted bool) {
+	if live == nil && !wanted {
+		available.Reset()
+		return
+	}
+	value := 0.0
+	if live != nil {
+		if ok, _, _ := webhook.Available(live); ok {
+			value = 1
+		}
+	}
+	available.WithLabelValues().Set(value)
+}
 
 // record sets the metrics of a catalog that has been read.
 func record(key types.NamespacedName, packages, broken int) {

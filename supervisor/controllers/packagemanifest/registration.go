@@ -114,14 +114,17 @@ func (r *registrar) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result,
 	}
 	if !takes {
 		r.reportForeign(ctx, live)
-		available.Set(0)
+		reportAvailability(live, false)
 		return ctrl.Result{RequeueAfter: checkInterval}, nil
 	}
 	r.foreign = ""
 	deployment, err := r.installed(ctx)
-	if err != nil || deployment == nil {
-		available.Set(0)
-		if err == nil && live != nil && r.owns(live) {
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	reportAvailability(live, deployment != nil)
+	if deployment == nil {
+		if live != nil && r.owns(live) {
 			err = r.unregister(ctx, live)
 		}
 		return ctrl.Result{RequeueAfter: checkInterval}, err
@@ -207,11 +210,6 @@ func (r *registrar) register(ctx context.Context, live *unstructured.Unstructure
 		if err := r.write(ctx, live, want); err != nil {
 			return fmt.Errorf("writing APIService %s: %w", APIServiceName(), err)
 		}
-		live = want
-	}
-	available.Set(0)
-	if ok, _, _ := webhook.Available(live); ok {
-		available.Set(1)
 	}
 	return nil
 }
