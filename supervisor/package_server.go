@@ -39,10 +39,13 @@ func runPackageServer(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err == nil {
 		store := catalogs.NewStore(ctx, o.CatalogRefreshInterval, clock.RealClock{})
 		store.Proxies = proxies
-		err = errors.Join(catalogs.Setup(mgr, store), packagemanifest.Setup(ctx, mgr, packagemanifest.Options{
+		err = catalogs.Setup(mgr, store)
+		packages, failed := packagemanifest.Setup(ctx, mgr, packagemanifest.Options{
 			Setting: o.PackageManifests, Store: store, Config: cfg,
 			GlobalNamespace: o.GlobalCatalogNamespace, Namespace: o.LeaderElectionNamespace,
-		}))
+		})
+		ready.usePackages(packages)
+		err = errors.Join(err, failed)
 	}
 	if err == nil {
 		ready.use(cachesSynced(mgr.GetCache()))

@@ -13,12 +13,13 @@ import (
 // errStarting is the reason why a starting process is not ready.
 var errStarting = errors.New("the supervisor is starting")
 
-// readiness reports whether the process is ready, leading or not: when its caches are full, unless it
-// waits until another lifecycle manager has stopped. If it is not ready,
+// readiness reports whether the process is ready, leading or not: when its caches are full and it can answer requests for
+// PackageManifests, unless it waits until another lifecycle manager has stopped. If it is not ready,
 // the answer contains the reason.
 type readiness struct {
-	monitor *availability.Monitor
-	synced  atomic.Pointer[func(context.Context) error]
+	monitor  *availability.Monitor
+	synced   atomic.Pointer[func(context.Context) error]
+	packages atomic.Pointer[func() error]
 	// waiting is why the process must not lead; nil if it may.
 	waiting atomic.Pointer[error]
 }
@@ -35,6 +36,13 @@ func (r *readiness) setWaiting(reason error) {
 // use sets the check of readiness.
 func (r *readiness) use(synced func(context.Context) error) { r.synced.Store(&synced) }
 
+// usePackages sets the check that requests for PackageManifests can be answered; nil for none.
+func (r *readiness) usePackages(served func() error) {
+	if served != nil {
+		r.packages.Store(&served)
+	}
+}
+
 // err returns why the process is not ready; nil if it is.
 func (r *readiness) err(ctx context.Context) error {
 	if waiting := r.waiting.Load(); waiting != nil {
@@ -43,6 +51,9 @@ func (r *readiness) err(ctx context.Context) error {
 	err := errStarting
 	if synced := r.synced.Load(); synced != nil {
 		err = (*synced)(ctx)
+	}
+	if packages := r.packages.Load(); err == nil && packages != nil {
+		err = (*packages)()
 	}
 	if err == nil {
 		return nil

@@ -123,7 +123,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	if err != nil {
 		return err
 	}
-	return errors.Join(
+	err = errors.Join(
 		catalogs.Setup(mgr, store),
 		images.Setup(mgr),
 		mgr.Add(settings),
@@ -146,10 +146,12 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 		copiedcsv.Setup(mgr, copiedcsv.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down
 		operatorcondition.Setup(mgr, operatorcondition.Options{}),
 		operator.Setup(mgr, operator.Options{CRDs: crds}), //nolint:contextcheck // its indexes are only noted down
-		packagemanifest.Setup(ctx, mgr, packagemanifest.Options{
-			Setting: o.PackageManifests, Store: store, Config: s.cfg, GlobalNamespace: o.GlobalCatalogNamespace, Namespace: podNamespace(),
-		}),
 	)
+	packages, failed := packagemanifest.Setup(ctx, mgr, packagemanifest.Options{
+		Setting: o.PackageManifests, Store: store, Config: s.cfg, GlobalNamespace: o.GlobalCatalogNamespace, Namespace: podNamespace(),
+	})
+	s.ready.usePackages(packages)
+	return errors.Join(err, failed)
 }
 
 // newStore returns the store of catalogs, which keeps contents on disk if a directory is set.

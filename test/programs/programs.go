@@ -103,6 +103,21 @@ func Start(tb testing.TB, name, program string, args ...string) *process.Process
 	return p
 }
 
+// StartInPod starts a program as Start does. The program finds the file with the namespace of its pod, as in a pod, because
+// it has its own mounts. A user other than root needs user namespaces for this.
+func StartInPod(tb testing.TB, name, namespace, program string, args ...string) *process.Process {
+	tb.Helper()
+	const (
+		files  = "/var/run/secrets/kubernetes.io/serviceaccount"
+		script = `mount -t tmpfs none /var/run && mkdir -p "$2" && echo "$1" > "$2/namespace" && shift 2 && exec "$@"`
+	)
+	unshare := []string{"--mount", "sh", "-c", script, "sh", namespace, files, program}
+	if os.Geteuid() != 0 {
+		unshare = append([]string{"--map-root-user"}, unshare...)
+	}
+	return Start(tb, name, "unshare", append(unshare, args...)...)
+}
+
 // Serve serves a catalog with a registry until the test ends and returns its address. It does not
 // wait until the registry answers.
 func Serve(tb testing.TB, registry, catalog string) string {

@@ -1,11 +1,14 @@
 package programs_test
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
 )
 
@@ -32,5 +35,15 @@ func TestBuildError(t *testing.T) {
 	err := programs.Build(t.Context(), t.TempDir(), "./test/absent")
 	if err == nil || !strings.HasPrefix(err.Error(), "building ./test/absent: ") || !strings.Contains(err.Error(), "directory not found") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestStartInPod runs a program that reads the namespace of its pod.
+func TestStartInPod(t *testing.T) {
+	p := programs.StartInPod(t, "reader", "olm", "sh", "-c", `[ "$(cat /var/run/secrets/kubernetes.io/serviceaccount/namespace)" = olm ] && exit 7`)
+	<-p.Done()
+	var exit *exec.ExitError
+	if err := p.Result(); !errors.As(err, &exit) || exit.ExitCode() != 7 {
+		t.Errorf("%v; the end of the log:\n%s", err, process.Tail(p.Log()))
 	}
 }

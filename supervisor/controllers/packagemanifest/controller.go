@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -28,6 +29,8 @@ type reconciler struct {
 	store  *catalogs.Store
 	index  *manifest.Index
 	clock  clock.PassiveClock
+	// serving is true when the server answers requests.
+	serving atomic.Bool
 }
 
 // Reconcile updates the packages of one catalog.
@@ -156,19 +159,20 @@ func readPackage(ctx context.Context, heads catalogs.HeadReader, pkg *content.Pa
 }
 
 const (
-	// firstRead limits how long requests wait for the first reading of all catalogs.
+	// firstRead limits how long requests wait for the first reading of all catalogs, and the process for its server.
 	firstRead         = 30 * time.Second
 	firstReadInterval = 200 * time.Millisecond
 )
 
-// awaitFirstRead makes the index ready when every catalog that serves has been read, or after firstRead.
+// awaitFirstRead makes the index ready when the server answers and every catalog that serves has been read, or after
+// firstRead.
 func (r *reconciler) awaitFirstRead(ctx context.Context) error {
 	defer r.index.SetReady()
 	ctx, cancel := context.WithTimeout(ctx, firstRead)
 	defer cancel()
 	ticker := time.NewTicker(firstReadInterval)
 	defer ticker.Stop()
-	for !r.allRead(ctx) {
+	for !r.serving.Load() || !r.allRead(ctx) {
 		select {
 		case <-ctx.Done():
 			return nil

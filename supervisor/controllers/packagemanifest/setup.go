@@ -3,6 +3,7 @@ package packagemanifest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -88,25 +89,37 @@ type Options struct {
 	Namespace string
 }
 
-// Setup adds the server and the controllers to a manager.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+// errNotReady is returned while the process must not get requests yet.
+var errNotReady = errors.New("the packages of the catalogs are being read")
+
+// Setup adds the server and the controllers to a manager. It returns a check whether the process can answer requests; nil
+// if it serves none. Some time after the start it succeeds even if a catalog cannot be read.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (ready func() error, err error) {
 	if o.Namespace == "" {
-		return nil
+		return nil, nil //nolint:nilnil // absence is documented
 	}
 	r := &registrar{
 		installation: installationOf(o.Mode), client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{},
 		namespace: o.Namespace, disabled: o.Mode == Disabled,
 	}
 	if r.disabled {
-		return r.setup(mgr)
+		return nil, r.setup(mgr)
 	}
 	var config net.ListenConfig
 	opened, err := config.Listen(ctx, "tcp", o.Address)
 	if err != nil {
-		return fmt.Errorf("opening the port of PackageManifests: %w", err)
+		return nil, fmt.Errorf("opening the port of PackageManifests: %w", err)
 	}
 	r.address = ownAddress(opened)
-	return serve(mgr, o, r, connlimit.New(opened, maxConnections, connlimit.Observer{}))
+	if err := serve(mgr, o, r, connlimit.New(opened, maxConnections, connlimit.Observer{})); err != nil {
+		return nil, err
+	}
+	return func() error {
+		if !r.ready() {
+			return errNotReady
+		}
+		return nil
+	}, nil
 }
 
 // serve adds the server, and the controllers that it needs.
@@ -141,7 +154,7 @@ func serve(mgr ctrl.Manager, o Options, r *registrar, listener net.Listener) err
 			go certificate.follow(ctx)
 			return server.Run(ctx, server.Config{
 				Listener: listener, Certificate: certificate, Client: clientset, Index: index, ReadIcon: packages.readIcon,
-				Contents: o.Store.Contents.Open,
+				Contents: o.Store.Contents.Open, Serving: func() { packages.serving.Store(true) },
 			})
 		},
 	} {

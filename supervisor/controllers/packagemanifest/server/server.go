@@ -24,6 +24,7 @@ import (
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
 )
@@ -32,6 +33,9 @@ const (
 	name = "packagemanifests"
 	// maxRequests is the maximum number of concurrent requests. More get 429.
 	maxRequests = 50
+	// proxyWait limits how long a server waits until it has read how the front proxy authenticates.
+	proxyWait     = 30 * time.Second
+	proxyInterval = 50 * time.Millisecond
 	// reviewCache is how long the answer of a SubjectAccessReview is used.
 	reviewCache = 10 * time.Second
 )
@@ -55,6 +59,8 @@ type Config struct {
 	ReadIcon IconReader
 	// Contents opens the contents of catalogs for other supervisors.
 	Contents ContentOpener
+	// Serving is called when the server answers requests.
+	Serving func()
 }
 
 // Run serves until ctx ends.
@@ -79,6 +85,12 @@ func Run(ctx context.Context, c Config) error {
 		resource: storage{index: c.Index}, resource + "/icon": &icons{index: c.Index, read: c.ReadIcon},
 	}
 	if err := server.InstallAPIGroup(&group); err != nil {
+		return fmt.Errorf("preparing the API of PackageManifests: %w", err)
+	}
+	if err := server.AddPostStartHook("serving", func(genericapiserver.PostStartHookContext) error {
+		c.Serving()
+		return nil
+	}); err != nil {
 		return fmt.Errorf("preparing the API of PackageManifests: %w", err)
 	}
 	if err := server.PrepareRun().RunWithContext(ctx); err != nil {
@@ -146,8 +158,13 @@ func newAuthorizer(client kubernetes.Interface) (authorizer.Authorizer, error) {
 	return chain, nil
 }
 
-// frontProxy follows the ConfigMap with the headers of the front proxy until ctx ends. The server follows its certificate
-// authority while it serves. Until both have been read, no request is authenticated.
+// followedElsewhere is a certificate authority that the server does not have to follow.
+type followedElsewhere struct {
+	dynamiccertificates.CAContentProvider
+}
+
+// frontProxy reads the ConfigMap with the certificate authority and the headers of the front proxy, and follows it until ctx
+// ends. It waits for at most proxyWait. Until both have been read, no request is authenticated.
 func frontProxy(ctx context.Context, client kubernetes.Interface) (*authenticatorfactory.RequestHeaderConfig, error) {
 	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController("front-proxy", proxyNamespace, proxyConfigMap, "requestheader-client-ca-file", client)
 	if err != nil {
@@ -157,8 +174,15 @@ func frontProxy(ctx context.Context, client kubernetes.Interface) (*authenticato
 		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
 		"requestheader-extra-headers-prefix", "requestheader-allowed-names")
 	go headers.Run(ctx, 1)
+	go ca.Run(ctx, 1)
+	err = wait.PollUntilContextTimeout(ctx, proxyInterval, proxyWait, true, func(context.Context) (bool, error) {
+		return len(headers.UsernameHeaders()) > 0 && len(ca.CurrentCABundleContent()) > 0, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		log.FromContext(ctx).Error(err, "Serving PackageManifests without the settings of the front proxy", "configMap", proxyNamespace+"/"+proxyConfigMap)
+	}
 	return &authenticatorfactory.RequestHeaderConfig{
-		CAContentProvider: ca, UsernameHeaders: headerrequest.StringSliceProviderFunc(headers.UsernameHeaders),
+		CAContentProvider: followedElsewhere{ca}, UsernameHeaders: headerrequest.StringSliceProviderFunc(headers.UsernameHeaders),
 		UIDHeaders: headerrequest.StringSliceProviderFunc(headers.UIDHeaders), GroupHeaders: headerrequest.StringSliceProviderFunc(headers.GroupHeaders),
 		ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(headers.ExtraHeaderPrefixes),
 		AllowedClientNames:  headerrequest.StringSliceProviderFunc(headers.AllowedClientNames),

@@ -36,7 +36,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/server"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
-	"github.com/chandlery/chandlery/test/pause"
 )
 
 const group = "/apis/packages.operators.coreos.com/v1"
@@ -157,7 +156,7 @@ func run(t *testing.T) *running {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
+	ended, answering := make(chan error, 1), make(chan struct{})
 	go func() {
 		ended <- server.Run(ctx, server.Config{
 			Listener: listener, Certificate: certificate, Client: client, Index: r.index,
@@ -167,6 +166,7 @@ func run(t *testing.T) *running {
 			Contents: func(name types.NamespacedName, uid types.UID) (*os.File, error) {
 				return os.Open(filepath.Join(r.contents, name.Namespace+"_"+name.Name+"_"+string(uid)))
 			},
+			Serving: func() { close(answering) },
 		})
 	}()
 	t.Cleanup(func() {
@@ -175,15 +175,13 @@ func run(t *testing.T) *running {
 			t.Error(err)
 		}
 	})
-	waiting, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
-	if err := pause.Until(waiting, 50*time.Millisecond, func() string {
-		if got := r.get(t, r.proxy, "viewer", group, nil); got.status != http.StatusOK {
-			return fmt.Sprintf("status %d", got.status)
-		}
-		return ""
-	}); err != nil {
-		t.Fatalf("the server does not accept the front proxy: %v", err)
+	select {
+	case <-answering:
+	case <-time.After(time.Minute):
+		t.Fatal("the server does not start")
+	}
+	if got := r.get(t, r.proxy, "viewer", group, nil); got.status != http.StatusOK {
+		t.Fatalf("the first request of the front proxy has the status %d", got.status)
 	}
 	return r
 }

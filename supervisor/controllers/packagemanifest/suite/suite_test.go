@@ -96,10 +96,11 @@ func (w *world) start(mode packagemanifest.Mode) {
 		if err := catalogs.Setup(mgr, store); err != nil {
 			return err
 		}
-		return packagemanifest.Setup(mgr.Context, mgr, packagemanifest.Options{
+		_, err = packagemanifest.Setup(mgr.Context, mgr, packagemanifest.Options{
 			Setting: packagemanifest.Setting{Mode: mode, Address: w.at},
 			Store:   store, Config: w.Config, GlobalNamespace: w.global, Namespace: w.Namespace,
 		})
+		return err
 	})
 }
 
