@@ -8,19 +8,16 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/chandlery/chandlery/deploy/release"
-	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testrelease"
 )
 
 var (
@@ -45,44 +42,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-const commit = "0123456789abcdef0123456789abcdef01234567"
-
-// tools returns the programs that make and verify releases.
-var tools = sync.OnceValues(func() (release.Tools, error) {
-	root, err := buildcache.SourceDir(".")
-	if err != nil {
-		return release.Tools{}, err
-	}
-	return release.BuildTools(context.Background(), root)
-})
-
 // built is the folder of the release that most tests read. It is built once.
 var built = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(folder, "first")
-	return dir, build(context.Background(), dir)
+	return dir, testrelease.Build(context.Background(), dir, host)
 })
-
-// build builds a release for this machine alone, because other platforms differ only in names.
-func build(ctx context.Context, dir string) error {
-	programs, err := tools()
-	if err != nil {
-		return err
-	}
-	root, err := buildcache.SourceDir(".")
-	if err != nil {
-		return err
-	}
-	version, err := release.ParseVersion("1.2.3-test")
-	if err != nil {
-		return err
-	}
-	return release.Build(ctx, dir, release.Options{
-		Source:  release.Source{Dir: root, Commit: commit, Created: time.Unix(1_700_000_000, 0), Go: runtime.Version()},
-		Version: version, Images: host, Downloads: "https://example.com/v1.2.3-test", Builder: "https://example.com/test",
-		Platforms:       []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}},
-		PluginPlatforms: []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}},
-	}, programs, os.Stderr)
-}
 
 // first returns the folder of the release.
 func first(t *testing.T) string {
@@ -97,7 +61,7 @@ func first(t *testing.T) string {
 // verify verifies a release with the public key of a release, and returns the report.
 func verify(t *testing.T, dir, key string) (string, error) {
 	t.Helper()
-	programs, err := tools()
+	programs, err := testrelease.Tools()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/chandlery/chandlery/deploy/release"
+	"github.com/chandlery/chandlery/test/testrelease"
 )
 
 // TestReleaseVerifies verifies a release, and lists its files.
@@ -25,7 +26,7 @@ func TestReleaseVerifies(t *testing.T) {
 	dir := first(t)
 	report, err := verify(t, dir, dir)
 	t.Log(report)
-	if err != nil || !strings.Contains(report, commit) {
+	if err != nil || !strings.Contains(report, testrelease.Commit) {
 		t.Errorf("the release does not verify: %v", err)
 	}
 	entries, err := os.ReadDir(dir)
@@ -53,7 +54,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	t.Setenv("TZ", "Asia/Tokyo")
 	t.Setenv("TMPDIR", t.TempDir())
 	second := filepath.Join(folder, "second")
-	if err := build(t.Context(), second); err != nil {
+	if err := testrelease.Build(t.Context(), second, host); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(read(t, first(t), "SHA256SUMS"), read(t, second, "SHA256SUMS")); diff != "" {
@@ -135,7 +136,7 @@ func TestPush(t *testing.T) {
 	if to, err := release.Push(t.Context(), dir); err != nil || to != host {
 		t.Fatalf("pushed to %s: %v", to, err)
 	}
-	programs, err := tools()
+	programs, err := testrelease.Tools()
 	if err != nil {
 		t.Fatal(err)
 	}
