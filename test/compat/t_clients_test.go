@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,43 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/compat/compattest"
 	"github.com/chandlery/chandlery/test/fakecatalog"
+	"github.com/chandlery/chandlery/test/operatorsdk"
 )
-
-// clientPrograms returns the folder of the programs health and kubectl-operator, built once.
-var clientPrograms = sync.OnceValues(func() (string, error) {
-	dir, err := buildcache.SourceDir("test/compat/clients")
-	if err != nil {
-		return "", fmt.Errorf("building clients: %w", err)
-	}
-	ctx := context.Background() // It is built once for all tests, and outlives the first.
-	programs, err := buildcache.Build(ctx, buildcache.Module{
-		Name: "clients", Dir: dir,
-		Programs: []buildcache.Program{
-			{Name: "health", Package: "github.com/chandlery/chandlery/test/compat/clients/health"},
-			{Name: "kubectl-operator", Package: "github.com/operator-framework/kubectl-operator"},
-		},
-	}, os.Stderr)
-	if err != nil {
-		return "", fmt.Errorf("building clients: %w", err)
-	}
-	return programs, nil
-})
-
-// clientProgram returns the path of a program.
-func clientProgram(t *testing.T, name string) string {
-	t.Helper()
-	dir, err := clientPrograms()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, name)
-}
 
 // health is the output of the program health.
 type health struct {
@@ -77,7 +43,7 @@ func healthOf(t *testing.T, c *compattest.Cluster, o client.Object) health {
 		t.Fatal(left)
 	}
 	t.Logf("%s %s/%s, resource version %s", gvk.Kind, u.GetNamespace(), u.GetName(), u.GetResourceVersion())
-	out, code := compattest.Run(t, clientProgram(t, "health"), c.Manifest(u))
+	out, code := compattest.Run(t, compattest.Client(t, compattest.ProgramHealth), c.Manifest(u))
 	if code != 0 {
 		t.Fatalf("the program ends with %d", code)
 	}
@@ -330,7 +296,7 @@ func TestKubectl(t *testing.T) {
 // operator runs kubectl-operator in the namespace of the case.
 func operator(t *testing.T, c *compattest.Cluster, args ...string) string {
 	t.Helper()
-	out, code := compattest.Run(t, clientProgram(t, "kubectl-operator"), "", append(args, "-n", c.Namespace)...)
+	out, code := compattest.Run(t, compattest.Client(t, compattest.ProgramOperator), "", append(args, "-n", c.Namespace)...)
 	if code != 0 {
 		t.Fatalf("kubectl operator %v ends with %d", args, code)
 	}
@@ -450,7 +416,7 @@ func TestKubectlOperatorPackages(t *testing.T) {
 		installed(c, "lamp.v1.1.0")
 		// The tool reads the operands of the first version among the components, which must have succeeded.
 		c.Eventually(compattest.Patience, func() string {
-			out, code := compattest.Run(t, clientProgram(t, "kubectl-operator"), "", "list-operands", "lamp", "-n", c.Namespace)
+			out, code := compattest.Run(t, compattest.Client(t, compattest.ProgramOperator), "", "list-operands", "lamp", "-n", c.Namespace)
 			if code != 0 {
 				return out
 			}
@@ -494,84 +460,48 @@ func hasLine(text string, words ...string) bool {
 	})
 }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sdk returns the operator lamp as operator-sdk runs it, and the context of a command.
+func sdk(t *testing.T, c *compattest.Cluster) (context.Context, operatorsdk.Operator) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), operatorsdk.Timeout)
+	t.Cleanup(cancel)
+	return ctx, operatorsdk.Operator{Client: c, Namespace: c.Namespace, Package: "lamp"}
+}
+
 // approveNext waits for an InstallPlan with a name other than the former one, approves it with an
 // update as operator-sdk does, and returns its name.
 func approveNext(t *testing.T, c *compattest.Cluster, sub *operatorsv1alpha1.Subscription, former string) string {
 	t.Helper()
-	c.Eventually(compattest.Patience, func() string {
-		if left := c.Read(sub); left != "" {
-			return left
-		}
-		if ref := sub.Status.InstallPlanRef; ref == nil || ref.Name == former {
-			return "the Subscription has no new InstallPlan: " + c.Manifest(sub.Status)
-		}
-		return ""
-	})
-	key := client.ObjectKey{Namespace: c.Namespace, Name: sub.Status.InstallPlanRef.Name}
-	// operator-sdk tries four times within 0.3 s.
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		plan := &operatorsv1alpha1.InstallPlan{}
-		if err := c.Get(t.Context(), key, plan); err != nil {
-			return err //nolint:wrapcheck // the retry compares it
-		}
-		plan.Spec.Approved = true
-		return c.Update(t.Context(), plan) //nolint:wrapcheck // the retry compares it
-	})
-	if err != nil {
-		t.Fatalf("approving InstallPlan %s: %v", key.Name, err)
-	}
-	return key.Name
+	ctx, lamps := sdk(t, c)
+	plan, err := lamps.Approve(ctx, sub, former)
+	must(t, err)
+	return plan
 }
 
-// runBundle sends the requests of operator-sdk run bundle.
-func runBundle(t *testing.T, c *compattest.Cluster, address string) *operatorsv1alpha1.Subscription {
+// runBundle sends the requests of operator-sdk run bundle for version lamp.v1.0.0, and returns the Subscription with the
+// name of its InstallPlan. The test serves the catalog, not a pod.
+func runBundle(t *testing.T, c *compattest.Cluster, address string) (sub *operatorsv1alpha1.Subscription, plan string) {
 	t.Helper()
-	source := &operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp-catalog"},
-		Spec: operatorsv1alpha1.CatalogSourceSpec{
-			DisplayName: "lamp-catalog", Publisher: "operator-sdk", Secrets: []string{""},
-			GrpcPodConfig: &operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: operatorsv1alpha1.Legacy},
-		},
-	}
-	c.Make(source)
-	serveFrom(t, c, address)
-	sub := c.Subscribe("lamp-catalog", "lamp", withManualApproval, starting("lamp.v1.0.0"))
-	approveNext(t, c, sub, "")
-	return sub
-}
-
-// serveFrom updates the address of the CatalogSource.
-func serveFrom(t *testing.T, c *compattest.Cluster, address string) {
-	t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		source := &operatorsv1alpha1.CatalogSource{}
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: "lamp-catalog"}, source); err != nil {
-			return err //nolint:wrapcheck // the retry compares it
-		}
-		source.Spec.SourceType, source.Spec.Address = operatorsv1alpha1.SourceTypeGrpc, address
-		source.Annotations = map[string]string{"operators.operatorframework.io/registry-pod-name": "lamp-bundle"}
-		return c.Update(t.Context(), source) //nolint:wrapcheck // the retry compares it
-	})
-	if err != nil {
-		t.Fatalf("writing the address of the CatalogSource: %v", err)
-	}
-}
-
-// succeeded waits for a version and fails as soon as it is Failed, as operator-sdk does.
-func succeeded(t *testing.T, c *compattest.Cluster, name string) *operatorsv1alpha1.ClusterServiceVersion {
-	t.Helper()
-	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
-	c.Eventually(2*time.Minute, func() string {
-		left := c.Read(csv)
-		if csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed {
-			t.Fatalf("%s is Failed: %s", name, csv.Status.Message)
-		}
-		if left == "" && csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
-			return fmt.Sprintf("%s is %s", name, csv.Status.Phase)
-		}
-		return left
-	})
-	return csv
+	ctx, lamps := sdk(t, c)
+	_, err := lamps.CreateCatalog(ctx, "")
+	must(t, err)
+	_, err = lamps.SetAddress(ctx, operatorsdk.Server{Address: address, Pod: "lamp-bundle"})
+	must(t, err)
+	must(t, lamps.EnsureGroup(ctx))
+	sub, err = lamps.Subscribe(ctx, "", "lamp.v1.0.0")
+	must(t, err)
+	plan, err = lamps.Approve(ctx, sub, "")
+	must(t, err)
+	_, err = lamps.AwaitSucceeded(ctx, "lamp.v1.0.0")
+	must(t, err)
+	return sub, plan
 }
 
 // TestOperatorSDK sends the requests of operator-sdk. Its module cannot be built here.
@@ -580,52 +510,30 @@ func TestOperatorSDK(t *testing.T) {
 	compattest.Check(t, "T30", func(t *testing.T, c *compattest.Cluster) {
 		compattest.LogRequests(t, c)
 		runBundle(t, c, fakecatalog.Start(t, lamp(c, 1)).Address())
-		succeeded(t, c, "lamp.v1.0.0")
 	})
 	compattest.Check(t, "T31", func(t *testing.T, c *compattest.Cluster) {
 		compattest.LogRequests(t, c)
 		old := fakecatalog.Start(t, lamp(c, 1))
-		sub := runBundle(t, c, old.Address())
-		succeeded(t, c, "lamp.v1.0.0")
-		former := sub.Status.InstallPlanRef.Name
-		serveFrom(t, c, fakecatalog.Start(t, lamp(c, 2)).Address())
+		sub, former := runBundle(t, c, old.Address())
+		ctx, lamps := sdk(t, c)
+		_, err := lamps.SetAddress(ctx, operatorsdk.Server{Address: fakecatalog.Start(t, lamp(c, 2)).Address(), Pod: "lamp-bundle-2"})
+		must(t, err)
 		old.Stop()
-		approveNext(t, c, sub, former)
-		succeeded(t, c, "lamp.v1.1.0")
+		_, err = lamps.Approve(ctx, sub, former)
+		must(t, err)
+		_, err = lamps.AwaitSucceeded(ctx, "lamp.v1.1.0")
+		must(t, err)
 	})
 	compattest.Check(t, "T32", func(t *testing.T, c *compattest.Cluster) {
 		compattest.LogRequests(t, c)
 		crd := bulbCRD(c)
-		sub := runBundle(t, c, fakecatalog.Start(t, lamp(c, 1, c.Manifest(crd))).Address())
-		csv := succeeded(t, c, "lamp.v1.0.0")
-		if err := c.Delete(t.Context(), sub); err != nil {
-			t.Fatal(err)
+		sub, _ := runBundle(t, c, fakecatalog.Start(t, lamp(c, 1, c.Manifest(crd))).Address())
+		ctx, lamps := sdk(t, c)
+		deleted, err := lamps.CleanUp(ctx)
+		must(t, err)
+		if !slices.Equal(deleted, []string{crd.Name}) {
+			t.Errorf("requirementStatus has the CustomResourceDefinitions %q, want %q", deleted, crd.Name)
 		}
-		c.Gone(compattest.Patience, sub)
-		deleted := 0
-		for _, r := range csv.Status.RequirementStatus {
-			if r.Kind != "CustomResourceDefinition" {
-				continue
-			}
-			definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}
-			if err := c.Delete(t.Context(), definition); err != nil {
-				t.Fatal(err)
-			}
-			c.Gone(compattest.Patience, definition)
-			deleted++
-		}
-		if deleted != 1 {
-			t.Errorf("requirementStatus has %d CustomResourceDefinitions, want 1", deleted)
-		}
-		source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "lamp-catalog"}}
-		for _, o := range []client.Object{csv, source} {
-			if err := c.Delete(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
-			c.Gone(compattest.Patience, o)
-		}
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); client.IgnoreNotFound(err) != nil || err == nil {
-			t.Errorf("the CustomResourceDefinition exists, or its read failed: %v", err)
-		}
+		c.Gone(compattest.Patience, sub, crd)
 	})
 }
