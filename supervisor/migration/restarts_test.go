@@ -41,6 +41,13 @@ func TestRestarts(t *testing.T) {
 			live:   []*unstructured.Unstructured{object("Subscription", "lamps/lamp", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/config": "{}"}})},
 			want:   "the operator of Subscription lamps/lamp (annotation chandlery.dev/config)",
 		},
+		{
+			reason: "pull secrets of a catalog, which OLM does not know",
+			live: []*unstructured.Unstructured{object("Deployment", "lamps/lamp", map[string]any{
+				"metadata|annotations": map[string]any{"chandlery.dev/operator-pull-secrets": "mirror"},
+			})},
+			want: "Deployment lamps/lamp (annotation chandlery.dev/operator-pull-secrets of its catalog)",
+		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			live := objectsByKey{}
