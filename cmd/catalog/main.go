@@ -45,7 +45,7 @@ func main() {
 func newCommand() *cobra.Command {
 	catalog := program.Program{
 		Name: "catalog", Short: "Create file-based operator catalogs and their images",
-		EnvPrefix: envPrefix, Version: version, Commit: commit,
+		EnvPrefix: envPrefix, Version: version, Commit: commit, FlagGroupsOn: "commands-registry.md",
 	}
 	return catalog.Command(newInitCommand(), newAddCommand(), newRenderCommand(), newTemplateCommand(), newDeprecateCommand(),
 		newConvertCommand(), newPruneCommand(), newMergeCommand(), newImagesCommand(),

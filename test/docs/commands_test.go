@@ -2,6 +2,7 @@ package docs
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -87,7 +88,7 @@ func documented(all map[string]Page) commandSet {
 				continue
 			}
 			line := fence.Content[0].Line
-			commands[commandOf(words)] = slices.Concat([]string{"--help", "-h"}, slices.Concat(page.listedFlags(line)...), sharedAfter(&page, line))
+			commands[commandOf(words)] = slices.Concat([]string{"--help", "-h"}, slices.Concat(page.listedFlags(line)...), sharedAfter(all, &page, line))
 		}
 	}
 	for name, page := range all {
@@ -157,8 +158,8 @@ func (p *Page) listedFlags(line int) [][]string {
 const sharedSection = "Flags that several commands have"
 
 // sharedAfter returns the flags in the line of shared flags below a line, unless another command
-// begins before it. Each flag is returned in all its forms.
-func sharedAfter(page *Page, line int) []string {
+// begins before it. It includes the flags of the groups that the line links, on any page. Each flag is returned in all its forms.
+func sharedAfter(all map[string]Page, page *Page, line int) []string {
 	end := page.sectionEnd(line)
 	link := slices.IndexFunc(page.Links, func(l Span) bool {
 		return l.Text == "#"+Anchor(sharedSection) && l.Line > line && l.Line < end
@@ -172,7 +173,27 @@ func sharedAfter(page *Page, line int) []string {
 			flags = append(flags, formsOf(page, code.Text)...)
 		}
 	}
+	for _, group := range page.Links[link+1:] {
+		if group.Line == page.Links[link].Line {
+			flags = append(flags, groupOf(all, page, group.Text)...)
+		}
+	}
 	return flags
+}
+
+// groupOf returns the flags below the heading that a link of a page names.
+func groupOf(all map[string]Page, page *Page, link string) []string {
+	name, anchor, _ := strings.Cut(link, "#")
+	on := *page
+	if name != "" {
+		on = all[path.Join(path.Dir(page.Path), name)]
+	}
+	for _, heading := range on.Headings {
+		if Anchor(heading.Text) == anchor {
+			return slices.Concat(on.listedFlags(heading.Line)...)
+		}
+	}
+	return nil
 }
 
 // formsOf returns the long and the short form of a shared flag; nothing for an unknown one.
@@ -210,7 +231,7 @@ Exit codes:
 
 `+"```text\nlamp cut [flags]\n```"+`
 
-[Shared flags](#flags-that-several-commands-have): `+"`--quiet`, `--wick`"+`
+[Shared flags](#flags-that-several-commands-have): `+"`--quiet`, `--wick`"+`, [oil flags](#oil-flags), [air flags](commands-stove.md#air-flags)
 
 ### lamp snuff
 
@@ -224,11 +245,16 @@ Exit codes:
 
 - `+"`-q`, `--quiet`"+`: no progress
 - `+"`--wick`"+`: wick
+
+### Oil flags
+
+- `+"`--oil` (`1`)"+`: oil
 `)
-	got := documented(map[string]Page{page.Path: page})
+	stove := Parse("docs/reference/commands-stove.md", "## Flags that several commands have\n\n### Air flags\n\n- `-a`, `--air`: air\n")
+	got := documented(map[string]Page{page.Path: page, stove.Path: stove})
 	want := commandSet{
 		"lamp light":   {"--help", "-h", "--slow", "-q", "--quiet"},
-		"lamp cut":     {"--help", "-h", "-q", "--quiet", "--wick"},
+		"lamp cut":     {"--help", "-h", "-q", "--quiet", "--wick", "--oil", "-a", "--air"},
 		"lamp snuff":   {"--help", "-h"},
 		"lamp version": {"--help", "-h"},
 	}

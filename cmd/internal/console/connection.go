@@ -5,11 +5,13 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // authentication plugins that kubeconfigs may require
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/cmd/internal/flaggroup"
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 )
@@ -32,12 +34,13 @@ type Connection struct {
 
 // AddFlags adds kubectl's flags for the cluster and the user, with their completions.
 func (c *Connection) AddFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount")
-	flags.StringVar(&c.overrides.CurrentContext, "context", "", "kubeconfig context to use; empty: the current context")
-	flags.StringVar(&c.overrides.AuthInfo.Impersonate, "as", "", "user to impersonate")
-	flags.StringArrayVar(&c.overrides.AuthInfo.ImpersonateGroups, "as-group", nil, "group to impersonate, together with --as; may be repeated")
-	flags.StringVar(&c.overrides.Timeout, "request-timeout", "", "time limit for one request, such as 10s; empty: no limit")
+	flaggroup.Add(cmd.Flags(), "connection flags", func(flags *pflag.FlagSet) {
+		flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount")
+		flags.StringVar(&c.overrides.CurrentContext, "context", "", "kubeconfig context to use; empty: the current context")
+		flags.StringVar(&c.overrides.AuthInfo.Impersonate, "as", "", "user to impersonate")
+		flags.StringArrayVar(&c.overrides.AuthInfo.ImpersonateGroups, "as-group", nil, "group to impersonate, together with --as; may be repeated")
+		flags.StringVar(&c.overrides.Timeout, "request-timeout", "", "time limit for one request, such as 10s; empty: no limit")
+	})
 	Complete(cmd, "context", c.completeContexts)
 	for _, free := range []string{"as", "as-group", "request-timeout"} {
 		Complete(cmd, free, cobra.NoFileCompletions)

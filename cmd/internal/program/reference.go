@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/flaggroup"
 )
 
 // reference returns the hidden command whose output is a page docs/reference/commands-*.md.
@@ -24,7 +25,7 @@ func (p Program) reference() *cobra.Command {
 		Args:   cobra.NoArgs,
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			page := &page{out: cmd.OutOrStdout(), prefix: p.EnvPrefix, machine: thisMachine()}
+			page := &page{out: cmd.OutOrStdout(), prefix: p.EnvPrefix, groupsOn: p.FlagGroupsOn, machine: thisMachine()}
 			page.program(cmd.Root())
 			if page.err != nil {
 				return fmt.Errorf("printing the reference: %w", page.err)
@@ -60,10 +61,12 @@ func described(page, called string, cmd *cobra.Command) {
 
 // page writes the reference of a program.
 type page struct {
-	out     io.Writer
-	prefix  string
-	machine []replacement
-	err     error
+	out    io.Writer
+	prefix string
+	// groupsOn is the file name of the page that lists the groups of flags; empty for this page.
+	groupsOn string
+	machine  []replacement
+	err      error
 }
 
 func (p *page) printf(format string, args ...any) {
@@ -116,7 +119,7 @@ func (p *page) command(s section, shared map[string]flagRow, common []string) {
 	if cmd.Example != "" {
 		p.printf("\n```sh\n%s\n```\n", dedent(cmd.Example))
 	}
-	own, names := split(s.rows, shared)
+	own, names := p.split(s.rows, shared)
 	p.flagList(own)
 	if len(names) > 0 {
 		p.printf("\n[Shared flags](#%s): %s\n", sharedAnchor, strings.Join(names, ", "))
@@ -145,7 +148,7 @@ func (p *page) flags(cmd *cobra.Command) []flagRow {
 		variable := flagenv.Name(p.prefix, f.Name)
 		usage := strings.TrimSuffix(f.Usage, " [$"+variable+"]")
 		text := fmt.Sprintf("- %s%s: %s\n", name, p.standard(f), usage)
-		rows = append(rows, flagRow{name: f.Name, text: text})
+		rows = append(rows, flagRow{name: f.Name, text: text, group: flaggroup.Of(f)})
 	})
 	return rows
 }
@@ -235,7 +238,7 @@ func exits(cmd *cobra.Command) map[string]string {
 		}
 		meaning := strings.Join(strings.Fields(paragraph[at[1]:end]), " ")
 		meaning = strings.TrimSuffix(strings.TrimPrefix(meaning, "when "), ".")
-		if number := paragraph[at[2]:at[3]]; meaning != common[number] {
+		if number := paragraph[at[2]:at[3]]; !slices.Contains(common[number], meaning) {
 			codes[number] = meaning
 		}
 	}
@@ -243,8 +246,9 @@ func exits(cmd *cobra.Command) map[string]string {
 }
 
 // common holds the meanings of exit codes that docs/reference/commands.md states for all commands.
-var common = map[string]string{
-	"0": "the command succeeded", "1": "the command failed", "3": "a permission is missing", "4": "the API server cannot be reached",
+var common = map[string][]string{
+	"0": {"the command succeeded"}, "1": {"the command failed", "the command failed, or you did not confirm"},
+	"3": {"a permission is missing"}, "4": {"the API server cannot be reached"},
 }
 
 // paragraphs returns the paragraphs of a command's description.

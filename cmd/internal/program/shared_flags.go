@@ -3,6 +3,7 @@ package program
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // flagRow is a flag of a command in the reference. Flags with the same name, default and meaning
@@ -12,6 +13,8 @@ type flagRow struct {
 	name string
 	// text is the item of the list, with the line break.
 	text string
+	// group is the name of the flag's group; empty for none.
+	group string
 }
 
 // minShared is the least number of commands with an equal row at which the reference lists the
@@ -61,29 +64,45 @@ func sharedParagraphs(sections []section) []string {
 	return shared
 }
 
-// split returns the rows that are not shared, and the flags whose rows are, as code.
-func split(rows []flagRow, shared map[string]flagRow) (own []flagRow, names []string) {
+// split returns the rows that are not shared. It also returns the flags whose rows are, as code, and then links to
+// the groups of flags that the command has.
+func (p *page) split(rows []flagRow, shared map[string]flagRow) (own []flagRow, names []string) {
+	var groups []string
 	for _, row := range rows {
-		if shared[row.name] == row {
-			names = append(names, "`--"+row.name+"`")
-		} else {
+		switch {
+		case shared[row.name] != row:
 			own = append(own, row)
+		case row.group == "":
+			names = append(names, "`--"+row.name+"`")
+		case !slices.Contains(groups, row.group):
+			groups = append(groups, row.group)
 		}
+	}
+	for _, group := range slices.Sorted(slices.Values(groups)) {
+		names = append(names, "["+group+"]("+p.groupsOn+"#"+anchor(group)+")")
 	}
 	return own, names
 }
 
-// sharedFlags writes the section of the flags that several commands have, if there are any.
+// sharedFlags writes the section of the flags that several commands have, if there are any, and a section for each
+// group, unless another page lists the groups.
 func (p *page) sharedFlags(shared map[string]flagRow) {
 	if len(shared) == 0 {
 		return
 	}
-	p.printf("\n## %s\n", sharedHeading)
-	var rows []flagRow
+	groups := map[string][]flagRow{}
 	for _, name := range slices.Sorted(maps.Keys(shared)) {
-		rows = append(rows, shared[name])
+		row := shared[name]
+		groups[row.group] = append(groups[row.group], row)
 	}
-	p.flagList(rows)
+	p.printf("\n## %s\n", sharedHeading)
+	p.flagList(groups[""])
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		if group != "" && p.groupsOn == "" {
+			p.printf("\n### %s%s\n", strings.ToUpper(group[:1]), group[1:])
+			p.flagList(groups[group])
+		}
+	}
 }
 
 // flagList writes a list of flags; nothing if there are none.

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/chandlery/chandlery/cmd/internal/flaggroup"
 )
 
 // TestSharedFlags checks that the reference lists a flag once that two commands have alike, and
@@ -51,6 +54,47 @@ func TestSharedFlags(t *testing.T) {
 	for part, want := range map[string]int{"A WICK burns.": 1, "It is dim.": 1, "[Shared flags]": 3, ": wick of the lamp\n": 1, ": take time\n": 1, ": how many\n": 1} {
 		if got := strings.Count(text, part); got != want {
 			t.Errorf("%q is there %d times, want %d, in\n%s", part, got, want, text)
+		}
+	}
+}
+
+// TestFlagGroups checks that the reference lists a group of flags once, and that the sections of commands link it,
+// also if another page lists it.
+func TestFlagGroups(t *testing.T) {
+	for page, want := range map[string][]string{
+		"": {
+			"[Shared flags](#flags-that-several-commands-have): `--slow`, [oil flags](#oil-flags)\n\n### lamp dim\n",
+			"\n\n## Flags that several commands have\n\n- `--slow`: take time\n\n### Oil flags\n\n- `--fill`: fill it\n- `--oil`: kind of oil\n",
+		},
+		"commands-stove.md": {
+			"[Shared flags](#flags-that-several-commands-have): `--slow`, [oil flags](commands-stove.md#oil-flags)\n\n### lamp dim\n",
+			"\n\n## Flags that several commands have\n\n- `--slow`: take time\n",
+		},
+	} {
+		var commands []*cobra.Command
+		for _, name := range []string{"bright", "dim"} {
+			cmd := &cobra.Command{Use: name, Short: "Set it " + name, RunE: func(*cobra.Command, []string) error { return nil }}
+			cmd.Flags().Bool("slow", false, "take time")
+			flaggroup.Add(cmd.Flags(), "oil flags", func(flags *pflag.FlagSet) {
+				flags.String("oil", "", "kind of oil")
+				flags.Bool("fill", false, "fill it")
+			})
+			commands = append(commands, cmd)
+		}
+		root := Program{Name: "lamp", Short: "Light the way", EnvPrefix: "LAMP", FlagGroupsOn: page}.Command(commands...)
+		var out bytes.Buffer
+		root.SetOut(&out)
+		root.SetArgs([]string{"reference"})
+		if err := root.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range want {
+			if !strings.Contains(out.String(), part) {
+				t.Errorf("groups on page %q: %q is missing in\n%s", page, part, out.String())
+			}
+		}
+		if listed := strings.Contains(out.String(), ": kind of oil\n"); listed != (page == "") {
+			t.Errorf("groups on page %q: the page lists the group: %t", page, listed)
 		}
 	}
 }

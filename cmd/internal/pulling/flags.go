@@ -12,6 +12,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/bundles/image/sources"
+	"github.com/chandlery/chandlery/cmd/internal/flaggroup"
 )
 
 // Flags configure how images are pulled.
@@ -28,6 +29,11 @@ type Flags struct {
 // AddFlags adds the flags to a set.
 func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	f.AddRegistryFlags(flags)
+	flaggroup.Add(flags, "pull flags", f.addPullFlags)
+}
+
+// addPullFlags adds the flags for reading an image.
+func (f *Flags) addPullFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.platform, "platform", "",
 		"platform of the image to read, as os/architecture; default: the platform of this program, if the image has it")
 	flags.DurationVar(&f.timeout, "pull-timeout", 10*time.Minute, "time limit for reading an image, including all attempts")
@@ -39,6 +45,10 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 // AddRegistryFlags adds the flags for the connection to a registry, for commands that pull no image.
 func (f *Flags) AddRegistryFlags(flags *pflag.FlagSet) {
 	f.timeout, f.maxImageSize = 10*time.Minute, 4<<30
+	flaggroup.Add(flags, "image registry flags", f.addRegistryFlags)
+}
+
+func (f *Flags) addRegistryFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.pullSecrets, "pull-secret", nil,
 		"dockerconfigjson file with registry credentials, or the directory of a mounted Secret; may be repeated; "+
 			"the configuration of docker or podman is tried last")

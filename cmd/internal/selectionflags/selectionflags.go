@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chandlery/chandlery/bundles/selection"
+	"github.com/chandlery/chandlery/cmd/internal/flaggroup"
 )
 
 // Flags are the flags that select a part of a catalog.
@@ -30,7 +31,9 @@ const (
 const flagSelection = "selection"
 
 // AddFlags adds the flags to a set.
-func (f *Flags) AddFlags(flags *pflag.FlagSet) {
+func (f *Flags) AddFlags(flags *pflag.FlagSet) { flaggroup.Add(flags, "selection flags", f.addFlags) }
+
+func (f *Flags) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.terms.Packages, Package, nil,
 		"package to select, as NAME or NAME@RANGE, such as lantern@'>=1.2.0 <2.0.0'; may be repeated; "+
 			"default: all, unless --"+Channel+" or --"+From+" is set")
