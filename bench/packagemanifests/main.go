@@ -13,26 +13,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
+	"github.com/chandlery/chandlery/test/cli"
 	"github.com/chandlery/chandlery/test/oracle/olmpeer"
 	"github.com/chandlery/chandlery/test/programs"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := start(ctx, os.Args[1:])
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { cli.Run("bench", start) }
 
 // options are the command-line flags.
 type options struct {

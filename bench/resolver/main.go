@@ -8,29 +8,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 
 	"github.com/chandlery/chandlery/bench/document"
 	"github.com/chandlery/chandlery/bundles/fbc"
+	"github.com/chandlery/chandlery/test/cli"
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := start(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	cli.Run("bench", func(ctx context.Context, args []string) error { return start(ctx, args, os.Stdout) })
 }
 
 // options are the command-line flags.

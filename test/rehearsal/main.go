@@ -16,23 +16,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
+	"github.com/chandlery/chandlery/test/cli"
 	"github.com/chandlery/chandlery/test/nodes"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := start(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "rehearsal:", err)
-		os.Exit(1)
-	}
+	cli.Run("rehearsal", func(ctx context.Context, args []string) error { return start(ctx, args, os.Stdout) })
 }
 
 func start(ctx context.Context, args []string, out io.Writer) (err error) {

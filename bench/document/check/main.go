@@ -17,14 +17,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/chandlery/chandlery/bench/document"
+	"github.com/chandlery/chandlery/test/cli"
 )
 
 const (
@@ -38,18 +37,7 @@ const (
 
 var errOld = errors.New("figures are older than the code that they measure: measure again, or remove them")
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := start(ctx, os.Args[1:])
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "measurements-check:", err)
-		os.Exit(1)
-	}
-}
+func main() { cli.Run("measurements-check", start) }
 
 func start(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("check", flag.ContinueOnError)

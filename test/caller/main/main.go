@@ -7,21 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/chandlery/chandlery/test/caller"
+	"github.com/chandlery/chandlery/test/cli"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "caller:", err)
-		os.Exit(1)
-	}
-}
+func main() { cli.Run("caller", run) }
 
 func run(ctx context.Context, args []string) error {
 	if len(args) != 1 {
