@@ -33,31 +33,34 @@ type witness struct {
 	done sync.WaitGroup
 }
 
-// watchTakeover records the time from the end of the first program of OLM to the Lease of a supervisor.
-func (s *scene) watchTakeover(ctx context.Context) *witness {
-	return s.watch(ctx, func(ctx context.Context, w *witness) {
+// leaderWatch watches who manages the cluster.
+type leaderWatch struct{ client client.Client }
+
+// takeover records the time from the end of the first program of OLM to the Lease of a supervisor.
+func (l *leaderWatch) takeover(ctx context.Context) *witness {
+	return watch(ctx, func(ctx context.Context, w *witness) {
 		if w.lost.IsZero() && runningPrograms() < len(olmPrograms) {
 			w.lost = time.Now()
 		}
-		if !w.lost.IsZero() && w.free.IsZero() && migration.NewRecords(s.Client, home).Check(ctx) == nil {
+		if !w.lost.IsZero() && w.free.IsZero() && migration.NewRecords(l.client, home).Check(ctx) == nil {
 			w.free = time.Now()
 		}
-		if !w.lost.IsZero() && w.led.IsZero() && s.supervisorLeads(ctx) {
+		if !w.lost.IsZero() && w.led.IsZero() && l.supervisorLeads(ctx) {
 			w.led = time.Now()
 		}
 	})
 }
 
-// watchHandback records the time from the end of the Lease of a supervisor until both programs of OLM are ready.
-func (s *scene) watchHandback(ctx context.Context) *witness {
-	return s.watch(ctx, func(ctx context.Context, w *witness) {
-		if w.lost.IsZero() && !s.supervisorLeads(ctx) {
+// handback records the time from the end of the Lease of a supervisor until both programs of OLM are ready.
+func (l *leaderWatch) handback(ctx context.Context) *witness {
+	return watch(ctx, func(ctx context.Context, w *witness) {
+		if w.lost.IsZero() && !l.supervisorLeads(ctx) {
 			w.lost = time.Now()
 		}
 		if w.lost.IsZero() || !w.led.IsZero() {
 			return
 		}
-		scaled, ready := s.olmStarts(ctx)
+		scaled, ready := l.olmStarts(ctx)
 		if scaled && w.scaled.IsZero() {
 			w.scaled = time.Now()
 		}
@@ -67,7 +70,8 @@ func (s *scene) watchHandback(ctx context.Context) *witness {
 	})
 }
 
-func (s *scene) watch(ctx context.Context, look func(context.Context, *witness)) *witness {
+// watch calls look until the witness ends.
+func watch(ctx context.Context, look func(context.Context, *witness)) *witness {
 	ctx, stop := context.WithCancel(ctx)
 	w := &witness{stop: stop}
 	w.done.Go(func() {
@@ -97,20 +101,20 @@ func (w *witness) end(o *outcome) error {
 }
 
 // supervisorLeads reports whether a supervisor holds the Lease. A failed read counts as before: the next one follows.
-func (s *scene) supervisorLeads(ctx context.Context) bool {
+func (l *leaderWatch) supervisorLeads(ctx context.Context) bool {
 	lease := &coordinationv1.Lease{}
-	if err := s.Get(ctx, client.ObjectKey{Namespace: home, Name: "chandlery-supervisor"}, lease); err != nil {
+	if err := l.client.Get(ctx, client.ObjectKey{Namespace: home, Name: "chandlery-supervisor"}, lease); err != nil {
 		return false
 	}
 	return lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
 }
 
 // olmStarts reports whether all Deployments of OLM have replicas, and whether all of these are ready.
-func (s *scene) olmStarts(ctx context.Context) (scaled, ready bool) {
+func (l *leaderWatch) olmStarts(ctx context.Context) (scaled, ready bool) {
 	ready = true
 	for name := range olmPrograms {
 		d := &appsv1.Deployment{}
-		if err := s.Get(ctx, client.ObjectKey{Namespace: olmpeer.Namespace, Name: name}, d); err != nil || *d.Spec.Replicas == 0 {
+		if err := l.client.Get(ctx, client.ObjectKey{Namespace: olmpeer.Namespace, Name: name}, d); err != nil || *d.Spec.Replicas == 0 {
 			return false, false
 		}
 		ready = ready && d.Status.ReadyReplicas == *d.Spec.Replicas && d.Status.ObservedGeneration == d.Generation

@@ -48,6 +48,7 @@ func (s *scene) rehearse(ctx context.Context, rounds int) ([]outcome, error) {
 	}
 	defer c.end()
 	var all []outcome
+	leaders := &leaderWatch{client: s.Client}
 	for round := range rounds {
 		if round > 0 {
 			if err := s.kubectl(ctx, "-n", home, "scale", "deployment", "chandlery-supervisor", "--replicas=2"); err != nil {
@@ -68,8 +69,8 @@ func (s *scene) rehearse(ctx context.Context, rounds int) ([]outcome, error) {
 			watch      func(context.Context) *witness
 			exceptions []exception
 		}{
-			{"take-over", nil, s.watchTakeover, atTakeover()},
-			{"hand-back", []string{"--back"}, s.watchHandback, atHandback()},
+			{"take-over", nil, leaders.takeover, atTakeover()},
+			{"hand-back", []string{"--back"}, leaders.handback, atHandback()},
 		} {
 			o := outcome{round: round + 1, change: step.change}
 			if err := s.change(ctx, &o, &s.late[2*round+i], step.args, step.watch); err != nil {
@@ -90,7 +91,7 @@ func (s *scene) rehearse(ctx context.Context, rounds int) ([]outcome, error) {
 // change runs the command while the InstallPlan of an operator is under way, which ends afterwards.
 func (s *scene) change(ctx context.Context, o *outcome, under *operator, args []string, watch func(context.Context) *witness) error {
 	s.sayf("round %d, %s ...", o.round, o.change)
-	if err := s.beginLate(ctx, under); err != nil {
+	if err := s.subscriptions.beginLate(ctx, under); err != nil {
 		return err
 	}
 	w := watch(ctx)
@@ -102,7 +103,7 @@ func (s *scene) change(ctx context.Context, o *outcome, under *operator, args []
 	}
 	s.sayf("%s", said)
 	err = w.end(o)
-	if err := errors.Join(err, s.endLate(ctx, under)); err != nil {
+	if err := errors.Join(err, s.subscriptions.endLate(ctx, under)); err != nil {
 		return fmt.Errorf("round %d, %s: %w\n%s", o.round, o.change, err, o.said)
 	}
 	return nil
