@@ -13,27 +13,27 @@ import (
 const longestAnswer = 14
 
 // showCatalog queries the registry as a user does, and prints the questions and the answers.
-func (d *demo) showCatalog(ctx context.Context) error {
-	d.titlef("The catalog answers queries")
-	pkg := d.packages[0]
+func (e *environment) showCatalog(ctx context.Context) error {
+	e.titlef("The catalog answers queries")
+	pkg := e.packages[0]
 	for _, question := range [][]string{{"packages"}, {"channels", pkg}, {"bundles", pkg}} {
-		if err := d.query(ctx, question...); err != nil {
+		if err := e.query(ctx, question...); err != nil {
 			return err
 		}
 	}
-	return d.showGraph(ctx)
+	return e.showGraph(ctx)
 }
 
 // showGraph prints the upgrade graph of the first package.
-func (d *demo) showGraph(ctx context.Context) error {
-	return d.query(ctx, "graph", d.packages[0])
+func (e *environment) showGraph(ctx context.Context) error {
+	return e.query(ctx, "graph", e.packages[0])
 }
 
 // query runs "registry query" and prints the command and its answer.
-func (d *demo) query(ctx context.Context, question ...string) error {
-	limited, cancel := context.WithTimeoutCause(ctx, d.timeout, &lateError{"the registry answers", d.timeout})
+func (e *environment) query(ctx context.Context, question ...string) error {
+	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, &lateError{"the registry answers", e.timeout})
 	defer cancel()
-	cmd := exec.CommandContext(limited, filepath.Join(d.crew.bin, "registry"), append([]string{"query", d.registry}, question...)...)
+	cmd := exec.CommandContext(limited, filepath.Join(e.crew.bin, "registry"), append([]string{"query", e.registry}, question...)...)
 	var answer, problem bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &answer, &problem
 	if err := cmd.Run(); err != nil {
@@ -42,7 +42,7 @@ func (d *demo) query(ctx context.Context, question ...string) error {
 		}
 		return fmt.Errorf("querying the registry for %s: %w\n%s", strings.Join(question, " "), err, problem.String())
 	}
-	d.print(strings.Join(quoted("registry query "+d.registry+" "+strings.Join(question, " "), answer.String()), "\n"))
+	e.print(strings.Join(quoted("registry query "+e.registry+" "+strings.Join(question, " "), answer.String()), "\n"))
 	return nil
 }
 

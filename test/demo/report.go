@@ -22,13 +22,13 @@ func (d *demo) summary(ctx context.Context, pkg string, took time.Duration, fail
 	if failure != nil {
 		s.Reason = failure.Error()
 	}
-	if d.world == nil || ctx.Err() != nil {
+	if d.env.world == nil || ctx.Err() != nil {
 		return s
 	}
 	var csvs operatorsv1alpha1.ClusterServiceVersionList
 	var subscriptions operatorsv1alpha1.SubscriptionList
 	in := client.InNamespace(namespaceOf(pkg))
-	if d.world.seen.List(ctx, &csvs, in) != nil || d.world.seen.List(ctx, &subscriptions, in) != nil {
+	if d.env.world.seen.List(ctx, &csvs, in) != nil || d.env.world.seen.List(ctx, &subscriptions, in) != nil {
 		return s
 	}
 	return summarize(s, csvs.Items, subscriptions.Items)
@@ -65,7 +65,7 @@ func summarize(
 
 // explain prints the state of the demo's objects, except those of packages that were installed successfully.
 func (d *demo) explain(ctx context.Context) {
-	if d.world == nil || ctx.Err() != nil {
+	if d.env.world == nil || ctx.Err() != nil {
 		return
 	}
 	well := map[string]bool{}
@@ -77,7 +77,7 @@ func (d *demo) explain(ctx context.Context) {
 		&operatorsv1alpha1.CatalogSourceList{}, &operatorsv1alpha1.SubscriptionList{}, &operatorsv1alpha1.InstallPlanList{},
 		&operatorsv1alpha1.ClusterServiceVersionList{}, &appsv1.DeploymentList{},
 	} {
-		if err := d.world.seen.List(ctx, list); err != nil {
+		if err := d.env.world.seen.List(ctx, list); err != nil {
 			d.print("  " + err.Error())
 			continue
 		}
@@ -91,7 +91,7 @@ func (d *demo) explain(ctx context.Context) {
 			return nil
 		})
 	}
-	d.print("  logs: " + d.crew.logs + " and " + d.plane.LogDir())
+	d.print("  logs: " + d.env.crew.logs + " and " + d.env.plane.LogDir())
 }
 
 // lookAround prints what a user may try while everything remains running.
@@ -102,20 +102,20 @@ func (d *demo) lookAround() {
 	d.print(strings.Join([]string{
 		"",
 		"  # the catalog",
-		"  " + call + d.registry + " list",
-		"  " + call + d.registry + " api.Registry/ListPackages",
-		"  " + call + "-d '{\"name\":\"" + pkg + "\"}' " + d.registry + " api.Registry/GetPackage",
-		"  curl -s " + d.metrics["registry"] + "/metrics | grep ^chandlery",
+		"  " + call + d.env.registry + " list",
+		"  " + call + d.env.registry + " api.Registry/ListPackages",
+		"  " + call + "-d '{\"name\":\"" + pkg + "\"}' " + d.env.registry + " api.Registry/GetPackage",
+		"  curl -s " + d.env.metrics["registry"] + "/metrics | grep ^chandlery",
 		"",
 		"  # the cluster",
-		"  export KUBECONFIG=" + filepath.Join(d.dir, "kubeconfig"),
-		"  alias kubectl=" + filepath.Join(d.dir, "kubectl"),
+		"  export KUBECONFIG=" + filepath.Join(d.env.dir, "kubeconfig"),
+		"  alias kubectl=" + filepath.Join(d.env.dir, "kubectl"),
 		"  kubectl get catalogsources,subscriptions,installplans,clusterserviceversions -A",
 		"  kubectl -n " + namespaceOf(pkg) + " get all",
 		"  kubectl -n " + catalogNamespace + " get lease " + leaseName + " -o jsonpath='{.spec.holderIdentity}{\"\\n\"}'",
 		"",
 		"  # the logs",
-		"  tail -f " + filepath.Join(d.crew.logs, "*.log"),
+		"  tail -f " + filepath.Join(d.env.crew.logs, "*.log"),
 		"",
 		"Enter or Ctrl-C stops everything.",
 	}, "\n"))

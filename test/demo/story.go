@@ -9,8 +9,6 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,7 +37,7 @@ func (d *demo) playSample(ctx context.Context) error {
 		return err
 	}
 	d.titlef("%s comes back as the standby", stopped)
-	return d.startSupervisor(ctx, stopped)
+	return d.env.startSupervisor(ctx, stopped)
 }
 
 // playGiven installs the packages one by one. The supervisor that takes over repairs the last one
@@ -57,7 +55,7 @@ func (d *demo) playGiven(ctx context.Context) error {
 			d.say(timeline.Line{Subject: "package", Name: pkg, State: "not installed", Detail: err.Error(), Tone: timeline.Bad})
 			continue
 		}
-		installed, err = find(ctx, d.conn, pkg, d.channel)
+		installed, err = find(ctx, d.env.conn, pkg, d.channel)
 		failures = append(failures, err)
 	}
 	if installed.pkg == "" {
@@ -71,17 +69,17 @@ func (d *demo) playGiven(ctx context.Context) error {
 		return errors.Join(append(failures, err)...)
 	}
 	d.titlef("%s comes back as the standby", stopped)
-	return errors.Join(append(failures, d.startSupervisor(ctx, stopped))...)
+	return errors.Join(append(failures, d.env.startSupervisor(ctx, stopped))...)
 }
 
 // addCatalog creates the CatalogSource and waits until it is connected.
 func (d *demo) addCatalog(ctx context.Context) error {
-	if err := d.world.ensure(ctx, catalogSource(d.registry)); err != nil {
+	if err := d.env.world.ensure(ctx, catalogSource(d.env.registry)); err != nil {
 		return err
 	}
-	err := d.world.await(ctx, "the CatalogSource is READY", d.timeout, func(ctx context.Context) (bool, error) {
+	err := d.env.world.await(ctx, "the CatalogSource is READY", d.timeout, func(ctx context.Context) (bool, error) {
 		var c operatorsv1alpha1.CatalogSource
-		err := d.world.seen.Get(ctx, types.NamespacedName{Namespace: catalogNamespace, Name: catalogName}, &c)
+		err := d.env.world.seen.Get(ctx, types.NamespacedName{Namespace: catalogNamespace, Name: catalogName}, &c)
 		state := c.Status.GRPCConnectionState
 		return state != nil && state.LastObservedState == "READY", client.IgnoreNotFound(err)
 	})
@@ -96,12 +94,12 @@ func (d *demo) addCatalog(ctx context.Context) error {
 func (d *demo) install(ctx context.Context, pkg string) error {
 	d.titlef("Installing %s", pkg)
 	began := time.Now()
-	t, err := find(ctx, d.conn, pkg, d.channel)
+	t, err := find(ctx, d.env.conn, pkg, d.channel)
 	if err == nil {
 		err = d.subscribe(ctx, t)
 	}
 	if err == nil {
-		err = d.installed(ctx, pkg, t.csv)
+		err = d.env.world.installed(ctx, pkg, t.csv, d.timeout)
 	}
 	d.results = append(d.results, d.summary(ctx, pkg, time.Since(began), err))
 	return err
@@ -110,7 +108,7 @@ func (d *demo) install(ctx context.Context, pkg string) error {
 // subscribe creates the namespace, the OperatorGroup and the Subscription.
 func (d *demo) subscribe(ctx context.Context, t target) error {
 	for _, object := range []client.Object{namespace(namespaceOf(t.pkg)), operatorGroup(t), subscription(t)} {
-		if err := d.world.ensure(ctx, object); err != nil {
+		if err := d.env.world.ensure(ctx, object); err != nil {
 			return err
 		}
 	}
@@ -120,17 +118,17 @@ func (d *demo) subscribe(ctx context.Context, t target) error {
 // upgrade adds versions to the catalog, up to count for each package, and waits until the heads of
 // their channels run.
 func (d *demo) upgrade(ctx context.Context, count int) error {
-	if err := writeSample(d.sampleDir(), examples.Bundles(), count); err != nil {
+	if err := writeSample(d.env.sampleDir(), examples.Bundles(), count); err != nil {
 		return err
 	}
 	began := time.Now()
 	for i, before := range slices.Clone(d.results[len(d.results)-len(d.packages):]) {
 		head, err := d.newHead(ctx, before)
 		if err == nil && i == 0 {
-			err = d.showGraph(ctx)
+			err = d.env.showGraph(ctx)
 		}
 		if err == nil {
-			err = d.installed(ctx, before.Package, head)
+			err = d.env.world.installed(ctx, before.Package, head, d.timeout)
 		}
 		d.results = append(d.results, d.summary(ctx, before.Package, time.Since(began), err))
 		if err != nil {
@@ -147,12 +145,12 @@ func (d *demo) newHead(ctx context.Context, before timeline.Summary) (string, er
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		t, err := find(limited, d.conn, before.Package, d.channel)
+		t, err := find(limited, d.env.conn, before.Package, d.channel)
 		if err != nil {
 			return "", errors.Join(err, context.Cause(limited))
 		}
 		if t.csv != before.CSV {
-			d.say(timeline.Line{Subject: "registry", Name: d.registry, State: "serves " + t.csv, Tone: timeline.Good})
+			d.say(timeline.Line{Subject: "registry", Name: d.env.registry, State: "serves " + t.csv, Tone: timeline.Good})
 			return t.csv, nil
 		}
 		select {
@@ -163,87 +161,24 @@ func (d *demo) newHead(ctx context.Context, before timeline.Summary) (string, er
 	}
 }
 
-// errFinal means that an installation has failed permanently.
-var errFinal = errors.New("the installation failed for good")
-
-// installed waits until the CSV of the Subscription is installed and its Deployments are available.
-func (d *demo) installed(ctx context.Context, pkg, name string) error {
-	ns := namespaceOf(pkg)
-	return d.world.await(ctx, name+" is installed", d.timeout, func(ctx context.Context) (bool, error) {
-		var s operatorsv1alpha1.Subscription
-		var c operatorsv1alpha1.ClusterServiceVersion
-		err := errors.Join(
-			client.IgnoreNotFound(d.world.seen.Get(ctx, types.NamespacedName{Namespace: ns, Name: pkg}, &s)),
-			client.IgnoreNotFound(d.world.seen.Get(ctx, types.NamespacedName{Namespace: ns, Name: name}, &c)))
-		if c.Status.Phase == operatorsv1alpha1.CSVPhaseFailed && c.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailedNoRetry {
-			return false, fmt.Errorf("%w: %s", errFinal, c.Status.Message)
-		}
-		if err != nil || s.Status.InstalledCSV != name || c.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
-			return false, err
-		}
-		complete, err := d.planComplete(ctx, &s)
-		if err != nil || !complete {
-			return false, err
-		}
-		return d.deploymentsAvailable(ctx, &c)
-	})
-}
-
-// planComplete reports whether the Subscription's InstallPlan is complete.
-func (d *demo) planComplete(ctx context.Context, s *operatorsv1alpha1.Subscription) (bool, error) {
-	if s.Status.InstallPlanRef == nil {
-		return false, nil
-	}
-	var p operatorsv1alpha1.InstallPlan
-	err := d.world.seen.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: s.Status.InstallPlanRef.Name}, &p)
-	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete, client.IgnoreNotFound(err)
-}
-
-// deploymentsAvailable reports whether all Deployments of the CSV are available.
-func (d *demo) deploymentsAvailable(ctx context.Context, c *operatorsv1alpha1.ClusterServiceVersion) (bool, error) {
-	for _, spec := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		var deployment appsv1.Deployment
-		err := d.world.seen.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: spec.Name}, &deployment)
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		if err != nil || !timeline.Available(&deployment) {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// leader waits until a supervisor other than before leads and returns its name.
-func (d *demo) leader(ctx context.Context, before string) (string, error) {
-	var holder string
-	err := d.world.await(ctx, "a supervisor leads", d.timeout, func(ctx context.Context) (bool, error) {
-		var l coordinationv1.Lease
-		err := d.world.seen.Get(ctx, types.NamespacedName{Namespace: catalogNamespace, Name: leaseName}, &l)
-		holder = timeline.Holder(&l)
-		return holder != "" && holder != before, client.IgnoreNotFound(err)
-	})
-	return holder, err
-}
-
 // stopLeader stops the leading supervisor and waits until the other one leads. It returns the name
 // of the stopped one.
 func (d *demo) stopLeader(ctx context.Context) (string, error) {
-	name, err := d.leader(ctx, "")
+	name, err := d.env.world.leader(ctx, "", d.timeout)
 	if err != nil {
 		return "", err
 	}
-	p := d.crew.named(name)
+	p := d.env.crew.named(name)
 	if p == nil {
 		return "", fmt.Errorf("the lease is held by %q, which is no supervisor of this demo", name)
 	}
 	d.titlef("The leader, %s, is stopped", name)
 	began := time.Now()
-	if err := d.crew.stop(p); err != nil {
+	if err := d.env.crew.stop(p); err != nil {
 		return "", err
 	}
 	d.say(timeline.Line{Subject: "supervisor", Name: name, State: "stopped", Tone: timeline.Busy})
-	next, err := d.leader(ctx, name)
+	next, err := d.env.world.leader(ctx, name, d.timeout)
 	if err != nil {
 		return "", err
 	}
@@ -257,7 +192,7 @@ func (d *demo) stopLeader(ctx context.Context) (string, error) {
 // repair deletes a Deployment and waits until the new leader has recreated it.
 func (d *demo) repair(ctx context.Context, t target) error {
 	var c operatorsv1alpha1.ClusterServiceVersion
-	if err := d.world.Get(ctx, types.NamespacedName{Namespace: namespaceOf(t.pkg), Name: t.csv}, &c); err != nil {
+	if err := d.env.world.Get(ctx, types.NamespacedName{Namespace: namespaceOf(t.pkg), Name: t.csv}, &c); err != nil {
 		return fmt.Errorf("reading the installed version: %w", err)
 	}
 	specs := c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
@@ -266,21 +201,21 @@ func (d *demo) repair(ctx context.Context, t target) error {
 	}
 	var lost appsv1.Deployment
 	key := types.NamespacedName{Namespace: c.Namespace, Name: specs[0].Name}
-	if err := d.world.Get(ctx, key, &lost); err != nil {
+	if err := d.env.world.Get(ctx, key, &lost); err != nil {
 		return fmt.Errorf("reading the Deployment of %s: %w", t.csv, err)
 	}
 	d.titlef("Deployment %s is deleted, for the new leader to restore", key.Name)
-	if err := d.world.Delete(ctx, &lost); err != nil {
+	if err := d.env.world.Delete(ctx, &lost); err != nil {
 		return fmt.Errorf("deleting the Deployment of %s: %w", t.csv, err)
 	}
-	return d.world.await(ctx, "Deployment "+key.Name+" is restored", d.timeout, func(ctx context.Context) (bool, error) {
+	return d.env.world.await(ctx, "Deployment "+key.Name+" is restored", d.timeout, func(ctx context.Context) (bool, error) {
 		var now appsv1.Deployment
-		err := d.world.seen.Get(ctx, key, &now)
+		err := d.env.world.seen.Get(ctx, key, &now)
 		if err != nil || now.UID == lost.UID || !timeline.Available(&now) {
 			return false, client.IgnoreNotFound(err)
 		}
 		var after operatorsv1alpha1.ClusterServiceVersion
-		err = d.world.seen.Get(ctx, client.ObjectKeyFromObject(&c), &after)
+		err = d.env.world.seen.Get(ctx, client.ObjectKeyFromObject(&c), &after)
 		return after.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded, err
 	})
 }
