@@ -70,7 +70,7 @@ func (b *bench) pushCatalog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.image = b.scene.Bed.Registry() + "/sample:v1"
+	b.image = b.scene.Bed.Images.Address() + "/sample:v1"
 	_, err = images.Push(ctx, b.image, image)
 	return err
 }

@@ -30,7 +30,7 @@ func (s *Scene) Call(ctx context.Context, target Target) (*Calls, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := s.Bed.Command(ctx, nodes.Client, s.program("caller"), address)
+	cmd := nodes.Command(ctx, nodes.Client, s.program("caller"), address)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting a client of %s: %w", address, err)

@@ -33,7 +33,7 @@ func PushPrograms(ctx context.Context, bed *nodes.Bed) error {
 		return fmt.Errorf("making the images: %w", err)
 	}
 	for _, image := range made {
-		repository, err := name.NewRepository(bed.Registry()+"/"+image.Name, name.Insecure)
+		repository, err := name.NewRepository(bed.Images.Address()+"/"+image.Name, name.Insecure)
 		if err != nil {
 			return fmt.Errorf("naming image %s: %w", image.Name, err)
 		}

@@ -54,7 +54,7 @@ func Install(ctx context.Context, bed *nodes.Bed, dir string, progress io.Writer
 	if err := s.build(ctx); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(PushPrograms(ctx, s.Bed), s.Bed.PushIdle(ctx, sampleOperatorImage)); err != nil {
+	if err := errors.Join(PushPrograms(ctx, s.Bed), s.Bed.Images.PushIdle(ctx, sampleOperatorImage)); err != nil {
 		return nil, err
 	}
 	manifests, err := buildcache.SourceDir("deploy")

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -30,15 +29,15 @@ const (
 
 // Bed is a running cluster with real nodes. Its methods are safe for concurrent use.
 type Bed struct {
+	// Images is the registry of the nodes.
+	Images *ImageRegistry
+
 	options  Options
 	dir      string
 	lock     *filelock.Lock
 	settings settings
-	images   *imageServer
 	plane    *controlplane.ControlPlane
-	client   kubernetes.Interface
-	// machines are the client and the nodes.
-	machines []*machine
+	machines machines
 }
 
 // Start builds missing programs, waits until no other bed runs on this machine, removes what a
@@ -84,7 +83,7 @@ func (b *Bed) start(ctx context.Context, programs programs) error {
 		return err
 	}
 
-	err = b.makeFolders()
+	b.dir, err = makeFolder(b.options.Dir)
 	if err != nil {
 		return err
 	}
@@ -94,107 +93,24 @@ func (b *Bed) start(ctx context.Context, programs programs) error {
 		return err
 	}
 
-	b.addMachines(programs)
+	b.machines = newMachines(b.options.Nodes, b.dir, programs)
 
-	var names []string
-	for _, m := range b.machines {
-		names = append(names, m.name)
-	}
-
-	err = networkUp(ctx, names)
+	err = networkUp(ctx, b.machines.names())
 	if err != nil {
 		return err
 	}
 
-	err = b.startImages(ctx, programs)
+	b.Images, err = serveImages(ctx, blobDir(b.dir))
 	if err != nil {
 		return err
 	}
 
-	err = b.startControlPlane(ctx)
+	err = pushPause(ctx, b.Images, programs)
 	if err != nil {
 		return err
 	}
 
-	return b.startMachines(ctx)
-}
-
-// makeFolders creates the folder of the bed.
-func (b *Bed) makeFolders() error {
-	b.dir = b.options.Dir
-	if b.dir == "" {
-		root, err := buildcache.Root()
-		if err != nil {
-			return err
-		}
-
-		// The lock makes this bed the only one. Existing files were left by a killed one.
-		b.dir = filepath.Join(root, "nodes")
-
-		err = os.RemoveAll(b.dir)
-		if err != nil {
-			return fmt.Errorf("remove what an earlier bed left: %w", err)
-		}
-	}
-
-	dir, err := filepath.Abs(b.dir)
-	if err != nil {
-		return fmt.Errorf("resolve the folder of the bed: %w", err)
-	}
-
-	b.dir = dir
-
-	entries, err := os.ReadDir(dir)
-	if err == nil && len(entries) > 0 {
-		return fmt.Errorf("use folder %s: it is not empty (%s): choose another or remove what it holds", dir, entries[0].Name())
-	}
-
-	for _, folder := range []string{b.LogDir(), b.blobs()} {
-		err = os.MkdirAll(folder, 0o755)
-		if err != nil {
-			return fmt.Errorf("make a folder of the bed: %w", err)
-		}
-	}
-
-	return nil
-}
-
-func (b *Bed) blobs() string { return filepath.Join(b.dir, "images") }
-
-func (b *Bed) addMachines(programs programs) {
-	for number := range b.options.Nodes + 1 {
-		name := nodeName(number)
-		if number == 0 {
-			name = Client
-		}
-
-		b.machines = append(b.machines, &machine{
-			name: name, number: number, programs: programs,
-			dir: filepath.Join(b.dir, name), logs: b.LogDir(),
-		})
-	}
-}
-
-func (b *Bed) startImages(ctx context.Context, programs programs) error {
-	var err error
-
-	b.images, err = serveImages(ctx, b.blobs())
-	if err != nil {
-		return err
-	}
-
-	pause, err := images.Program(filepath.Join(programs.pause, "pause"), "pause")
-	if err != nil {
-		return err
-	}
-
-	_, err = b.Push(ctx, pause, pauseImage)
-
-	return err
-}
-
-func (b *Bed) startControlPlane(ctx context.Context) error {
-	plane, err := controlplane.Start(ctx, controlplane.Options{
+	b.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Address:                hostAddress,
 		NodeMonitorGracePeriod: b.options.NodeMonitorGracePeriod,
 		AuditReads:             b.options.AuditReads,
@@ -205,37 +121,65 @@ func (b *Bed) startControlPlane(ctx context.Context) error {
 		return err
 	}
 
-	b.plane = plane
-
-	b.client, err = kubernetes.NewForConfig(plane.Config())
+	client, err := kubernetes.NewForConfig(b.plane.Config())
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
 
-	return nil
+	return b.machines.start(ctx, client, &configuration{plane: b.plane, registry: b.Images.Address(), leaseSeconds: b.options.leaseSeconds()})
 }
 
-// startMachines starts all machines concurrently and waits for the nodes.
-func (b *Bed) startMachines(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-
-	for _, m := range b.machines {
-		err := b.configure(m)
+// makeFolder creates the folder of a bed. dir is the chosen one, or empty. The result is the folder to remove, also with an
+// error.
+func makeFolder(dir string) (string, error) {
+	if dir == "" {
+		root, err := buildcache.Root()
 		if err != nil {
-			return errors.Join(err, group.Wait())
+			return "", err
 		}
 
-		group.Go(func() error {
-			err := b.run(ctx, m)
-			if err != nil || m.number == 0 {
-				return err
-			}
+		// The lock makes this bed the only one. Existing files were left by a killed one.
+		dir = filepath.Join(root, "nodes")
 
-			return b.waitForNode(ctx, m)
-		})
+		err = os.RemoveAll(dir)
+		if err != nil {
+			return dir, fmt.Errorf("remove what an earlier bed left: %w", err)
+		}
 	}
 
-	return group.Wait()
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("resolve the folder of the bed: %w", err)
+	}
+
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
+		return dir, fmt.Errorf("use folder %s: it is not empty (%s): choose another or remove what it holds", dir, entries[0].Name())
+	}
+
+	for _, folder := range []string{logDir(dir), blobDir(dir)} {
+		err = os.MkdirAll(folder, 0o755)
+		if err != nil {
+			return dir, fmt.Errorf("make a folder of the bed: %w", err)
+		}
+	}
+
+	return dir, nil
+}
+
+func logDir(dir string) string  { return filepath.Join(dir, "logs") }
+func blobDir(dir string) string { return filepath.Join(dir, "images") }
+
+// pushPause stores the image of pod sandboxes.
+func pushPause(ctx context.Context, registry *ImageRegistry, programs programs) error {
+	pause, err := images.Program(filepath.Join(programs.pause, "pause"), "pause")
+	if err != nil {
+		return err
+	}
+
+	_, err = registry.Push(ctx, pause, pauseImage)
+
+	return err
 }
 
 // Stop ends every process of the bed and removes what it created: namespaces, links, control groups
@@ -252,7 +196,7 @@ func (b *Bed) Stop() error {
 
 	var failures []error
 
-	for _, m := range b.machines {
+	for _, m := range b.machines.list {
 		failures = append(failures, m.off())
 	}
 
@@ -260,8 +204,8 @@ func (b *Bed) Stop() error {
 		failures = append(failures, b.plane.Stop())
 	}
 
-	if b.images != nil {
-		failures = append(failures, b.images.stop())
+	if b.Images != nil {
+		failures = append(failures, b.Images.stop())
 	}
 
 	// The lock still prevents other beds from creating anything, which this check would find.
@@ -290,7 +234,7 @@ func sweep(ctx context.Context) error {
 // Err returns the errors of ended programs of the control plane and of machines that are switched on.
 func (b *Bed) Err() error {
 	failures := []error{b.plane.Err()}
-	for _, m := range b.machines {
+	for _, m := range b.machines.list {
 		failures = append(failures, m.err())
 	}
 
@@ -311,7 +255,7 @@ func (b *Bed) Kubectl() string { return b.plane.Kubectl() }
 func (b *Bed) ControlPlane() *controlplane.ControlPlane { return b.plane }
 
 // LogDir returns the directory of the machines' logs: one file for each machine and program.
-func (b *Bed) LogDir() string { return filepath.Join(b.dir, "logs") }
+func (b *Bed) LogDir() string { return logDir(b.dir) }
 
 // SaveLogs creates dir and copies the logs of the machines and of the control plane into it.
 func (b *Bed) SaveLogs(dir string) error {
@@ -329,22 +273,12 @@ func (b *Bed) SaveLogs(dir string) error {
 
 // Nodes returns the names of the nodes. The first has the number 1.
 func (b *Bed) Nodes() []string {
-	var names []string
-	for _, m := range b.machines[1:] {
-		names = append(names, m.name)
-	}
-
-	return names
+	return b.machines.names()[1:]
 }
 
-// Command returns a program of this machine to run in the network of a machine of the bed: Client
+// Command returns a program of this machine to run in the network of a machine of a bed: Client
 // or the name of a node. It sees the files and processes of this machine, and continues when the
 // node is lost.
-func (*Bed) Command(ctx context.Context, machine, program string, args ...string) *exec.Cmd {
-	return Command(ctx, machine, program, args...)
-}
-
-// Command is the method Command for the bed of any process.
 func Command(ctx context.Context, machine, program string, args ...string) *exec.Cmd {
 	enter := []string{"--net=" + filepath.Join(netnsFolder, netns(machine)), "--", program}
 

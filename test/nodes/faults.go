@@ -6,29 +6,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ErrState is wrapped by the errors of Lose for a lost node and of Return for a running one.
 var ErrState = errors.New("wrong state")
 
-// node returns a node by its number, from 1.
-func (b *Bed) node(number int) (*machine, error) {
-	if number < 1 || number >= len(b.machines) {
-		return nil, fmt.Errorf("no node %d: there are 1 to %d", number, len(b.machines)-1)
-	}
-
-	return b.machines[number], nil
-}
-
 // Lose stops a node like a power cut: its link is set down, and then every process on it ends at
 // once. It returns when they have ended and does not wait for the cluster's reaction.
 func (b *Bed) Lose(ctx context.Context, number int) error {
-	m, err := b.node(number)
+	m, err := b.machines.node(number)
 	if err != nil {
 		return err
 	}
@@ -61,7 +50,7 @@ func (b *Bed) Lose(ctx context.Context, number int) error {
 
 // Return starts a node that Lose has stopped, with its old disk, and waits until it is Ready.
 func (b *Bed) Return(ctx context.Context, number int) error {
-	m, err := b.node(number)
+	m, err := b.machines.node(number)
 	if err != nil {
 		return err
 	}
@@ -75,11 +64,11 @@ func (b *Bed) Return(ctx context.Context, number int) error {
 
 	err = plug(ctx, m.number, "up")
 	if err == nil {
-		err = b.run(ctx, m)
+		err = m.boot(ctx)
 	}
 
 	if err == nil {
-		err = b.waitForNode(ctx, m)
+		err = b.machines.awaitReady(ctx, m)
 	}
 
 	if err != nil {
@@ -93,7 +82,7 @@ func (b *Bed) Return(ctx context.Context, number int) error {
 func (b *Bed) Lost() []int {
 	var numbers []int
 
-	for _, m := range b.machines[1:] {
+	for _, m := range b.machines.list[1:] {
 		if !m.isOn() {
 			numbers = append(numbers, m.number)
 		}
@@ -105,7 +94,7 @@ func (b *Bed) Lost() []int {
 // KillPod kills every process of a pod's containers without notifying the kubelet. The kubelet
 // detects the end of the containers and restarts them according to the pod.
 func (b *Bed) KillPod(ctx context.Context, namespace, name string) error {
-	pod, err := b.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	pod, err := b.machines.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("kill pod %s/%s: %w", namespace, name, err)
 	}
@@ -135,49 +124,6 @@ func (b *Bed) KillPod(ctx context.Context, namespace, name string) error {
 
 	if killed == 0 {
 		return fmt.Errorf("kill pod %s/%s: no container of it runs", namespace, name)
-	}
-
-	return nil
-}
-
-// waitForNode waits until pods can be scheduled to a node that was just started.
-func (b *Bed) waitForNode(ctx context.Context, m *machine) error {
-	since := time.Now()
-
-	return wait(ctx, m.name+" to be Ready", m.err, func(ctx context.Context) error {
-		node, err := b.client.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-
-		return unready(node, since)
-	})
-}
-
-// unready returns why pods cannot be scheduled to a node, or nil. Heartbeats of its kubelet before
-// a time do not count.
-func unready(node *corev1.Node, since time.Time) error {
-	for _, c := range node.Status.Conditions {
-		if c.Type != corev1.NodeReady {
-			continue
-		}
-
-		if c.Status != corev1.ConditionTrue {
-			return fmt.Errorf("%s is not Ready: %s", node.Name, c.Message)
-		}
-
-		// Times in conditions are in whole seconds.
-		if c.LastHeartbeatTime.Time.Before(since.Truncate(time.Second)) {
-			return fmt.Errorf("%s has not reported since it was switched on", node.Name)
-		}
-	}
-
-	if len(node.Status.Conditions) == 0 {
-		return fmt.Errorf("%s has no conditions", node.Name)
-	}
-
-	if len(node.Spec.Taints) > 0 {
-		return fmt.Errorf("%s has taints: %v", node.Name, node.Spec.Taints)
 	}
 
 	return nil

@@ -1,11 +1,10 @@
 package nodes
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"net"
-	"path/filepath"
+
+	"github.com/chandlery/chandlery/test/controlplane"
 )
 
 const (
@@ -120,9 +119,17 @@ func proxy(number int, node string) map[string]any {
 	}
 }
 
-// configure writes the configuration of a machine's programs.
-func (b *Bed) configure(m *machine) error {
-	proxyKubeconfig, err := b.plane.NewKubeconfig("system:kube-proxy")
+// configuration is what the machines of a bed have in common.
+type configuration struct {
+	plane *controlplane.ControlPlane
+	// registry is the address of the registry of images.
+	registry     string
+	leaseSeconds int
+}
+
+// write writes the configuration of a machine's programs.
+func (c *configuration) write(m *machine) error {
+	proxyKubeconfig, err := c.plane.NewKubeconfig("system:kube-proxy")
 	if err != nil {
 		return err
 	}
@@ -130,10 +137,10 @@ func (b *Bed) configure(m *machine) error {
 	files := map[string]any{"proxy.yaml": proxy(m.number, nodeName(max(m.number, 1)))}
 
 	if m.number > 0 {
-		files["kubelet.yaml"] = kubelet(m.name, b.options.leaseSeconds())
+		files["kubelet.yaml"] = kubelet(m.name, c.leaseSeconds)
 		files["cni/10-pods.conflist"] = cni(m.number)
 
-		err = b.configureNode(m)
+		err = c.writeNode(m)
 		if err != nil {
 			return err
 		}
@@ -155,13 +162,13 @@ func (b *Bed) configure(m *machine) error {
 	return m.copy("proxy.kubeconfig", proxyKubeconfig)
 }
 
-func (b *Bed) configureNode(m *machine) error {
-	kubeconfig, err := b.plane.NewKubeconfig("system:node:"+m.name, "system:nodes")
+func (c *configuration) writeNode(m *machine) error {
+	kubeconfig, err := c.plane.NewKubeconfig("system:node:"+m.name, "system:nodes")
 	if err != nil {
 		return err
 	}
 
-	for name, from := range map[string]string{"kubelet.kubeconfig": kubeconfig, "ca.crt": b.plane.CAFile()} {
+	for name, from := range map[string]string{"kubelet.kubeconfig": kubeconfig, "ca.crt": c.plane.CAFile()} {
 		err = m.copy(name, from)
 		if err != nil {
 			return err
@@ -171,7 +178,7 @@ func (b *Bed) configureNode(m *machine) error {
 	for name, content := range map[string]string{
 		"containerd.toml": containerdConfig,
 		// The entry for hosts without their own entry.
-		"registries/_default/hosts.toml": registries(b.Registry()),
+		"registries/_default/hosts.toml": registries(c.registry),
 		"resolv.conf":                    "",
 	} {
 		err = m.write(name, content)
@@ -181,57 +188,6 @@ func (b *Bed) configureNode(m *machine) error {
 	}
 
 	return nil
-}
-
-// run starts the machine and its programs.
-func (b *Bed) run(ctx context.Context, m *machine) error {
-	err := m.on(ctx)
-	if err != nil {
-		return err
-	}
-
-	if m.number > 0 {
-		err = b.runNode(ctx, m)
-		if err != nil {
-			return err
-		}
-	}
-
-	return m.start(ctx, "/run/programs/kubernetes/kube-proxy", "--config=/run/node/proxy.yaml")
-}
-
-func (b *Bed) runNode(ctx context.Context, m *machine) error {
-	err := addCgroup(cgroupFolder, cgroup(m.name))
-	if err != nil {
-		return err
-	}
-
-	err = m.start(ctx, "/run/programs/containerd/containerd", "--config=/run/node/containerd.toml")
-	if err != nil {
-		return err
-	}
-
-	err = wait(ctx, "containerd of "+m.name, m.err, func(ctx context.Context) error {
-		var dialer net.Dialer
-
-		connection, err := dialer.DialContext(ctx, "unix", filepath.Join(m.root(), containerdSocket))
-		if err != nil {
-			return err
-		}
-
-		return connection.Close()
-	})
-	if err != nil {
-		return err
-	}
-
-	return m.start(ctx, "/run/programs/kubernetes/kubelet",
-		"--config=/run/node/kubelet.yaml",
-		"--kubeconfig=/run/node/kubelet.kubeconfig",
-		"--hostname-override="+m.name,
-		"--node-ip="+address(m.number),
-		"--node-labels="+fmt.Sprintf("topology.kubernetes.io/region=region-1,topology.kubernetes.io/zone=zone-%d", m.number),
-	)
 }
 
 // nodeName returns the name of a node.

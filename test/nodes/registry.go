@@ -31,14 +31,14 @@ const (
 	privatePrefix   = "/v2/private/"
 )
 
-// imageServer is the registry of all nodes.
-type imageServer struct {
+// ImageRegistry is the registry of a bed. Nodes pull every image from it.
+type ImageRegistry struct {
 	server *http.Server
 	ended  chan error
 }
 
 // serveImages starts a registry that stores blobs in a folder.
-func serveImages(ctx context.Context, folder string) (*imageServer, error) {
+func serveImages(ctx context.Context, folder string) (*ImageRegistry, error) {
 	var config net.ListenConfig
 
 	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(hostAddress, registryPort))
@@ -46,7 +46,7 @@ func serveImages(ctx context.Context, folder string) (*imageServer, error) {
 		return nil, fmt.Errorf("start the registry: %w", err)
 	}
 
-	i := &imageServer{ended: make(chan error, 1), server: &http.Server{
+	i := &ImageRegistry{ended: make(chan error, 1), server: &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
 		Handler: forward(guard(registry.New(registry.Logger(log.New(io.Discard, "", 0)),
 			registry.WithBlobHandler(registry.NewDiskBlobHandler(folder))))),
@@ -98,7 +98,7 @@ func guard(open http.Handler) http.Handler {
 	})
 }
 
-func (i *imageServer) stop() error {
+func (i *ImageRegistry) stop() error {
 	err := i.server.Close()
 	if ended := <-i.ended; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, ended)
@@ -111,12 +111,12 @@ func (i *imageServer) stop() error {
 	return nil
 }
 
-// Registry returns the host and port of the registry. It serves plain HTTP to nodes, pods and this machine.
-func (*Bed) Registry() string { return net.JoinHostPort(hostAddress, registryPort) }
+// Address returns the host and port. The registry serves plain HTTP to nodes, pods and this machine.
+func (*ImageRegistry) Address() string { return net.JoinHostPort(hostAddress, registryPort) }
 
 // PushIdle stores the image of pod sandboxes, whose program only waits, under a name without a host.
-func (b *Bed) PushIdle(ctx context.Context, repositoryTag string) error {
-	reference, err := name.ParseReference(b.Registry()+"/"+pauseImage, name.Insecure)
+func (i *ImageRegistry) PushIdle(ctx context.Context, repositoryTag string) error {
+	reference, err := name.ParseReference(i.Address()+"/"+pauseImage, name.Insecure)
 	if err != nil {
 		return fmt.Errorf("naming image %s: %w", pauseImage, err)
 	}
@@ -124,12 +124,12 @@ func (b *Bed) PushIdle(ctx context.Context, repositoryTag string) error {
 	if err != nil {
 		return fmt.Errorf("reading image %s: %w", pauseImage, err)
 	}
-	_, err = b.Push(ctx, image, repositoryTag)
+	_, err = i.Push(ctx, image, repositoryTag)
 	return err
 }
 
 // Push stores an image under a name without a host ("chandlery/registry:dev") and returns
 // its digest.
-func (b *Bed) Push(ctx context.Context, image v1.Image, repositoryTag string) (v1.Hash, error) {
-	return images.Push(ctx, b.Registry()+"/"+repositoryTag, image)
+func (i *ImageRegistry) Push(ctx context.Context, image v1.Image, repositoryTag string) (v1.Hash, error) {
+	return images.Push(ctx, i.Address()+"/"+repositoryTag, image)
 }

@@ -69,18 +69,18 @@ func (i *installer) pushImages(ctx context.Context) error {
 		olmpeer.ReleaseRepository: release.Image, "operator-framework/opm:latest": pods.Opm,
 		"operator-framework/configmap-operator-registry:latest": pods.Opm, answeringImage: answering, "rehearsal/catalog:v1": source,
 	} {
-		if _, err := i.scene.bed.Push(ctx, image, repository); err != nil {
+		if _, err := i.scene.bed.Images.Push(ctx, image, repository); err != nil {
 			return err
 		}
 	}
 	if err := i.pushBundles(ctx, all); err != nil {
 		return err
 	}
-	return errors.Join(i.scene.bed.PushIdle(ctx, idleImage), failover.PushPrograms(ctx, i.scene.bed))
+	return errors.Join(i.scene.bed.Images.PushIdle(ctx, idleImage), failover.PushPrograms(ctx, i.scene.bed))
 }
 
 // bundles returns the repository of the bundle images.
-func (i *installer) bundles() string { return i.scene.bed.Registry() + "/rehearsal/bundles" }
+func (i *installer) bundles() string { return i.scene.bed.Images.Address() + "/rehearsal/bundles" }
 
 func (i *installer) pushBundles(ctx context.Context, all []operator) error {
 	for n := range all {
@@ -111,7 +111,7 @@ func (i *installer) installOLM(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	host, _, _ := strings.Cut(i.scene.bed.Registry(), ":")
+	host, _, _ := strings.Cut(i.scene.bed.Images.Address(), ":")
 	proxy, err := olmpeer.ServeServices(ctx, i.scene.Client, host)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (i *installer) installOLM(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	manifests, err := adapt(text, i.scene.bed.Registry()+"/rehearsal/catalog:v1", proxy)
+	manifests, err := adapt(text, i.scene.bed.Images.Address()+"/rehearsal/catalog:v1", proxy)
 	if err != nil {
 		return err
 	}

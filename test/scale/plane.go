@@ -58,7 +58,7 @@ func startPlane(ctx context.Context, o Options, account string) (*plane, error) 
 			return nil, err
 		}
 		p.ControlPlane = p.bed.ControlPlane()
-		if err := p.bed.PushIdle(ctx, operatorImage); err != nil {
+		if err := p.bed.Images.PushIdle(ctx, operatorImage); err != nil {
 			return nil, errors.Join(err, p.stop()) //nolint:contextcheck // What was started is removed after ctx too.
 		}
 	} else if p.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{

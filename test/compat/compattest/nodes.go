@@ -46,7 +46,7 @@ func MainOnNodes(m *testing.M) int {
 			if err := pushCatalogImages(ctx, bed); err != nil {
 				return err
 			}
-			if err := bed.PushIdle(ctx, operatorImage); err != nil {
+			if err := bed.Images.PushIdle(ctx, operatorImage); err != nil {
 				return err //nolint:wrapcheck // names the image
 			}
 			return start(ctx, bed.ControlPlane())
@@ -62,14 +62,14 @@ func pushCatalogImages(ctx context.Context, bed *nodes.Bed) error {
 			return err //nolint:wrapcheck // says what failed
 		}
 		target.registry, target.olmPods = pods.Opm, pods
-		return pods.Push(ctx, bed.Registry())
+		return pods.Push(ctx, bed.Images.Address())
 	}
 	registry, err := images.Local(ctx, registryImage)
 	if err != nil {
 		return err //nolint:wrapcheck // names the image
 	}
 	target.registry = registry
-	_, err = bed.Push(ctx, registry, registryImage+":latest")
+	_, err = bed.Images.Push(ctx, registry, registryImage+":latest")
 	return err //nolint:wrapcheck // names the image
 }
 

@@ -87,7 +87,7 @@ const pollInterval = 10 * time.Second
 // polled creates a catalog of an image by tag, and returns a function that moves the tag.
 func polled(t *testing.T, c *compattest.Cluster, change ...func(*operatorsv1alpha1.CatalogSource)) (source *operatorsv1alpha1.CatalogSource, push func(v1.Image) time.Time) {
 	t.Helper()
-	tag := bed(t).Registry() + "/" + c.Namespace + "/shelf:v1"
+	tag := bed(t).Images.Address() + "/" + c.Namespace + "/shelf:v1"
 	push = func(image v1.Image) time.Time {
 		t.Helper()
 		if _, err := images.Push(t.Context(), tag, image); err != nil {
@@ -293,7 +293,7 @@ func TestLastConnectOfImages(t *testing.T) {
 	})
 	compattest.Check(t, "A12-image", func(t *testing.T, c *compattest.Cluster) {
 		source, _ := polled(t, c)
-		other := bed(t).Registry() + "/" + c.Namespace + "/shelf:v2"
+		other := bed(t).Images.Address() + "/" + c.Namespace + "/shelf:v2"
 		if _, err := images.Push(t.Context(), other, compattest.CatalogImage(t, catalogFiles("1.0.0", "1.1.0"))); err != nil {
 			t.Fatal(err)
 		}
@@ -448,7 +448,7 @@ func testRest(t *testing.T, c *compattest.Cluster) {
 // and the second one polls an image.
 func severalCatalogs(t *testing.T, c *compattest.Cluster, n int) []*operatorsv1alpha1.CatalogSource {
 	t.Helper()
-	tag := bed(t).Registry() + "/" + c.Namespace + "/shelf"
+	tag := bed(t).Images.Address() + "/" + c.Namespace + "/shelf"
 	digest, err := images.Push(t.Context(), tag+":v1", compattest.CatalogImage(t, catalogFiles("1.0.0")))
 	if err != nil {
 		t.Fatal(err)

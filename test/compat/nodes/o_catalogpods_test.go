@@ -154,7 +154,7 @@ func TestCatalogPods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tag := bed(t).Registry() + "/" + c.Namespace + "/shelf:v1"
+		tag := bed(t).Images.Address() + "/" + c.Namespace + "/shelf:v1"
 		if _, err := images.Push(t.Context(), tag, broken); err != nil {
 			t.Fatal(err)
 		}

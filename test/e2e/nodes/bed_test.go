@@ -71,10 +71,10 @@ func pushImages(ctx context.Context, b *nodes.Bed) error {
 	if err != nil {
 		return err
 	}
-	if _, err = b.Push(ctx, web, webImage); err != nil {
+	if _, err = b.Images.Push(ctx, web, webImage); err != nil {
 		return err
 	}
-	_, err = b.Push(ctx, content, contentImage)
+	_, err = b.Images.Push(ctx, content, contentImage)
 	return err
 }
 
@@ -147,11 +147,11 @@ func condition(p *corev1.Pod) string {
 }
 
 // get fetches a URL from a machine of the bed.
-func get(t *testing.T, b *nodes.Bed, machine, url string) func() (string, error) {
+func get(t *testing.T, machine, url string) func() (string, error) {
 	t.Helper()
 	return func() (string, error) {
 		var stdout, stderr bytes.Buffer
-		cmd := b.Command(t.Context(), machine, webProgram, "get", url)
+		cmd := nodes.Command(t.Context(), machine, webProgram, "get", url)
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		if err := cmd.Run(); err != nil {
 			return "", fmt.Errorf("%w: %s", err, stderr.String())
@@ -217,7 +217,7 @@ func TestServiceIsReachedFromEverywhere(t *testing.T) {
 	for machine, url := range map[string]string{
 		nodes.Client: address, "node-1": address, "node-2": address, "node-3": address,
 	} {
-		g.Eventually(get(t, b, machine, url+page), patience, 100*time.Millisecond).Should(gomega.Equal("server"), "from %s", machine)
+		g.Eventually(get(t, machine, url+page), patience, 100*time.Millisecond).Should(gomega.Equal("server"), "from %s", machine)
 	}
 	out, err := exec.CommandContext(t.Context(), webProgram, "get", podURL(served)+page).CombinedOutput()
 	g.Expect(err).NotTo(gomega.HaveOccurred(), string(out))
@@ -244,7 +244,7 @@ func TestImagesComeByEveryName(t *testing.T) {
 	b := bed(t)
 	client, namespace := clientOf(t, b), b.Namespace(t)
 	for name, image := range map[string]string{
-		"docker": "docker.io/" + webImage, "other": "quay.example.com/" + webImage, "own": b.Registry() + "/" + webImage,
+		"docker": "docker.io/" + webImage, "other": "quay.example.com/" + webImage, "own": b.Images.Address() + "/" + webImage,
 	} {
 		p := server(name, "")
 		p.Spec.Containers[0].Image = image
@@ -267,7 +267,7 @@ func TestImageVolume(t *testing.T) {
 			}}}
 			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "content", MountPath: "/content", SubPath: tc.subPath, ReadOnly: true}}
 			address := podURL(run(t, client, namespace, p))
-			if got, err := get(t, b, nodes.Client, address+tc.page)(); err != nil || got != "hello" {
+			if got, err := get(t, nodes.Client, address+tc.page)(); err != nil || got != "hello" {
 				t.Errorf("content of the image: want hello, got %q, %v", got, err)
 			}
 		})
@@ -299,7 +299,7 @@ func TestLostNodeReturns(t *testing.T) {
 	g.Expect(b.Lose(t.Context(), 2)).To(gomega.Succeed())
 	g.Expect(b.Lose(t.Context(), 2)).To(gomega.MatchError(nodes.ErrState))
 	g.Expect(b.Lost()).To(gomega.Equal([]int{2}))
-	_, err := get(t, b, nodes.Client, podURL(lost)+"/etc/hostname")()
+	_, err := get(t, nodes.Client, podURL(lost)+"/etc/hostname")()
 	g.Expect(err).To(gomega.HaveOccurred(), "a pod on a node without power answers")
 
 	g.Eventually(func() (corev1.ConditionStatus, error) {
@@ -307,7 +307,7 @@ func TestLostNodeReturns(t *testing.T) {
 		return ready(node), err
 	}, patience, 100*time.Millisecond).Should(gomega.Equal(corev1.ConditionUnknown))
 	// The node's endpoint is removed with it, and the client only reaches the other.
-	g.Eventually(get(t, b, nodes.Client, address+"/etc/hostname"), patience, 100*time.Millisecond).Should(gomega.Equal("here"))
+	g.Eventually(get(t, nodes.Client, address+"/etc/hostname"), patience, 100*time.Millisecond).Should(gomega.Equal("here"))
 
 	g.Expect(b.Return(t.Context(), 2)).To(gomega.Succeed())
 	g.Expect(b.Lost()).To(gomega.BeEmpty())

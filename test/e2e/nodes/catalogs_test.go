@@ -43,7 +43,7 @@ func pushCatalog(t *testing.T, s *failover.Scene, repository string, what kind) 
 	t.Helper()
 	image, err := makeCatalog(t, what)
 	must(t, err)
-	reference := s.Bed.Registry() + "/" + repository
+	reference := s.Bed.Images.Address() + "/" + repository
 	_, err = images.Push(t.Context(), reference, image)
 	must(t, err)
 	return reference

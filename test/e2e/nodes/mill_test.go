@@ -52,13 +52,13 @@ func pushMill(t *testing.T, s *failover.Scene) string {
 	must(t, programs.Build(t.Context(), dir, "./test/e2e/nodes/mill"))
 	operator, err := images.Program(filepath.Join(dir, "mill"), "mill", "/tmp/k8s-webhook-server/serving-certs", ":8443")
 	must(t, err)
-	_, err = s.Bed.Push(t.Context(), operator, millImage)
+	_, err = s.Bed.Images.Push(t.Context(), operator, millImage)
 	must(t, err)
 	registry, err := registryImage()
 	must(t, err)
 	catalog, err := images.Registry(registry, fstest.MapFS{"mill/catalog.json": &fstest.MapFile{Data: millCatalog(t)}})
 	must(t, err)
-	reference := s.Bed.Registry() + "/mills:v1"
+	reference := s.Bed.Images.Address() + "/mills:v1"
 	_, err = images.Push(t.Context(), reference, catalog)
 	must(t, err)
 	return reference

@@ -33,7 +33,7 @@ func TestMistakes(t *testing.T) {
 	}{
 		{
 			name:   "unknown-image",
-			source: failover.NewCatalog("unknown-image", s.Bed.Registry()+"/nobody/knows:it", 1),
+			source: failover.NewCatalog("unknown-image", s.Bed.Images.Address()+"/nobody/knows:it", 1),
 			reason: operatorsv1alpha1.CatalogSourceRegistryServerError, says: []string{"couldn't ensure registry server", "nobody/knows:it"},
 		},
 		{
@@ -55,7 +55,7 @@ func TestMistakes(t *testing.T) {
 			name: "closed-port",
 			source: &operatorsv1alpha1.CatalogSource{
 				ObjectMeta: metav1.ObjectMeta{Namespace: failover.CatalogNamespace, Name: "closed-port"},
-				Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: s.Bed.Registry() + "1"},
+				Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: s.Bed.Images.Address() + "1"},
 			},
 			reason: operatorsv1alpha1.CatalogSourceRegistryServerError, says: []string{"spec.address"},
 		},
@@ -89,7 +89,7 @@ func TestPullSecret(t *testing.T) {
 	t.Parallel()
 	s := scene(t)
 	pushCatalog(t, s, "guarded:v1", ownServer)
-	registry := s.Bed.Registry()
+	registry := s.Bed.Images.Address()
 	wrong, right := pullSecret("wrong", registry, "nobody", "nothing"), pullSecret("right", registry, nodes.PrivateUser, nodes.PrivatePassword)
 	create(t, s, wrong, right)
 	source := failover.NewCatalog("guarded", registry+"/private/guarded:v1", 1)

@@ -123,7 +123,7 @@ func (b bed) serve(ctx context.Context, running *nodes.Bed) error {
 
 	err = b.Announce(state{
 		PID: os.Getpid(), Kubeconfig: running.Kubeconfig(), Kubectl: running.Kubectl(),
-		Registry: running.Registry(), Logs: running.LogDir(), Nodes: running.Nodes(), Since: time.Now(),
+		Registry: running.Images.Address(), Logs: running.LogDir(), Nodes: running.Nodes(), Since: time.Now(),
 	})
 	if err == nil {
 		err = daemon.Watch(ctx, running.Err)
