@@ -103,6 +103,11 @@ func TestOperatorReferences(t *testing.T) {
 			t.Errorf("references %v are not sorted", keys)
 		}
 	})
+}
+
+// TestOperatorReferencesFollowDeletions watches an Operator while its components are created and deleted.
+func TestOperatorReferencesFollowDeletions(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "Q4", func(t *testing.T, c *compattest.Cluster) {
 		operator, roles := components(c, 2)
 		c.Make(roles[0])

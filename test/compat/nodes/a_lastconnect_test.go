@@ -186,6 +186,11 @@ func TestLastConnectOfConfigMaps(t *testing.T) {
 		c.Subscribe("shelf", "lamp")
 		installed(c, "lamp.v1.0.0")
 	})
+}
+
+// TestLastConnectOfReplacedConfigMaps checks lastConnect after several changes of a ConfigMap.
+func TestLastConnectOfReplacedConfigMaps(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "A5", func(t *testing.T, c *compattest.Cluster) {
 		held, source := serve(t, c, "shelf", oldLamp(t, c).data(t))
 		data := lamp(t, c).data(t)

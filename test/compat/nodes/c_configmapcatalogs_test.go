@@ -51,24 +51,26 @@ func served(c *compattest.Cluster, name, channel string) {
 	installedWithin(c, time.Minute, "lamp.v1.1.0")
 }
 
-// TestConfigMapCatalogs checks what is served from ConfigMaps.
-func TestConfigMapCatalogs(t *testing.T) {
+// begin serves a catalog with a change.
+func begin(t *testing.T, c *compattest.Cluster, change func(*content)) *operatorsv1alpha1.CatalogSource {
+	t.Helper()
+	good := lamp(t, c)
+	change(&good)
+	_, source := serve(t, c, "goods", good.data(t))
+	return source
+}
+
+// create creates a catalog without waiting.
+func create(t *testing.T, c *compattest.Cluster, data map[string]string) *operatorsv1alpha1.CatalogSource {
+	t.Helper()
+	source := internal(c, "goods", "goods")
+	c.Make(configMap(c, "goods", data), source)
+	return source
+}
+
+// TestNamesInConfigMaps checks catalogs from ConfigMaps with unusual names of packages and channels.
+func TestNamesInConfigMaps(t *testing.T) {
 	t.Parallel()
-	// begin serves a catalog with a change.
-	begin := func(t *testing.T, c *compattest.Cluster, change func(*content)) *operatorsv1alpha1.CatalogSource {
-		t.Helper()
-		good := lamp(t, c)
-		change(&good)
-		_, source := serve(t, c, "goods", good.data(t))
-		return source
-	}
-	// create creates a catalog without waiting.
-	create := func(t *testing.T, c *compattest.Cluster, data map[string]string) *operatorsv1alpha1.CatalogSource {
-		t.Helper()
-		source := internal(c, "goods", "goods")
-		c.Make(configMap(c, "goods", data), source)
-		return source
-	}
 	for id, tt := range map[string]struct {
 		pkg, channel string
 	}{
@@ -88,6 +90,11 @@ func TestConfigMapCatalogs(t *testing.T) {
 			warnings(c, source, 1, strconv.Quote(odd))
 		})
 	}
+}
+
+// TestDependenciesInConfigMaps checks dependencies between packages from ConfigMaps.
+func TestDependenciesInConfigMaps(t *testing.T) {
+	t.Parallel()
 	// dependent adds package desk, which needs an API of lamp.v1.1.0.
 	dependent := func(t *testing.T, c *compattest.Cluster, name string) func(*content) {
 		t.Helper()
@@ -138,6 +145,11 @@ func TestConfigMapCatalogs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLabelsOfNamesInConfigMaps checks that names that no label can hold leave nothing to write.
+func TestLabelsOfNamesInConfigMaps(t *testing.T) {
+	t.Parallel()
 	for id, name := range map[string]string{"C4b-upper": "LampShade", "C4b-space": "Lamp Shade"} {
 		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
 			source := begin(t, c, func(in *content) { in.packages = []any{pkg(name, "main", channel("main", "lamp.v1.1.0"))} })
@@ -171,6 +183,11 @@ func TestConfigMapCatalogs(t *testing.T) {
 			c.AtRest(5*time.Second, csv, sub, deployment)
 		})
 	}
+}
+
+// TestVersionsInConfigMaps checks packages, channels and versions from ConfigMaps.
+func TestVersionsInConfigMaps(t *testing.T) {
+	t.Parallel()
 	// D16 is the same case by the ConfigMap.
 	for _, id := range []string{"C5", "D16"} {
 		compattest.Check(t, id, func(t *testing.T, c *compattest.Cluster) {
@@ -235,6 +252,11 @@ func TestConfigMapCatalogs(t *testing.T) {
 			warnings(c, source, 1)
 		})
 	}
+}
+
+// TestDefinitionsInConfigMaps checks CustomResourceDefinitions and their ClusterServiceVersions from ConfigMaps.
+func TestDefinitionsInConfigMaps(t *testing.T) {
+	t.Parallel()
 	bad := object{"metadata": object{"name": "bad.example.com"}, "spec": object{"group": "example.com"}}
 	compattest.Check(t, "C11", func(t *testing.T, c *compattest.Cluster) {
 		source := begin(t, c, func(in *content) { in.definitions = []any{bad} })
@@ -308,6 +330,11 @@ func TestConfigMapCatalogs(t *testing.T) {
 		in.versions = append(in.versions, in.versions[0])
 		refused(c, create(t, c, in.data(t)), "lamp.v1.0.0")
 	})
+}
+
+// TestIncompleteConfigMaps checks ConfigMaps with missing, repeated or unknown parts.
+func TestIncompleteConfigMaps(t *testing.T) {
+	t.Parallel()
 	compattest.Check(t, "C20", func(t *testing.T, c *compattest.Cluster) {
 		data := lamp(t, c).data(t)
 		data[keyDefinitions] = ""
@@ -355,6 +382,11 @@ func TestConfigMapCatalogs(t *testing.T) {
 			return "no Event of the InstallPlan names the field"
 		})
 	})
+}
+
+// TestPropertiesInConfigMaps checks properties of ClusterServiceVersions from ConfigMaps, and restarts with warnings.
+func TestPropertiesInConfigMaps(t *testing.T) {
+	t.Parallel()
 	annotated := func(in *content, text string) {
 		head, _ := in.versions[1].(object)
 		annotate(head, "olm.properties", text)

@@ -19,7 +19,7 @@ import (
 	"github.com/chandlery/chandlery/test/pause"
 )
 
-// TestCatalogPods checks the pods of catalogs and the objects beside them.
+// TestCatalogPods checks the pods of catalogs.
 func TestCatalogPods(t *testing.T) {
 	t.Parallel()
 	compattest.Check(t, "O1", func(t *testing.T, c *compattest.Cluster) {
@@ -50,6 +50,11 @@ func TestCatalogPods(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+// TestObjectsOfCatalogPods checks the objects beside the pods of catalogs.
+func TestObjectsOfCatalogPods(t *testing.T) {
+	t.Parallel()
 	policy := func(c *compattest.Cluster, name string) *networkingv1.NetworkPolicy {
 		return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
 	}
@@ -111,6 +116,11 @@ func TestCatalogPods(t *testing.T) {
 			t.Errorf("the pod has %s", c.Manifest(spec))
 		}
 	})
+}
+
+// TestSecurityOfCatalogPods checks security contexts, and a catalog that cannot be served.
+func TestSecurityOfCatalogPods(t *testing.T) {
+	t.Parallel()
 	restricted := func(p corev1.Pod) bool {
 		context, container := p.Spec.SecurityContext, p.Spec.Containers[0].SecurityContext
 		return context != nil && context.RunAsNonRoot != nil && *context.RunAsNonRoot && context.SeccompProfile != nil && context.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault &&

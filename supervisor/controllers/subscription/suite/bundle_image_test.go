@@ -40,13 +40,20 @@ func (r *record) currents(name string) []string {
 	return slices.Compact(list)
 }
 
+const unpacked = operatorsv1alpha1.SubscriptionBundleUnpackFailed
+
+// absentImage returns an image that its registry does not have.
+func absentImage(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://") + "/lamp:2"
+}
+
 // TestCurrentCSVWaitsForItsBundle offers an update whose image does not exist, and then one with an
 // image: status.currentCSV never names the first.
 func TestCurrentCSVWaitsForItsBundle(t *testing.T) {
-	const unpacked = operatorsv1alpha1.SubscriptionBundleUnpackFailed
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	t.Cleanup(server.Close)
-	absent := strings.TrimPrefix(server.URL, "http://") + "/lamp:2"
+	absent := absentImage(t)
 	for name, change := range map[string]func(*operatorsv1alpha1.SubscriptionSpec){
 		"automatic": func(*operatorsv1alpha1.SubscriptionSpec) {}, "manual": manual,
 	} {
@@ -111,22 +118,24 @@ func TestCurrentCSVWaitsForItsBundle(t *testing.T) {
 			}
 		})
 	}
-	t.Run("first", func(t *testing.T) {
-		w := newWorld(t)
-		w.server.Serve(fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0", Image: absent}), w.lampBeside())
-		w.Create(w.subscription("my-lamp", "lamp"), w.subscription("my-torch", "torch"))
-		r := w.recording()
-		w.supervise()
-		s := w.says("my-lamp", unpacked, "BundleUnpackFailed", "Bundle unpacking failed - NotFound: bundle lamp.v1: ").Status
-		w.Expect(s.State).To(gomega.BeEquivalentTo(operatorsv1alpha1.SubscriptionStateFailed))
-		// Versions that are resolved together wait together.
-		w.says("my-torch", unpacked, "BundleUnpackFailed", "bundle lamp.v1: ")
-		for _, name := range []string{"my-lamp", "my-torch"} {
-			if got := r.currents(name); !slices.Equal(got, []string{""}) {
-				t.Errorf("currentCSV of %s was %q", name, got)
-			}
+}
+
+// TestFirstCSVWaitsForItsBundle installs a version whose image does not exist, with another one.
+func TestFirstCSVWaitsForItsBundle(t *testing.T) {
+	w := newWorld(t)
+	w.server.Serve(fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0", Image: absentImage(t)}), w.lampBeside())
+	w.Create(w.subscription("my-lamp", "lamp"), w.subscription("my-torch", "torch"))
+	r := w.recording()
+	w.supervise()
+	s := w.says("my-lamp", unpacked, "BundleUnpackFailed", "Bundle unpacking failed - NotFound: bundle lamp.v1: ").Status
+	w.Expect(s.State).To(gomega.BeEquivalentTo(operatorsv1alpha1.SubscriptionStateFailed))
+	// Versions that are resolved together wait together.
+	w.says("my-torch", unpacked, "BundleUnpackFailed", "bundle lamp.v1: ")
+	for _, name := range []string{"my-lamp", "my-torch"} {
+		if got := r.currents(name); !slices.Equal(got, []string{""}) {
+			t.Errorf("currentCSV of %s was %q", name, got)
 		}
-	})
+	}
 }
 
 // bundleImage returns a bundle image with one manifest. Without a manifest it has no label of a
