@@ -28,16 +28,19 @@ type Loss struct {
 	Restored time.Time
 }
 
-// Leader returns the pod of the leading supervisor.
-func (s *Scene) Leader(ctx context.Context) (*corev1.Pod, error) {
+// faults takes leaders, nodes and replicas away.
+type faults struct{ scene *Scene }
+
+// leader returns the pod of the leading supervisor.
+func (f *faults) leader(ctx context.Context) (*corev1.Pod, error) {
 	var leader *corev1.Pod
 	err := Eventually(ctx, "a leader", func(ctx context.Context) string {
-		holder, err := s.holder(ctx)
+		holder, err := f.holder(ctx)
 		if err != nil {
 			return err.Error()
 		}
 		leader = &corev1.Pod{}
-		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: supervisor.IdentityOf(holder)}, leader); err != nil {
+		if err := f.scene.Client.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: supervisor.IdentityOf(holder)}, leader); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -45,33 +48,33 @@ func (s *Scene) Leader(ctx context.Context) (*corev1.Pod, error) {
 	return leader, err
 }
 
-func (s *Scene) holder(ctx context.Context) (string, error) {
+func (f *faults) holder(ctx context.Context) (string, error) {
 	lease := &coordinationv1.Lease{}
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: api.LeaseName}, lease); err != nil {
+	if err := f.scene.Client.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: api.LeaseName}, lease); err != nil {
 		return "", fmt.Errorf("reading the Lease of the supervisors: %w", err)
 	}
 	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
 }
 
-// KillLeader kills the leading supervisor with SIGKILL and waits until another one acts.
-func (s *Scene) KillLeader(ctx context.Context) (Loss, error) {
-	return s.loseLeader(ctx, func(pod *corev1.Pod) error { return s.Bed.KillPod(ctx, pod.Namespace, pod.Name) })
+// killLeader kills the leading supervisor with SIGKILL and waits until another one acts.
+func (f *faults) killLeader(ctx context.Context) (Loss, error) {
+	return f.loseLeader(ctx, func(pod *corev1.Pod) error { return f.scene.Bed.KillPod(ctx, pod.Namespace, pod.Name) })
 }
 
-// StopLeader deletes the pod of the leading supervisor, which ends it with SIGTERM, and waits until
+// stopLeader deletes the pod of the leading supervisor, which ends it with SIGTERM, and waits until
 // another one acts.
-func (s *Scene) StopLeader(ctx context.Context) (Loss, error) {
-	return s.loseLeader(ctx, func(pod *corev1.Pod) error {
-		return client.IgnoreNotFound(s.Client.Delete(ctx, pod))
+func (f *faults) stopLeader(ctx context.Context) (Loss, error) {
+	return f.loseLeader(ctx, func(pod *corev1.Pod) error {
+		return client.IgnoreNotFound(f.scene.Client.Delete(ctx, pod))
 	})
 }
 
-func (s *Scene) loseLeader(ctx context.Context, lose func(*corev1.Pod) error) (Loss, error) {
-	pod, err := s.Leader(ctx)
+func (f *faults) loseLeader(ctx context.Context, lose func(*corev1.Pod) error) (Loss, error) {
+	pod, err := f.leader(ctx)
 	if err != nil {
 		return Loss{}, err
 	}
-	before, err := s.holder(ctx)
+	before, err := f.holder(ctx)
 	if err != nil {
 		return Loss{}, err
 	}
@@ -80,7 +83,7 @@ func (s *Scene) loseLeader(ctx context.Context, lose func(*corev1.Pod) error) (L
 		return loss, fmt.Errorf("taking leader %s away: %w", pod.Name, err)
 	}
 	err = Eventually(ctx, "another leader than "+before, func(ctx context.Context) string {
-		holder, err := s.holder(ctx)
+		holder, err := f.holder(ctx)
 		if err != nil {
 			return err.Error()
 		}
@@ -92,22 +95,22 @@ func (s *Scene) loseLeader(ctx context.Context, lose func(*corev1.Pod) error) (L
 	if err != nil {
 		return loss, err
 	}
-	loss.Restored, err = s.acts(ctx)
+	loss.Restored, err = f.acts(ctx)
 	return loss, err
 }
 
 // acts waits until a supervisor does something that only the leader does: it writes the status of a
 // CatalogSource that cannot be served.
-func (s *Scene) acts(ctx context.Context) (time.Time, error) {
+func (f *faults) acts(ctx context.Context) (time.Time, error) {
 	probe := &operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: CatalogNamespace, GenerateName: "probe-"},
 		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc},
 	}
-	if err := s.Client.Create(ctx, probe); err != nil {
+	if err := f.scene.Client.Create(ctx, probe); err != nil {
 		return time.Time{}, fmt.Errorf("creating a CatalogSource for the leader to judge: %w", err)
 	}
 	err := Eventually(ctx, "a leader to act", func(ctx context.Context) string {
-		source, err := s.Source(ctx, probe.Name)
+		source, err := f.scene.Source(ctx, probe.Name)
 		if err != nil {
 			return err.Error()
 		}
@@ -120,19 +123,19 @@ func (s *Scene) acts(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return at, err
 	}
-	return at, s.Client.Delete(ctx, probe)
+	return at, f.scene.Client.Delete(ctx, probe)
 }
 
-// LoseNode stops a node. It waits until the control plane has declared it lost and the target has
+// loseNode stops a node. It waits until the control plane has declared it lost and the target has
 // its full number of replicas without it.
-func (s *Scene) LoseNode(ctx context.Context, node string, target Target) (Loss, error) {
+func (f *faults) loseNode(ctx context.Context, node string, target Target) (Loss, error) {
 	loss := Loss{Begun: time.Now()}
-	if err := s.Bed.Lose(ctx, s.number(node)); err != nil {
+	if err := f.scene.Bed.Lose(ctx, f.number(node)); err != nil {
 		return loss, err
 	}
 	err := Eventually(ctx, "node "+node+" to be NotReady", func(ctx context.Context) string {
 		n := &corev1.Node{}
-		if err := s.Client.Get(ctx, client.ObjectKey{Name: node}, n); err != nil {
+		if err := f.scene.Client.Get(ctx, client.ObjectKey{Name: node}, n); err != nil {
 			return err.Error()
 		}
 		if nodeReady(n) {
@@ -145,7 +148,7 @@ func (s *Scene) LoseNode(ctx context.Context, node string, target Target) (Loss,
 		return loss, err
 	}
 	err = Eventually(ctx, target.String()+" to be at full strength without "+node, func(ctx context.Context) string {
-		pods, err := s.pods(ctx, target)
+		pods, err := f.scene.pods(ctx, target)
 		if err != nil {
 			return err.Error()
 		}
@@ -159,11 +162,11 @@ func (s *Scene) LoseNode(ctx context.Context, node string, target Target) (Loss,
 }
 
 // number returns the number of a node on the bed.
-func (s *Scene) number(node string) int { return slices.Index(s.Bed.Nodes(), node) + 1 }
+func (f *faults) number(node string) int { return slices.Index(f.scene.Bed.Nodes(), node) + 1 }
 
-// NodeOf returns the node of one of the target's pods. If there is a choice, it is not the node elsewhere.
-func (s *Scene) NodeOf(ctx context.Context, target Target, elsewhere string) (string, error) {
-	pods, err := s.pods(ctx, target)
+// nodeOf returns the node of one of the target's pods. If there is a choice, it is not the node elsewhere.
+func (f *faults) nodeOf(ctx context.Context, target Target, elsewhere string) (string, error) {
+	pods, err := f.scene.pods(ctx, target)
 	if err != nil {
 		return "", err
 	}
@@ -178,18 +181,18 @@ func (s *Scene) NodeOf(ctx context.Context, target Target, elsewhere string) (st
 	return pods[0].Spec.NodeName, nil
 }
 
-// KillReplica kills the process of one replica. The kubelet detects this.
-func (s *Scene) KillReplica(ctx context.Context, target Target) (Loss, error) {
-	return s.loseReplica(ctx, target, func(p *corev1.Pod) error { return s.Bed.KillPod(ctx, p.Namespace, p.Name) })
+// killReplica kills the process of one replica. The kubelet detects this.
+func (f *faults) killReplica(ctx context.Context, target Target) (Loss, error) {
+	return f.loseReplica(ctx, target, func(p *corev1.Pod) error { return f.scene.Bed.KillPod(ctx, p.Namespace, p.Name) })
 }
 
-// DeleteReplica deletes the pod of one replica.
-func (s *Scene) DeleteReplica(ctx context.Context, target Target) (Loss, error) {
-	return s.loseReplica(ctx, target, func(p *corev1.Pod) error { return s.Client.Delete(ctx, p) })
+// deleteReplica deletes the pod of one replica.
+func (f *faults) deleteReplica(ctx context.Context, target Target) (Loss, error) {
+	return f.loseReplica(ctx, target, func(p *corev1.Pod) error { return f.scene.Client.Delete(ctx, p) })
 }
 
-func (s *Scene) loseReplica(ctx context.Context, target Target, lose func(*corev1.Pod) error) (Loss, error) {
-	pods, err := s.pods(ctx, target)
+func (f *faults) loseReplica(ctx context.Context, target Target, lose func(*corev1.Pod) error) (Loss, error) {
+	pods, err := f.scene.pods(ctx, target)
 	if err != nil {
 		return Loss{}, err
 	}
@@ -201,7 +204,7 @@ func (s *Scene) loseReplica(ctx context.Context, target Target, lose func(*corev
 		return loss, fmt.Errorf("taking replica %s away: %w", pods[0].Name, err)
 	}
 	err = Eventually(ctx, "replica "+pods[0].Name+" to be made good", func(ctx context.Context) string {
-		now, err := s.pods(ctx, target)
+		now, err := f.scene.pods(ctx, target)
 		if err != nil {
 			return err.Error()
 		}

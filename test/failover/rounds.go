@@ -49,18 +49,19 @@ type Round struct {
 // again, undoes the loss, and waits until everything is as before.
 func (s *Scene) Go(ctx context.Context, kind Kind, target Target, calls *Calls) (Round, error) {
 	round := Round{Kind: kind, Seen: map[caller.Style]caller.Summary{}}
+	f := &faults{scene: s}
 	var err error
 	switch kind {
 	case LostNode, LostNodeLeader:
-		round.Loss, err = s.loseAndReturn(ctx, kind, target)
+		round.Loss, err = f.loseAndReturn(ctx, kind, target)
 	case KilledLeader:
-		round.Loss, err = s.KillLeader(ctx)
+		round.Loss, err = f.killLeader(ctx)
 	case StoppedLeader:
-		round.Loss, err = s.StopLeader(ctx)
+		round.Loss, err = f.stopLeader(ctx)
 	case KilledReplica:
-		round.Loss, err = s.KillReplica(ctx, target)
+		round.Loss, err = f.killReplica(ctx, target)
 	case DeletedReplica:
-		round.Loss, err = s.DeleteReplica(ctx, target)
+		round.Loss, err = f.deleteReplica(ctx, target)
 	default:
 		err = fmt.Errorf("there is no kind of round %q", kind)
 	}
@@ -82,48 +83,48 @@ func (s *Scene) Go(ctx context.Context, kind Kind, target Target, calls *Calls) 
 
 // loseAndReturn stops the node of a replica, with or without the leader on it, and starts it again
 // when the catalog has all replicas elsewhere.
-func (s *Scene) loseAndReturn(ctx context.Context, kind Kind, target Target) (Loss, error) {
+func (f *faults) loseAndReturn(ctx context.Context, kind Kind, target Target) (Loss, error) {
 	if kind == LostNodeLeader {
-		if err := s.leadBeside(ctx, target); err != nil {
+		if err := f.leadBeside(ctx, target); err != nil {
 			return Loss{}, err
 		}
 	}
-	leader, err := s.Leader(ctx)
+	leader, err := f.leader(ctx)
 	if err != nil {
 		return Loss{}, err
 	}
 	node := leader.Spec.NodeName
 	if kind == LostNode {
-		if node, err = s.NodeOf(ctx, target, leader.Spec.NodeName); err != nil {
+		if node, err = f.nodeOf(ctx, target, leader.Spec.NodeName); err != nil {
 			return Loss{}, err
 		}
 	}
-	loss, err := s.LoseNode(ctx, node, target)
+	loss, err := f.loseNode(ctx, node, target)
 	if err != nil {
 		return loss, err
 	}
-	return loss, s.Bed.Return(ctx, s.number(node))
+	return loss, f.scene.Bed.Return(ctx, f.number(node))
 }
 
 // leadBeside stops leaders until one leads on a node with a pod of the target.
-func (s *Scene) leadBeside(ctx context.Context, target Target) error {
+func (f *faults) leadBeside(ctx context.Context, target Target) error {
 	const tries = 6
 	for range tries {
-		leader, err := s.Leader(ctx)
+		leader, err := f.leader(ctx)
 		if err != nil {
 			return err
 		}
-		pods, err := s.pods(ctx, target)
+		pods, err := f.scene.pods(ctx, target)
 		if err != nil {
 			return err
 		}
 		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == leader.Spec.NodeName }) {
 			return nil
 		}
-		if _, err := s.StopLeader(ctx); err != nil {
+		if _, err := f.stopLeader(ctx); err != nil {
 			return err
 		}
-		if err := s.SupervisorsStrong(ctx); err != nil {
+		if err := f.scene.SupervisorsStrong(ctx); err != nil {
 			return err
 		}
 	}
