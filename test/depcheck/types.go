@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,6 +21,8 @@ const (
 	MaxMethods = 15
 	// MaxFields is the largest number of fields of a struct.
 	MaxFields = 12
+	// MaxLines is the largest number of lines of a function. Lines inside composite literals do not count: tables are data.
+	MaxLines = 80
 )
 
 // Size is the number of methods and of fields of a type.
@@ -28,26 +31,31 @@ type Size struct{ Methods, Fields int }
 // exceeds reports whether a type has more methods or fields than a limit.
 func (s Size) exceeds(limit Size) bool { return s.Methods > limit.Methods || s.Fields > limit.Fields }
 
-// Source is the parsed code of some folders of the module, without tests.
+// Source is the parsed code of some folders of the module.
 type Source struct {
 	files map[string]*ast.File // by the slash-separated path from the root
 	set   *token.FileSet
 }
 
-// Parse parses the code below some folders of the module whose root is dir.
-func Parse(dir string, folders ...string) (*Source, error) {
+// Parse parses the code below some folders of the module whose root is dir, without tests.
+func Parse(dir string, folders ...string) (*Source, error) { return parse(dir, false, folders) }
+
+// ParseWithTests is Parse with tests.
+func ParseWithTests(dir string, folders ...string) (*Source, error) { return parse(dir, true, folders) }
+
+func parse(dir string, tests bool, folders []string) (*Source, error) {
 	s := &Source{files: map[string]*ast.File{}, set: token.NewFileSet()}
 	var errs []error
 	for _, folder := range folders {
-		errs = append(errs, filepath.WalkDir(filepath.Join(dir, folder), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		errs = append(errs, filepath.WalkDir(filepath.Join(dir, folder), func(at string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(at, ".go") || (!tests && strings.HasSuffix(at, "_test.go")) {
 				return err
 			}
-			file, err := parser.ParseFile(s.set, path, nil, parser.SkipObjectResolution)
+			file, err := parser.ParseFile(s.set, at, nil, parser.SkipObjectResolution)
 			if err != nil {
 				return fmt.Errorf("parsing: %w", err)
 			}
-			name, err := filepath.Rel(dir, path)
+			name, err := filepath.Rel(dir, at)
 			s.files[filepath.ToSlash(name)] = file
 			return err //nolint:wrapcheck // names both paths
 		}))
@@ -55,11 +63,20 @@ func Parse(dir string, folders ...string) (*Source, error) {
 	return s, errors.Join(errs...)
 }
 
-// Sizes returns the size of each type with methods or fields, by "FOLDER.TYPE".
+// packageOf returns the folder of a file, with "_test" for a package of tests beside the package of the folder.
+func packageOf(name string, file *ast.File) string {
+	folder := path.Dir(name)
+	if strings.HasSuffix(file.Name.Name, "_test") {
+		return folder + "_test"
+	}
+	return folder
+}
+
+// Sizes returns the size of each type with methods or fields, by "PACKAGE.TYPE".
 func (s *Source) Sizes() map[string]Size {
 	sizes := map[string]Size{}
 	for name, file := range s.files {
-		folder := name[:strings.LastIndexByte(name, '/')]
+		folder := packageOf(name, file)
 		for _, decl := range file.Decls {
 			switch decl := decl.(type) {
 			case *ast.FuncDecl:
@@ -143,6 +160,33 @@ func Oversized(sizes map[string]Size, allowed map[string]Allowance) []string {
 		}
 	}
 	return problems
+}
+
+// LongFunctions returns the lines of each function that has more than MaxLines, by "FILE:FUNCTION".
+func (s *Source) LongFunctions() map[string]int {
+	long := map[string]int{}
+	for name, file := range s.files {
+		for _, decl := range file.Decls {
+			if f, is := decl.(*ast.FuncDecl); is && s.lines(f) > MaxLines {
+				long[name+":"+f.Name.Name] = s.lines(f)
+			}
+		}
+	}
+	return long
+}
+
+// lines returns the lines of a function without those inside composite literals.
+func (s *Source) lines(f *ast.FuncDecl) int {
+	between := func(from, to token.Pos) int { return s.set.Position(to).Line - s.set.Position(from).Line }
+	lines := between(f.Pos(), f.End()) + 1
+	ast.Inspect(f, func(n ast.Node) bool {
+		literal, is := n.(*ast.CompositeLit)
+		if is {
+			lines -= between(literal.Lbrace, literal.Rbrace)
+		}
+		return !is
+	})
+	return lines
 }
 
 // Literals returns the positions of string literals with a prefix, outside a folder.

@@ -3,6 +3,7 @@ package depcheck_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,15 +14,30 @@ import (
 // product returns the folders of product code.
 func product() []string { return []string{"bundles", "cmd", "internal", "server", "supervisor"} }
 
-// TestTypesAreSmall checks the product, the benchmarks, and the code of the documentation.
+// all returns the folders of all code.
+func all() []string { return append(product(), "bench", "deploy", "docs", "examples", "test") }
+
+// TestTypesAreSmall checks all types, those of tests too.
 func TestTypesAreSmall(t *testing.T) {
 	t.Parallel()
-	source, err := depcheck.Parse("../..", append(product(), "bench", "docs", "examples")...)
+	source, err := depcheck.ParseWithTests("../..", all()...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, problem := range depcheck.Oversized(source.Sizes(), depcheck.Allowances()) {
 		t.Error(problem)
+	}
+}
+
+// TestFunctionsAreShort checks all functions, those of tests too.
+func TestFunctionsAreShort(t *testing.T) {
+	t.Parallel()
+	source, err := depcheck.ParseWithTests("../..", all()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, lines := range source.LongFunctions() {
+		t.Errorf("%s has %d lines, want at most %d: divide it", name, lines, depcheck.MaxLines)
 	}
 }
 
@@ -35,6 +51,29 @@ func TestNamesAreInOnePackage(t *testing.T) {
 	}
 	for _, literal := range source.Literals("chandlery.dev/", "supervisor/api") {
 		t.Errorf("%s: use the constant of supervisor/api", literal)
+	}
+}
+
+// TestLongFunctions counts the lines of functions in a test module. Tables do not count.
+func TestLongFunctions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	function := func(name string, before, inside, after int) string {
+		return "func " + name + "() {\n" + strings.Repeat("\t_ = 0\n", before) + "\t_ = []int{\n" + strings.Repeat("\t\t0,\n", inside) + "\t}\n" +
+			strings.Repeat("\t_ = 0\n", after) + "}\n\n"
+	}
+	code := "package pkg\n\n" + function("table", 30, 100, 47) + function("long", 30, 100, 48)
+	if err := os.WriteFile(filepath.Join(dir, "x_test.go"), []byte(code), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, parse := range map[int]func(string, ...string) (*depcheck.Source, error){0: depcheck.Parse, 81: depcheck.ParseWithTests} {
+		source, err := parse(dir, ".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := source.LongFunctions()["x_test.go:long"]; got != want || len(source.LongFunctions()) > 1 {
+			t.Errorf("%v, want %d lines of the long function", source.LongFunctions(), want)
+		}
 	}
 }
 
