@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -22,9 +23,15 @@ import (
 // writers is the number of concurrent requests of the tenant.
 const writers = 4
 
+// tenant is the attacking user.
+type tenant struct {
+	client client.Client
+	rate   flowcontrol.RateLimiter
+}
+
 // pretend creates a Deployment that looks like OLM. It also maintains a Lease of another supervisor
 // that need not be renewed for 68 years, until ctx ends.
-func (s *scene) pretend(ctx context.Context) error {
+func (t *tenant) pretend(ctx context.Context) error {
 	labels := map[string]string{"app": "olm-operator"}
 	olm := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: "olm-operator", Labels: labels},
@@ -43,7 +50,7 @@ func (s *scene) pretend(ctx context.Context) error {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("another"), LeaseDurationSeconds: new(int32(math.MaxInt32))},
 	}
 	for _, o := range []client.Object{olm, lease} {
-		if err := s.tenant.Create(ctx, o); err != nil {
+		if err := t.client.Create(ctx, o); err != nil {
 			return fmt.Errorf("creating %T %s as the tenant: %w", o, o.GetName(), err)
 		}
 	}
@@ -55,7 +62,7 @@ func (s *scene) pretend(ctx context.Context) error {
 			return nil
 		case now := <-tick.C:
 			patch := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, now.UTC().Format(metav1.RFC3339Micro))
-			err := s.tenant.Patch(ctx, lease, client.RawPatch(types.MergePatchType, patch))
+			err := t.client.Patch(ctx, lease, client.RawPatch(types.MergePatchType, patch))
 			if err != nil && ctx.Err() == nil && !passes(err) {
 				return fmt.Errorf("renewing the Lease as the tenant: %w", err)
 			}
@@ -63,15 +70,15 @@ func (s *scene) pretend(ctx context.Context) error {
 	}
 }
 
-// fill creates objects of a kind as the tenant.
-func (s *scene) fill(ctx context.Context, kind string, objects, size int) error {
+// fill creates objects of a kind while a supervisor runs.
+func (t *tenant) fill(ctx context.Context, s *supervisorProcess, kind string, objects, size int) error {
 	return each(objects, func(number int) error {
 		o, err := object(kind, attacker, number, size)
 		if err != nil {
 			return err
 		}
 		return s.await(ctx, "the tenant to create "+kind+" "+o.GetName(), func(ctx context.Context) (bool, error) {
-			err := s.tenant.Create(ctx, o)
+			err := t.client.Create(ctx, o)
 			if err != nil && passes(err) {
 				return false, nil
 			}
@@ -81,10 +88,10 @@ func (s *scene) fill(ctx context.Context, kind string, objects, size int) error 
 }
 
 // touch changes all objects of some kinds until ctx ends, so the supervisor receives all of them repeatedly.
-func (s *scene) touch(ctx context.Context, kinds []string, objects int) error {
+func (t *tenant) touch(ctx context.Context, kinds []string, objects int) error {
 	for round := 0; ctx.Err() == nil; round++ {
 		err := each(objects*len(kinds), func(number int) error {
-			if err := s.rate.Wait(ctx); err != nil {
+			if err := t.rate.Wait(ctx); err != nil {
 				return context.Cause(ctx)
 			}
 			kind := kinds[number%len(kinds)]
@@ -93,7 +100,7 @@ func (s *scene) touch(ctx context.Context, kinds []string, objects int) error {
 				return err
 			}
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"round":"%d"}}}`, round)
-			if err := s.tenant.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil && !passes(err) {
+			if err := t.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil && !passes(err) {
 				return fmt.Errorf("changing %s %s as the tenant: %w", kind, o.GetName(), err)
 			}
 			return nil
@@ -119,7 +126,7 @@ func (s *scene) clear(ctx context.Context, kind string, objects int) error {
 		if err != nil {
 			return err
 		}
-		return s.await(ctx, kind+" "+o.GetName()+" to be gone", func(ctx context.Context) (bool, error) {
+		return s.supervisor.await(ctx, kind+" "+o.GetName()+" to be gone", func(ctx context.Context) (bool, error) {
 			err := s.client.Delete(ctx, o, client.GracePeriodSeconds(0))
 			if err != nil && passes(err) {
 				return false, nil

@@ -5,16 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"time"
-
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/procfs"
 )
 
 // Options configure the attack.
@@ -124,7 +118,7 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.tearDown()) }()
-	if err := s.begin(ctx); err != nil {
+	if err := s.supervisor.begin(ctx); err != nil {
 		return nil, err
 	}
 	r := &Result{}
@@ -133,7 +127,7 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	}
 	pretending, stop := context.WithCancel(ctx)
 	pretended := make(chan error, 1)
-	go func() { pretended <- s.pretend(pretending) }()
+	go func() { pretended <- s.tenant.pretend(pretending) }()
 	defer func() {
 		stop()
 		err = errors.Join(err, <-pretended)
@@ -156,15 +150,15 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 // stage fills the cluster with objects and returns how often the leader changed.
 func (s *scene) stage(ctx context.Context, o Options, kinds []string) (stage Stage, lost int, err error) {
 	stage.Kinds = kinds
-	first, err := s.lead(ctx)
+	first, err := s.supervisor.lead(ctx)
 	if err != nil {
 		return stage, 0, err
 	}
-	if stage.Before, err = s.heap(ctx); err != nil {
+	if stage.Before, err = s.supervisor.heap(ctx); err != nil {
 		return stage, 0, err
 	}
 	for _, kind := range kinds {
-		if err := s.fill(ctx, kind, o.Objects, o.Size); err != nil {
+		if err := s.tenant.fill(ctx, s.supervisor, kind, o.Objects, o.Size); err != nil {
 			return stage, 0, err
 		}
 	}
@@ -174,13 +168,13 @@ func (s *scene) stage(ctx context.Context, o Options, kinds []string) (stage Sta
 	if stage.Installs, err = s.pester(ctx, o, kinds); err != nil {
 		return stage, 0, err
 	}
-	if stage.Filled, err = s.heap(ctx); err != nil {
+	if stage.Filled, err = s.supervisor.heap(ctx); err != nil {
 		return stage, 0, err
 	}
-	if stage.FilledPeak, err = s.peak(); err != nil {
+	if stage.FilledPeak, err = s.supervisor.peak(); err != nil {
 		return stage, 0, err
 	}
-	last, err := s.lead(ctx)
+	last, err := s.supervisor.lead(ctx)
 	if err != nil {
 		return stage, 0, err
 	}
@@ -193,13 +187,13 @@ func (s *scene) stage(ctx context.Context, o Options, kinds []string) (stage Sta
 
 // restarted measures a supervisor that starts while the objects exist, and then deletes them.
 func (s *scene) restarted(ctx context.Context, stage *Stage, objects int) (err error) {
-	if stage.Ready, err = s.restart(ctx); err != nil {
+	if stage.Ready, err = s.supervisor.restart(ctx); err != nil {
 		return err
 	}
-	if stage.Restarted, err = s.heap(ctx); err != nil {
+	if stage.Restarted, err = s.supervisor.heap(ctx); err != nil {
 		return err
 	}
-	if stage.RestartedPeak, err = s.peak(); err != nil {
+	if stage.RestartedPeak, err = s.supervisor.peak(); err != nil {
 		return err
 	}
 	for _, kind := range stage.Kinds {
@@ -217,7 +211,7 @@ func (s *scene) pester(ctx context.Context, o Options, kinds []string) ([]Instal
 	pestering, stop := context.WithCancel(ctx)
 	defer stop()
 	touched := make(chan error, 1)
-	go func() { touched <- s.touch(pestering, kinds, o.Objects) }()
+	go func() { touched <- s.tenant.touch(pestering, kinds, o.Objects) }()
 	begun := time.Now()
 	installs, err := s.installs(ctx, o.Installs)
 	if err == nil {
@@ -240,97 +234,6 @@ func (s *scene) installs(ctx context.Context, n int) ([]Installation, error) {
 		installs = append(installs, one)
 	}
 	return installs, nil
-}
-
-// restart stops the supervisor, starts another one and returns how long that took.
-func (s *scene) restart(ctx context.Context) (time.Duration, error) {
-	if err := s.end(); err != nil {
-		return 0, err
-	}
-	began := time.Now()
-	err := s.begin(ctx)
-	return time.Since(began), err
-}
-
-// Names of metrics of Go's runtime.
-const (
-	metricLive   = "go_gc_heap_live_bytes"
-	metricCycles = "go_gc_cycles_total_gc_cycles_total"
-)
-
-// heap returns the smallest live heap after garbage collections within some seconds. While the
-// supervisor works, more is in use than it retains. Reading its metrics creates garbage, which
-// triggers collections.
-func (s *scene) heap(ctx context.Context) (least int64, err error) {
-	const (
-		collections = 6
-		calm        = 30 * time.Second
-	)
-	began, begun, seen := time.Now(), -1.0, -1.0
-	err = s.await(ctx, "garbage collections of the supervisor", func(ctx context.Context) (bool, error) {
-		for range 20 {
-			families, err := s.scrape(ctx)
-			if err != nil {
-				return false, err
-			}
-			cycles, live := value(families[metricCycles]), int64(value(families[metricLive]))
-			switch {
-			case begun < 0:
-				begun, seen = cycles, cycles
-			case cycles > seen && (least == 0 || live < least):
-				least = live
-			}
-			seen = cycles
-			if cycles >= begun+collections && time.Since(began) >= calm {
-				return true, nil
-			}
-		}
-		return false, nil
-	})
-	return least, err
-}
-
-// peak returns the most memory in bytes that the supervisor had resident since its start (VmHWM).
-func (s *scene) peak() (int64, error) {
-	proc, err := procfs.NewProc(s.supervisor.PID())
-	if err != nil {
-		return 0, fmt.Errorf("reading the state of the supervisor: %w", err)
-	}
-	status, err := proc.NewStatus()
-	if err != nil {
-		return 0, fmt.Errorf("reading the memory of the supervisor: %w", err)
-	}
-	return int64(status.VmHWM), nil
-}
-
-func value(family *dto.MetricFamily) float64 {
-	for _, m := range family.GetMetric() {
-		return m.GetGauge().GetValue() + m.GetCounter().GetValue()
-	}
-	return 0
-}
-
-func (s *scene) scrape(ctx context.Context) (_ map[string]*dto.MetricFamily, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.metrics+"/metrics", http.NoBody)
-	if err != nil {
-		return nil, fmt.Errorf("reading metrics: %w", err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("reading metrics: %w", err)
-	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("reading metrics: %w", err)
-	}
-	for _, name := range []string{metricLive, metricCycles} {
-		if families[name] == nil {
-			return nil, fmt.Errorf("the supervisor has no metric %s", name)
-		}
-	}
-	return families, nil
 }
 
 // String returns a stage as one line.

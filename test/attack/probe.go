@@ -29,19 +29,22 @@ func (p *probe) median() time.Duration {
 	return p.took[len(p.took)/2]
 }
 
+// plainClient changes a Subscription that the supervisor does not act on.
+type plainClient struct{ client client.WithWatch }
+
 // observed creates the Subscription of the plain client if it does not exist, and watches it. Its
 // namespace has no OperatorGroup, so the supervisor installs nothing there.
-func (s *scene) observed(ctx context.Context) (*operatorsv1alpha1.Subscription, watch.Interface, error) {
+func (c *plainClient) observed(ctx context.Context) (*operatorsv1alpha1.Subscription, watch.Interface, error) {
 	o := &operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: plain, Name: "plain"},
 		Spec:       &operatorsv1alpha1.SubscriptionSpec{Package: "kettle", CatalogSource: catalogName, CatalogSourceNamespace: catalogNamespace},
 	}
-	if err := s.client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := c.client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, nil, fmt.Errorf("creating Subscription %s/%s: %w", plain, o.Name, err)
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind + "List"))
-	w, err := s.client.Watch(ctx, list, client.InNamespace(plain))
+	w, err := c.client.Watch(ctx, list, client.InNamespace(plain))
 	if err != nil {
 		return nil, nil, fmt.Errorf("watching Subscriptions in namespace %s: %w", plain, err)
 	}
@@ -49,8 +52,8 @@ func (s *scene) observed(ctx context.Context) (*operatorsv1alpha1.Subscription, 
 }
 
 // probe changes the Subscription of the plain client until ctx ends.
-func (s *scene) probe(ctx context.Context) (p probe) {
-	o, w, err := s.observed(ctx)
+func (c *plainClient) probe(ctx context.Context) (p probe) {
+	o, w, err := c.observed(ctx)
 	if err != nil {
 		return probe{err: err}
 	}
@@ -61,7 +64,7 @@ func (s *scene) probe(ctx context.Context) (p probe) {
 		began := time.Now()
 		value := began.Format(time.RFC3339Nano)
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"plain":%q}}}`, value)
-		err := s.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
+		err := c.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
 		switch {
 		case ctx.Err() != nil || err != nil && passes(err):
 		case err != nil:

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,19 +15,15 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/flowcontrol"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
-	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
@@ -52,14 +47,11 @@ const (
 // scene is a control plane with a catalog, a supervisor with the permissions of its ClusterRole, and a tenant.
 type scene struct {
 	root, dir  string
-	rate       flowcontrol.RateLimiter
 	plane      *controlplane.ControlPlane
 	client     client.WithWatch
-	tenant     client.Client
-	kubeconfig string
+	tenant     *tenant
 	registry   *process.Process
-	supervisor *process.Process
-	metrics    string
+	supervisor *supervisorProcess
 	installed  int
 }
 
@@ -70,7 +62,10 @@ func setUp(ctx context.Context, o Options, quota int64) (_ *scene, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{root: o.Root, dir: o.Dir, rate: flowcontrol.NewTokenBucketRateLimiter(o.Rate, 1), plane: plane}
+	s := &scene{
+		root: o.Root, dir: o.Dir, plane: plane, supervisor: &supervisorProcess{dir: o.Dir},
+		tenant: &tenant{rate: flowcontrol.NewTokenBucketRateLimiter(o.Rate, 1)},
+	}
 	for _, step := range []func(context.Context) error{s.connect, s.grant, s.serve} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, s.tearDown())
@@ -82,7 +77,7 @@ func setUp(ctx context.Context, o Options, quota int64) (_ *scene, err error) {
 func (s *scene) tearDown() error {
 	const grace = 10 * time.Second
 	var failures []error
-	for _, p := range []*process.Process{s.supervisor, s.registry} {
+	for _, p := range []*process.Process{s.supervisor.process, s.registry} {
 		if p != nil {
 			failures = append(failures, p.Stop(grace))
 		}
@@ -111,10 +106,11 @@ func (s *scene) connect(ctx context.Context) error {
 		return fmt.Errorf("reading the kubeconfig of the tenant: %w", err)
 	}
 	cfg.QPS = -1 // touch limits the rate
-	if s.tenant, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
+	if s.tenant.client, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making the client of the tenant: %w", err)
 	}
-	s.kubeconfig, err = s.plane.NewKubeconfig(account, "system:serviceaccounts", "system:serviceaccounts:"+home)
+	s.supervisor.client = s.client
+	s.supervisor.kubeconfig, err = s.plane.NewKubeconfig(account, "system:serviceaccounts", "system:serviceaccounts:"+home)
 	return err
 }
 
@@ -159,7 +155,7 @@ func (s *scene) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.registry, err = s.start(ctx, "registry", "serve", catalog, "--host", "127.0.0.1", "--port", strconv.Itoa(address.Number),
+	if s.registry, err = start(ctx, s.dir, "registry", "serve", catalog, "--host", "127.0.0.1", "--port", strconv.Itoa(address.Number),
 		"--metrics-address", "0", "--termination-log", ""); err != nil {
 		return err
 	}
@@ -167,74 +163,6 @@ func (s *scene) serve(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: catalogNamespace, Name: catalogName},
 		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address.Address()},
 	})
-}
-
-// begin starts the supervisor. It waits until its caches are filled, it leads and it has read the catalog.
-func (s *scene) begin(ctx context.Context) error {
-	address, err := ports.Reserve(ctx)
-	if err != nil {
-		return err
-	}
-	probes, err := ports.Reserve(ctx)
-	if err != nil {
-		return err
-	}
-	s.metrics = address.Address()
-	if s.supervisor, err = s.start(ctx, "supervisor", "run", "--kubeconfig", s.kubeconfig, "--leader-election-namespace", home,
-		"--metrics-address", s.metrics, "--health-address", probes.Address()); err != nil {
-		return err
-	}
-	if err := s.await(ctx, "the supervisor to be ready", func(ctx context.Context) (bool, error) { return ready(ctx, probes.Address()) }); err != nil {
-		return err
-	}
-	err = s.await(ctx, "the supervisor to lead", func(ctx context.Context) (bool, error) {
-		lead, err := s.lead(ctx)
-		return lead.holder != "", client.IgnoreNotFound(err)
-	})
-	if err != nil {
-		return err
-	}
-	return s.await(ctx, "the catalog to be READY", func(ctx context.Context) (bool, error) {
-		source := &operatorsv1alpha1.CatalogSource{}
-		err := s.client.Get(ctx, client.ObjectKey{Namespace: catalogNamespace, Name: catalogName}, source)
-		state := source.Status.GRPCConnectionState
-		return state != nil && state.LastObservedState == "READY", err
-	})
-}
-
-// ready reports whether a supervisor is ready. A supervisor that does not answer yet is not.
-func ready(ctx context.Context, address string) (bool, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", http.NoBody)
-	if err != nil {
-		return false, fmt.Errorf("asking whether the supervisor is ready: %w", err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false, nil //nolint:nilerr // it has not opened its port yet
-	}
-	return response.StatusCode == http.StatusOK, response.Body.Close()
-}
-
-// end stops the supervisor.
-func (s *scene) end() error {
-	const grace = 30 * time.Second
-	p := s.supervisor
-	s.supervisor = nil
-	return p.Stop(grace)
-}
-
-// lead is the leader and the number of its changes.
-type lead struct {
-	holder      string
-	transitions int32
-}
-
-func (s *scene) lead(ctx context.Context) (lead, error) {
-	lease := &coordinationv1.Lease{}
-	if err := s.client.Get(ctx, client.ObjectKey{Namespace: home, Name: api.LeaseName}, lease); err != nil {
-		return lead{}, err //nolint:wrapcheck // the caller looks at it
-	}
-	return lead{ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.LeaseTransitions, 0)}, nil
 }
 
 // install subscribes to the package in a new namespace and returns the times.
@@ -247,7 +175,7 @@ func (s *scene) install(ctx context.Context) (Installation, error) {
 	probing, stop := context.WithCancel(ctx)
 	defer stop()
 	probed := make(chan probe, 1)
-	go func() { probed <- s.probe(probing) }()
+	go func() { probed <- (&plainClient{client: s.client}).probe(probing) }()
 	began := time.Now()
 	if err := s.create(ctx, &operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kettle"},
@@ -257,7 +185,7 @@ func (s *scene) install(ctx context.Context) (Installation, error) {
 	}); err != nil {
 		return Installation{}, err
 	}
-	err := s.await(ctx, "kettle.v1.0.0 in namespace "+namespace+" to succeed", func(ctx context.Context) (bool, error) {
+	err := s.supervisor.await(ctx, "kettle.v1.0.0 in namespace "+namespace+" to succeed", func(ctx context.Context) (bool, error) {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kettle.v1.0.0"}, csv)
 		return csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded, client.IgnoreNotFound(err)
@@ -275,7 +203,7 @@ func (s *scene) install(ctx context.Context) (Installation, error) {
 	if one.Rollout, err = s.rollout(ctx, namespace); err != nil {
 		return one, err
 	}
-	return one, s.await(ctx, "the Subscription in namespace "+namespace+" to be at the latest version", func(ctx context.Context) (bool, error) {
+	return one, s.supervisor.await(ctx, "the Subscription in namespace "+namespace+" to be at the latest version", func(ctx context.Context) (bool, error) {
 		sub := &operatorsv1alpha1.Subscription{}
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kettle"}, sub)
 		return sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest, err
@@ -302,7 +230,7 @@ func (s *scene) prepare(ctx context.Context, namespace string) error {
 	if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		return err
 	}
-	err := s.await(ctx, "the ServiceAccount of namespace "+namespace, func(ctx context.Context) (bool, error) {
+	err := s.supervisor.await(ctx, "the ServiceAccount of namespace "+namespace, func(ctx context.Context) (bool, error) {
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
 		return err == nil, client.IgnoreNotFound(err)
 	})
@@ -322,27 +250,6 @@ func (s *scene) group(ctx context.Context, namespace string) error {
 func (s *scene) create(ctx context.Context, o client.Object) error {
 	if err := s.client.Create(ctx, o); err != nil {
 		return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
-	}
-	return nil
-}
-
-func (s *scene) start(ctx context.Context, program string, args ...string) (*process.Process, error) {
-	return process.Start(ctx, process.Spec{
-		Name: program, Path: filepath.Join(s.dir, program), Args: args, Log: filepath.Join(s.dir, program+".log"),
-	})
-}
-
-// await waits until a condition holds. It returns an error if the supervisor ends.
-func (s *scene) await(ctx context.Context, what string, holds wait.ConditionWithContextFunc) error {
-	err := wait.PollUntilContextTimeout(ctx, polling, patience, true, func(ctx context.Context) (bool, error) {
-		ok, err := holds(ctx)
-		if s.supervisor != nil {
-			err = errors.Join(err, s.supervisor.Unexpected())
-		}
-		return ok, err
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for %s: %w", what, err)
 	}
 	return nil
 }

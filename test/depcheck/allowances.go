@@ -37,7 +37,6 @@ func Allowances() map[string]Allowance {
 		"supervisor/controllers/subscription/suite_test.world":          {Size{30, 4}, steps},
 		"supervisor/discovery/suite_test.world":                         {Size{19, 2}, steps},
 		"supervisor/explain.ClusterState":                               {Size{1, 20}, "one field for each kind that is read"},
-		"test/attack.scene":                                             {Size{28, 11}, steps},
 		"test/compat_test.bundleFixture":                                {Size{17, 1}, steps},
 		"test/e2e/cleanup_test.bed":                                     {Size{22, 6}, steps},
 		"test/e2e/explain_test.situation":                               {Size{19, 3}, steps},
