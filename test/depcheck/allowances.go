@@ -41,6 +41,5 @@ func Allowances() map[string]Allowance {
 		"test/e2e/cleanup_test.bed":                                     {Size{22, 6}, steps},
 		"test/e2e/explain_test.situation":                               {Size{19, 3}, steps},
 		"test/e2e/takeover_test.scene":                                  {Size{24, 4}, steps},
-		"test/e2e/transitions_test.observer":                            {Size{16, 7}, steps},
 	}
 }

@@ -124,7 +124,8 @@ func (o *observer) takePlan(p *operatorsv1alpha1.InstallPlan, deleted bool, now 
 	if deleted {
 		s.plan = nil
 	}
-	o.tell(s, now)
+	o.last = now
+	s.wake()
 }
 
 func (o *observer) takeSubscription(sub *operatorsv1alpha1.Subscription, deleted bool, now time.Time) {
@@ -141,11 +142,12 @@ func (o *observer) takeSubscription(sub *operatorsv1alpha1.Subscription, deleted
 		s.subscriptions = append(s.subscriptions, v)
 		o.changes++
 	}
-	o.tell(s, now)
+	o.last = now
+	s.wake()
 }
 
-func (o *observer) tell(s *story, now time.Time) {
-	o.last = now
+// wake ends all waits for a change. The lock must be held.
+func (s *story) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
