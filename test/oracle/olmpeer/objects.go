@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	// Namespace is the namespace of OLM. Its CatalogSources serve Subscriptions of every namespace.
+	// Namespace is the namespace of OLM in its manifests. Its CatalogSources serve Subscriptions of every namespace.
 	Namespace = "olm"
-	// Account is the user of both programs. They share a ServiceAccount, as in OLM's chart.
+	// ChartNamespace is the namespace of OLM in its chart.
+	ChartNamespace = "operator-lifecycle-manager"
+	// Account is the user of both programs in Namespace. They share a ServiceAccount, as in OLM's chart.
 	Account = "system:serviceaccount:" + Namespace + ":" + serviceAccount
 
 	serviceAccount = "olm-operator-serviceaccount"
@@ -24,9 +26,9 @@ const (
 
 // createObjects creates the objects of OLM's chart except the Deployments. It does not change
 // existing ones.
-func createObjects(ctx context.Context, c client.Client) error {
-	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}}
-	for _, o := range append(objects, chartObjects()...) {
+func createObjects(ctx context.Context, c client.Client, namespace string) error {
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}
+	for _, o := range append(objects, chartObjects(namespace)...) {
 		if err := c.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
 		}
@@ -35,8 +37,8 @@ func createObjects(ctx context.Context, c client.Client) error {
 }
 
 // deleteObjects deletes the objects of createObjects except the namespace.
-func deleteObjects(ctx context.Context, c client.Client) error {
-	for _, o := range chartObjects() {
+func deleteObjects(ctx context.Context, c client.Client, namespace string) error {
+	for _, o := range chartObjects(namespace) {
 		if err := client.IgnoreNotFound(c.Delete(ctx, o)); err != nil {
 			return fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err)
 		}
@@ -45,13 +47,20 @@ func deleteObjects(ctx context.Context, c client.Client) error {
 }
 
 // chartObjects returns the objects of OLM's chart except its namespace and the Deployments.
-func chartObjects() []client.Object { return append(permissions(), operatorGroup(), config()) }
+func chartObjects(namespace string) []client.Object {
+	return append(permissions(namespace), operatorGroup(namespace), config())
+}
+
+// AccountIn returns the user of both programs of an OLM in a namespace.
+func AccountIn(namespace string) string {
+	return "system:serviceaccount:" + namespace + ":" + serviceAccount
+}
 
 // permissions returns the ServiceAccount of the programs and its permissions.
-func permissions() []client.Object {
-	binding := "olm-operator-binding-" + Namespace
+func permissions(namespace string) []client.Object {
+	binding := "olm-operator-binding-" + namespace
 	return []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: serviceAccount}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serviceAccount}},
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: clusterRole},
 			Rules: []rbacv1.PolicyRule{
@@ -65,15 +74,15 @@ func permissions() []client.Object {
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: binding},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: serviceAccount}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: serviceAccount}},
 		},
 	}
 }
 
-func operatorGroup() *operatorsv1.OperatorGroup {
+func operatorGroup(namespace string) *operatorsv1.OperatorGroup {
 	return &operatorsv1.OperatorGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "olm-operators"},
-		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{Namespace}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "olm-operators"},
+		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{namespace}},
 	}
 }
 

@@ -1,6 +1,7 @@
 package olmpeer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,8 @@ type Options struct {
 	// Programs is the folder from Build. Logs is an existing folder for olm.log, catalog.log and their
 	// kubeconfigs. Its path must not contain a colon.
 	Programs, Logs string
+	// Namespace is the namespace of OLM; empty for the constant of that name.
+	Namespace string
 	// Plane is a control plane that serves the kinds of operators.coreos.com.
 	Plane *controlplane.ControlPlane
 	// Protected is a namespace that gets copies of versions although copies are disabled. It may be empty.
@@ -50,10 +53,10 @@ type Peer struct {
 	services *services
 }
 
-// Start creates the objects of OLM's chart and starts both programs. It returns when the operator
-// has reconciled OLM's configuration and its OperatorGroup. AwaitCatalog waits for the other
-// program. Stop ends both.
-func Start(ctx context.Context, o Options) (*Peer, error) {
+// New returns a peer for an OLM whose objects exist, without starting its programs. StartOperator and StartCatalog start
+// them.
+func New(o Options) (*Peer, error) {
+	o.Namespace = cmp.Or(o.Namespace, Namespace)
 	kinds, err := scheme.New()
 	if err != nil {
 		return nil, fmt.Errorf("starting OLM: %w", err)
@@ -62,7 +65,18 @@ func Start(ctx context.Context, o Options) (*Peer, error) {
 	if p.client, err = client.New(o.Plane.Config(), client.Options{Scheme: kinds}); err != nil {
 		return nil, fmt.Errorf("starting OLM: making a client: %w", err)
 	}
-	if err := createObjects(ctx, p.client); err != nil {
+	return p, nil
+}
+
+// Start creates the objects of OLM's chart and starts both programs. It returns when the operator
+// has reconciled OLM's configuration and its OperatorGroup. AwaitCatalog waits for the other
+// program. Stop ends both.
+func Start(ctx context.Context, o Options) (*Peer, error) {
+	p, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := createObjects(ctx, p.client, p.options.Namespace); err != nil {
 		return nil, fmt.Errorf("starting OLM: %w", err)
 	}
 	if o.Pods != nil {
@@ -89,7 +103,7 @@ func (p *Peer) Restart(ctx context.Context, catalogArgs ...string) error {
 
 // Remove stops both programs and deletes the objects that Start created, except OLM's namespace.
 func (p *Peer) Remove(ctx context.Context) error {
-	return errors.Join(p.Stop(), deleteObjects(ctx, p.client))
+	return errors.Join(p.Stop(), deleteObjects(ctx, p.client, p.options.Namespace))
 }
 
 func (p *Peer) startPrograms(ctx context.Context, more []string) error {
@@ -103,7 +117,7 @@ func (p *Peer) startPrograms(ctx context.Context, more []string) error {
 
 // StartOperator starts another process of the program that reconciles ClusterServiceVersions. The caller ends it.
 func (p *Peer) StartOperator(ctx context.Context) (*process.Process, error) {
-	return p.start(ctx, operatorProgram, "--namespace", Namespace, "--writeStatusName", "", "--protectedCopiedCSVNamespaces", p.options.Protected)
+	return p.start(ctx, operatorProgram, "--namespace", p.options.Namespace, "--writeStatusName", "", "--protectedCopiedCSVNamespaces", p.options.Protected)
 }
 
 // StartCatalog starts another process of the program that reconciles Subscriptions. The caller ends it.
@@ -112,7 +126,7 @@ func (p *Peer) StartCatalog(ctx context.Context) (*process.Process, error) {
 }
 
 func (p *Peer) startCatalog(ctx context.Context, more []string) (*process.Process, error) {
-	args := append([]string{"--namespace", Namespace, "--set-workload-user-id=true"}, more...)
+	args := append([]string{"--namespace", p.options.Namespace, "--set-workload-user-id=true"}, more...)
 	if p.options.Pods != nil {
 		args = append(args, p.options.Pods.flags()...)
 	}
@@ -139,7 +153,7 @@ func (p *Peer) start(ctx context.Context, program string, args ...string) (*proc
 // writeKubeconfig writes a kubeconfig of a program for the account and returns its path. The path must not
 // contain a colon, as the account does, because $KUBECONFIG is a colon-separated list of paths.
 func writeKubeconfig(o Options, program string) (string, error) {
-	original, err := o.Plane.NewKubeconfig(Account, "system:serviceaccounts", "system:serviceaccounts:"+Namespace, "system:authenticated")
+	original, err := o.Plane.NewKubeconfig(AccountIn(o.Namespace), "system:serviceaccounts", "system:serviceaccounts:"+o.Namespace, "system:authenticated")
 	if err != nil {
 		return "", err
 	}
@@ -156,7 +170,7 @@ func writeKubeconfig(o Options, program string) (string, error) {
 
 // operatorWorks reports whether OLM's configuration and its OperatorGroup have a status.
 func (p *Peer) operatorWorks(ctx context.Context) (bool, error) {
-	settings, group := config(), operatorGroup()
+	settings, group := config(), operatorGroup(p.options.Namespace)
 	err := errors.Join(
 		p.client.Get(ctx, client.ObjectKeyFromObject(settings), settings), p.client.Get(ctx, client.ObjectKeyFromObject(group), group),
 	)

@@ -17,10 +17,16 @@ import (
 
 // Release is what an administrator installs: the image of OLM, and its manifests.
 type Release struct {
+	Chart
+
 	// Image has all programs of OLM. Push it as ReleaseImage.
 	Image v1.Image
+}
 
-	chart, values string
+// Chart is OLM's chart.
+type Chart struct {
+	// Dir is the folder of the chart, and values the file with the values of a release.
+	Dir, values string
 }
 
 // ReleaseImage is the name of the image in the manifests, and ReleaseRepository its part that a registry of nodes needs.
@@ -52,24 +58,41 @@ func BuildRelease(ctx context.Context, dir string, progress io.Writer) (*Release
 	for _, name := range names {
 		files[name] = filepath.Join(built, name)
 	}
-	deploy, err := buildcache.ModuleDir(ctx, module, peerModule)
-	if err != nil {
-		return nil, fmt.Errorf("building OLM's release: %w", err)
+	r := &Release{}
+	if r.Chart, err = FindChart(ctx); err != nil {
+		return nil, err
 	}
-	r := &Release{chart: filepath.Join(deploy, "deploy", "chart"), values: filepath.Join(deploy, "deploy", "upstream", "values.yaml")}
 	r.Image, err = images.Programs(v1.Config{Entrypoint: []string{"/bin/olm"}, User: imageUser}, files)
 	return r, err //nolint:wrapcheck // names the program
 }
 
-// Manifests returns the manifests of the release: those that OLM's release script makes of its chart.
-func (r *Release) Manifests(ctx context.Context) ([]byte, error) {
+// FindChart finds OLM's chart.
+func FindChart(ctx context.Context) (Chart, error) {
+	source, err := buildcache.SourceDir(helperModule)
+	if err != nil {
+		return Chart{}, fmt.Errorf("finding OLM's chart: %w", err)
+	}
+	module, err := buildcache.ModuleDir(ctx, buildcache.Module{Name: "olm", Dir: source}, peerModule)
+	if err != nil {
+		return Chart{}, fmt.Errorf("finding OLM's chart: %w", err)
+	}
+	deploy := filepath.Join(module, "deploy")
+	return Chart{Dir: filepath.Join(deploy, "chart"), values: filepath.Join(deploy, "upstream", "values.yaml")}, nil
+}
+
+// Manifests returns the manifests of the release: those that OLM's release script makes of its chart. Settings, such as
+// namespace=olm, replace values of the release.
+func (c Chart) Manifests(ctx context.Context, settings ...string) ([]byte, error) {
 	program, err := helm.Program()
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what failed
 	}
-	args := []string{"template", "olm", r.chart, "--namespace", Namespace, "--values", r.values, "--include-crds"}
+	args := []string{"template", "olm", c.Dir, "--namespace", Namespace, "--values", c.values, "--include-crds"}
 	for _, part := range []string{"olm", "catalog", "package"} {
 		args = append(args, "--set", part+".image.ref="+ReleaseImage)
+	}
+	for _, setting := range settings {
+		args = append(args, "--set", setting)
 	}
 	var stderr strings.Builder
 	cmd := exec.CommandContext(ctx, program, args...)
