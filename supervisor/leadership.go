@@ -37,6 +37,7 @@ const (
 // managerChecker prevents a supervisor from working beside another lifecycle manager: before it takes the lead, and
 // while it leads.
 type managerChecker struct {
+	client   client.Client
 	detector *competing.Detector
 	// takeover takes over from a lifecycle manager; nil to wait until it stops.
 	takeover *migration.Takeover
@@ -56,6 +57,7 @@ func newManagerChecker(o Options, waits *waitReporter) *managerChecker {
 	c, log := waits.client, waits.log
 	deployments := informer.ReducedLists(c)
 	m := &managerChecker{
+		client: c,
 		detector: competing.NewDetector(competing.Config{
 			Client: c, Deployments: deployments, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
 			OnWait: func(w competing.WaitState) {
@@ -173,7 +175,10 @@ func (m *managerChecker) mayLead(ctx context.Context) error {
 	if err != nil {
 		return err //nolint:wrapcheck // says what was looked for
 	}
-	return m.evaluate(ctx, &found)
+	if err := m.evaluate(ctx, &found); err != nil {
+		return err
+	}
+	return migration.CheckPods(ctx, m.client, found.Workloads) //nolint:wrapcheck // says everything
 }
 
 // evaluate returns an error if another manager works, or if a takeover or a handback is incomplete.

@@ -116,6 +116,19 @@ func readRecord(ctx context.Context, records *Records) (*Record, []string, error
 	return record, describeMissing(records.namespace, missing), nil
 }
 
+// CheckPods returns an error while pods of stopped Deployments remain, since a terminating pod may still write. The status
+// of a Deployment does not count terminating pods.
+func CheckPods(ctx context.Context, c client.Reader, stopped []competing.Workload) error {
+	left, err := remainingPods(ctx, c, stopped)
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: OLM is stopped, but pods %s have not ended; if their node is lost, delete them with: kubectl delete pod --force", ErrRefused, strings.Join(left, ", "))
+}
+
 // remainingPods returns the names of the remaining pods of Deployments.
 func remainingPods(ctx context.Context, c client.Reader, workloads []competing.Workload) ([]string, error) {
 	var (
