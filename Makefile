@@ -38,7 +38,8 @@ SUITE_GO := $(if $(SUITE_RACE),CGO_ENABLED=1 )$(GO)
 # of the supervisor (UNINSTALLS).
 # One operator is installed in NAMESPACES namespaces in both. Of the faults of the API server one
 # in FAULTS is made, and of the packages of real catalogs one in CATALOG_SHARE is compared with opm. A takeover and a
-# handback are killed at KILLS of their writes, or at each of them with 0.
+# handback are killed at KILLS of their writes, or at each of them with 0. Both are tested with INSTALLATIONS of OLM: where
+# and how it is installed, or all with 0.
 export ROUNDS        ?= 2
 export INTERLEAVINGS ?= 8
 export PLANS         ?= 20
@@ -48,6 +49,7 @@ export FAULTS        ?= 24
 export UNINSTALLS    ?= 1
 export CATALOG_SHARE ?= 16
 export KILLS         ?= 2
+export INSTALLATIONS ?= 1
 
 # The contract as clients of the last release know it.
 CONTRACT := proto/contract.txtpb
@@ -231,7 +233,7 @@ test: test-env build compile ## Every test: units, control-plane suites, conform
 
 .PHONY: whole
 whole: ## The tests of `make test` with the race detector everywhere, and nothing left out: hours.
-	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 KILLS=0
+	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 KILLS=0 INSTALLATIONS=0
 
 # Two rows of packages are tested side by side: one that computes most of the time, and one that waits
 # for control planes, three packages at a time. Beside so much load, the limits of the compatibility rules
@@ -356,6 +358,10 @@ soak: test-env ## Two replicas under load while content and processes change (SO
 .PHONY: takeover-kills
 takeover-kills: test-env ## Kill a takeover from a real OLM and a handback at every write, and repeat them: eight minutes.
 	@KILLS=0 $(GO) test $(LEAN) $(AFRESH) -v -timeout $(REST_TIMEOUT) -run TestKilledAtWrites ./test/e2e/takeover
+
+.PHONY: takeover-installations
+takeover-installations: test-env ## Take over from a real OLM in either namespace, installed with Helm or kustomize, and hand back: five minutes.
+	@INSTALLATIONS=0 $(GO) test $(LEAN) $(AFRESH) -v -timeout $(REST_TIMEOUT) -run TestInstallations ./test/e2e/takeover
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s each), from its committed corpus on.

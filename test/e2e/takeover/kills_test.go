@@ -16,16 +16,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/apiproxy"
-	"github.com/chandlery/chandlery/test/oracle/olmpeer"
 	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/process"
-	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // maxWrites exceeds the number of writes of a command.
@@ -71,22 +67,19 @@ type trial struct {
 	ends snapshot
 }
 
-// killScene is a cluster with a running OLM and supervisors, whose processes follow the scale of their Deployments.
+// killScene is a cluster in which commands are killed.
 type killScene struct {
-	*olmScene
+	*switchScene
 
-	workloads  *workloads
-	proxy      *apiproxy.Proxy
-	kubeconfig string // of the proxy
-	runs       int
+	runs int
 }
 
 // newKillScene installs an operator with a webhook, one that failed, a catalog from a ConfigMap, and OLM's package server.
 func newKillScene(t *testing.T) *killScene {
 	t.Helper()
-	s := &killScene{olmScene: newOLMScene(t)}
-	installsPackageServer(s.olmScene)
-	hostsCatalog(s.olmScene)
+	s := newOLMScene(t)
+	installsPackageServer(s)
+	hostsCatalog(s)
 	s.subscribe("lamp", nil, "lamps")
 	s.subscribe("flare", nil, "flares", "elsewhere")
 	s.reaches("lamp", "lamp.v1.0.0", operatorsv1alpha1.CSVPhaseSucceeded)
@@ -102,37 +95,14 @@ func newKillScene(t *testing.T) *killScene {
 			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "supervisor", Image: "supervisor"}}},
 		}},
 	})
-	args, err := s.supervisorArgs("killed")
-	if err != nil {
-		t.Fatal(err)
-	}
-	supervise := process.Spec{Name: "the supervisor", Path: filepath.Join(bin, "supervisor"), Args: args, Log: filepath.Join(t.ArtifactDir(), "supervisor.log")}
-	s.workloads = &workloads{Client: s.Client, all: []*workload{
-		{key: client.ObjectKey{Namespace: olmpeer.Namespace, Name: "olm-operator"}, start: s.peer.StartOperator},
-		{key: client.ObjectKey{Namespace: olmpeer.Namespace, Name: "catalog-operator"}, start: s.peer.StartCatalog},
-		{key: client.ObjectKey{Namespace: home, Name: api.LeaseName}, start: func(ctx context.Context) (*process.Process, error) {
-			return process.Start(ctx, supervise)
-		}},
-	}}
-	s.workloads.follow(t)
-	s.proxy = apiproxy.Start(t, s.plane.Config())
-	s.kubeconfig = filepath.Join(t.TempDir(), "proxy.kubeconfig")
-	const name = "proxy"
-	err = clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{name: {Server: s.proxy.Config().Host}},
-		Contexts: map[string]*clientcmdapi.Context{name: {Cluster: name}}, CurrentContext: name,
-	}, s.kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return &killScene{switchScene: newSwitchScene(s, "killed")}
 }
 
 // round takes over and hands back, and kills the commands at the nth and the mth write. It reports whether one was killed.
 func (s *killScene) round(there, back *trial, n, m int) (killed bool) {
 	s.t.Helper()
 	begun := time.Now()
-	s.olmWorks()
+	s.works("OLM")
 	supervisors := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: api.LeaseName}}
 	if err := s.Patch(s.t.Context(), supervisors, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`))); err != nil {
 		s.t.Fatal(err)
@@ -189,11 +159,7 @@ type attempt struct {
 // run runs a command until it ends or is killed.
 func (s *killScene) run(command string, at int) (*attempt, error) {
 	s.t.Helper()
-	a := &attempt{at: at, settle: func() {
-		if err := s.workloads.sync(s.t.Context()); err != nil {
-			s.t.Error(err)
-		}
-	}}
+	a := &attempt{at: at, settle: s.settle}
 	s.proxy.Decide(a.decide)
 	s.runs++
 	name := fmt.Sprintf("%s-%d", command, s.runs)
@@ -277,40 +243,4 @@ func (s *killScene) idle(tr *trial) {
 		s.t.Fatalf("after %s: %v", tr.command, err)
 	}
 	tr.ends = want
-}
-
-// olmWorks removes what both programs of OLM write, and waits until they have written it again.
-func (s *killScene) olmWorks() {
-	s.t.Helper()
-	key := client.ObjectKey{Namespace: "lamps", Name: "lamp"}
-	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	if err := s.Status().Patch(s.t.Context(), sub, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"catalogHealth":null}}`))); err != nil {
-		s.t.Fatal(err)
-	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}}
-	if err := s.Get(s.t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil {
-		s.t.Fatal(err)
-	}
-	before := ns.DeepCopy()
-	const prefix = "olm.operatorgroup.uid/"
-	for label := range ns.Labels {
-		if strings.HasPrefix(label, prefix) {
-			delete(ns.Labels, label)
-		}
-	}
-	if err := s.Patch(s.t.Context(), ns, client.MergeFrom(before)); err != nil {
-		s.t.Fatal(err)
-	}
-	testenv.Until(s.t, patience, "OLM to work", func(ctx context.Context) string {
-		if err := s.Get(ctx, key, sub); err != nil {
-			return err.Error()
-		}
-		if err := s.Get(ctx, client.ObjectKeyFromObject(ns), ns); err != nil {
-			return err.Error()
-		}
-		if len(sub.Status.CatalogHealth) == 0 || len(ns.Labels) != len(before.Labels) {
-			return fmt.Sprintf("health %v, labels %v", sub.Status.CatalogHealth, ns.Labels)
-		}
-		return ""
-	})
 }

@@ -121,19 +121,51 @@ func isAtLatest(version string) func(*operatorsv1alpha1.SubscriptionStatus) bool
 type olmScene struct {
 	*scene
 
-	peer   *olmpeer.Peer
-	server *fakecatalog.Server
-	images string // host of the registry
+	namespace string // of OLM
+	programs  string // folder of OLM's programs
+	peer      *olmpeer.Peer
+	server    *fakecatalog.Server
+	images    string // host of the registry
 }
 
+// newOLMScene creates the objects of OLM and starts its programs.
 func newOLMScene(t *testing.T) *olmScene {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	s := newEmptyScene(t, olmpeer.Namespace)
+	for _, prepare := range []func(context.Context, *controlplane.ControlPlane) error{
+		testenv.InstallCRDsWith(filepath.Join(bin, "supervisor")), testenv.Deploy("rbac/supervisor.yaml", "rbac/leases.yaml"),
+	} {
+		if err := prepare(ctx, s.plane); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := olmobjects.New(s.Client).InstallOLM(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	s.peer, err = olmpeer.Start(ctx, olmpeer.Options{Programs: s.programs, Logs: t.ArtifactDir(), Plane: s.plane})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.peer.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.offers()
+	return s
+}
+
+// newEmptyScene starts a control plane for an OLM in a namespace, and a catalog. Nothing is installed.
+func newEmptyScene(t *testing.T, namespace string) *olmScene {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	programs, err := olmpeer.Build(ctx, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plane, err := controlplane.Start(ctx, controlplane.Options{Nodes: 1})
+	plane, err := controlplane.Start(ctx, controlplane.Options{Nodes: 1, AuditWrites: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,13 +174,6 @@ func newOLMScene(t *testing.T) *olmScene {
 			t.Error(err)
 		}
 	})
-	for _, prepare := range []func(context.Context, *controlplane.ControlPlane) error{
-		testenv.InstallCRDsWith(filepath.Join(bin, "supervisor")), testenv.Deploy("rbac/supervisor.yaml", "rbac/leases.yaml"),
-	} {
-		if err := prepare(ctx, plane); err != nil {
-			t.Fatal(err)
-		}
-	}
 	kinds, err := scheme.New()
 	if err != nil {
 		t.Fatal(err)
@@ -159,29 +184,32 @@ func newOLMScene(t *testing.T) *olmScene {
 	}
 	host := httptest.NewServer(registry.New(registry.Logger(log.New(t.Output(), "", 0))))
 	t.Cleanup(host.Close)
-	s := &olmScene{scene: &scene{Client: c, t: t, plane: plane}, images: strings.TrimPrefix(host.URL, "http://")}
+	s := &olmScene{
+		scene: &scene{Client: c, t: t, plane: plane}, namespace: namespace, programs: programs, images: strings.TrimPrefix(host.URL, "http://"),
+	}
 	s.server = fakecatalog.Start(t)
 	s.serve()
-	if err := olmobjects.New(c).InstallOLM(ctx); err != nil {
-		t.Fatal(err)
-	}
-	s.peer, err = olmpeer.Start(ctx, olmpeer.Options{Programs: programs, Logs: t.ArtifactDir(), Plane: plane})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.peer.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	return s
+}
+
+// offers creates the global catalog, and waits until OLM is connected to it.
+func (s *olmScene) offers() {
+	s.t.Helper()
+	key := client.ObjectKey{Namespace: s.namespace, Name: "shop"}
 	s.create(&operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: olmpeer.Namespace, Name: "shop"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: s.server.Address()},
 	})
-	if err := s.peer.AwaitCatalog(ctx, client.ObjectKey{Namespace: olmpeer.Namespace, Name: "shop"}); err != nil {
-		t.Fatal(err)
-	}
-	return s
+	testenv.Until(s.t, patience, "OLM to be connected to the catalog", func(ctx context.Context) string {
+		source := &operatorsv1alpha1.CatalogSource{}
+		if err := s.Get(ctx, key, source); err != nil {
+			return err.Error()
+		}
+		if state := source.Status.GRPCConnectionState; state == nil || state.LastObservedState != "READY" {
+			return text(s.t, source.Status)
+		}
+		return ""
+	})
 }
 
 func (s *olmScene) create(objects ...client.Object) {
@@ -202,12 +230,12 @@ func hasImage(pkg, number string) bool {
 }
 
 // namespaceOf returns the namespace of an operator.
-func namespaceOf(pkg string) string {
+func (s *olmScene) namespaceOf(pkg string) string {
 	switch pkg {
 	case "chime":
 		return "gongs"
 	case packageServer:
-		return olmpeer.Namespace
+		return s.namespace
 	default:
 		return pkg + "s"
 	}
@@ -311,9 +339,9 @@ func (s *olmScene) subscribe(pkg string, config *operatorsv1alpha1.SubscriptionC
 func (s *olmScene) follow(pkg string, config *operatorsv1alpha1.SubscriptionConfig) {
 	s.t.Helper()
 	s.create(&operatorsv1alpha1.Subscription{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(pkg), Name: pkg},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespaceOf(pkg), Name: pkg},
 		Spec: &operatorsv1alpha1.SubscriptionSpec{
-			Package: pkg, Channel: "stable", CatalogSource: "shop", CatalogSourceNamespace: olmpeer.Namespace, Config: config,
+			Package: pkg, Channel: "stable", CatalogSource: "shop", CatalogSourceNamespace: s.namespace, Config: config,
 		},
 	})
 }
@@ -323,7 +351,7 @@ func (s *olmScene) unpacks(pkg, number string) {
 	s.t.Helper()
 	testenv.Until(s.t, patience, "a Job for the bundle of "+pkg, func(ctx context.Context) string {
 		jobs := &batchv1.JobList{}
-		if err := s.List(ctx, jobs, client.InNamespace(olmpeer.Namespace)); err != nil {
+		if err := s.List(ctx, jobs, client.InNamespace(s.namespace)); err != nil {
 			return err.Error()
 		}
 		i := slices.IndexFunc(jobs.Items, func(job batchv1.Job) bool {
@@ -332,7 +360,7 @@ func (s *olmScene) unpacks(pkg, number string) {
 		if i < 0 {
 			return "no Job"
 		}
-		content := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: olmpeer.Namespace, Name: jobs.Items[i].Labels["operatorframework.io/bundle-unpack-ref"]}}
+		content := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: jobs.Items[i].Labels["operatorframework.io/bundle-unpack-ref"]}}
 		data, err := json.Marshal(map[string]any{"data": s.manifests(pkg, number)})
 		if err == nil {
 			err = s.Patch(ctx, content, client.RawPatch("application/merge-patch+json", data))
@@ -350,7 +378,7 @@ func (s *olmScene) reaches(pkg, version string, phase operatorsv1alpha1.ClusterS
 	begun := time.Now()
 	testenv.Until(s.t, patience, version+" to be "+string(phase), func(ctx context.Context) string {
 		v := &operatorsv1alpha1.ClusterServiceVersion{}
-		if err := s.Get(ctx, client.ObjectKey{Namespace: namespaceOf(pkg), Name: version}, v); err != nil {
+		if err := s.Get(ctx, client.ObjectKey{Namespace: s.namespaceOf(pkg), Name: version}, v); err != nil {
 			return err.Error()
 		}
 		if v.Status.Phase != phase {
@@ -366,7 +394,7 @@ func (s *olmScene) shown(pkg, what string, shows func(*operatorsv1alpha1.Subscri
 	s.t.Helper()
 	testenv.Until(s.t, patience, "Subscription "+pkg+" to show "+what, func(ctx context.Context) string {
 		sub := &operatorsv1alpha1.Subscription{}
-		if err := s.Get(ctx, client.ObjectKey{Namespace: namespaceOf(pkg), Name: pkg}, sub); err != nil {
+		if err := s.Get(ctx, client.ObjectKey{Namespace: s.namespaceOf(pkg), Name: pkg}, sub); err != nil {
 			return err.Error()
 		}
 		if !shows(&sub.Status) {
@@ -402,7 +430,8 @@ func (s *olmScene) rollouts() snapshot {
 	found := snapshot{}
 	for i := range list.Items {
 		d := &list.Items[i]
-		if isOfOperator := d.GetNamespace() != olmpeer.Namespace || d.GetName() == packageServer; isOfOperator && !isOfSupervisor(d.GetLabels()) {
+		isOfOperator := d.GetNamespace() != home && (d.GetNamespace() != s.namespace || d.GetName() == packageServer)
+		if isOfOperator && !isOfSupervisor(d.GetLabels()) {
 			found[d.GetNamespace()+"/"+d.GetName()] = d
 		}
 	}

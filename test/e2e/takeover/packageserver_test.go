@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/test/oracle/olmpeer"
 	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/testenv"
@@ -33,16 +32,19 @@ import (
 // packageServer is OLM's package server, with the name of its ClusterServiceVersion and of its Deployment.
 const packageServer = "packageserver"
 
-var packageServerSecret = client.ObjectKey{Namespace: olmpeer.Namespace, Name: packageServer + "-service-cert"}
+// packageServerSecret returns the Secret with the certificate of the package server.
+func (s *olmScene) packageServerSecret() client.ObjectKey {
+	return client.ObjectKey{Namespace: s.namespace, Name: packageServer + "-service-cert"}
+}
 
 // installsPackageServer lets OLM install its package server, as its chart does, and waits until it serves.
 func installsPackageServer(s *olmScene) {
 	s.t.Helper()
-	if err := s.Delete(s.t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: olmpeer.Namespace, Name: packageServer}}); err != nil {
+	if err := s.Delete(s.t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: packageServer}}); err != nil {
 		s.t.Fatal(err)
 	}
 	v := csv(packageServer, "0.46.0", false)
-	v.Namespace, v.Name = olmpeer.Namespace, packageServer
+	v.Namespace, v.Name = s.namespace, packageServer
 	v.Spec.CustomResourceDefinitions = operatorsv1alpha1.CustomResourceDefinitions{}
 	v.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{{
 		Group: "packages.operators.coreos.com", Version: "v1", Kind: "PackageManifest", Name: "packagemanifests",
@@ -89,7 +91,7 @@ func servesPackages(s *olmScene) *net.TCPAddr {
 	address := listener.Addr().(*net.TCPAddr) //nolint:forcetypeassert // it is one
 	go func() {
 		for pause.For(s.t.Context(), 200*time.Millisecond) {
-			if pair := joinPackageServer(s.t.Context(), s.Client, address.IP.String()); pair != nil {
+			if pair := s.joinPackageServer(s.t.Context(), address.IP.String()); pair != nil {
 				certificate.Store(pair)
 			}
 		}
@@ -98,19 +100,19 @@ func servesPackages(s *olmScene) *net.TCPAddr {
 }
 
 // joinPackageServer gives the pods of the package server an address, and returns their certificate; nil if there is none.
-func joinPackageServer(ctx context.Context, c client.Client, ip string) *tls.Certificate {
+func (s *olmScene) joinPackageServer(ctx context.Context, ip string) *tls.Certificate {
 	var pods corev1.PodList
-	if c.List(ctx, &pods, client.InNamespace(olmpeer.Namespace), client.MatchingLabels{"app": packageServer + "-operator"}) != nil {
+	if s.List(ctx, &pods, client.InNamespace(s.namespace)) != nil {
 		return nil
 	}
 	for i := range pods.Items {
-		if p := &pods.Items[i]; p.Status.Phase == corev1.PodRunning && p.Status.PodIP != ip {
+		if p := &pods.Items[i]; strings.HasPrefix(p.Name, packageServer+"-") && p.Status.Phase == corev1.PodRunning && p.Status.PodIP != ip {
 			// Another attempt follows.
-			_ = c.Status().Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"status":{"podIP":"`+ip+`","podIPs":[{"ip":"`+ip+`"}]}}`)))
+			_ = s.Status().Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"status":{"podIP":"`+ip+`","podIPs":[{"ip":"`+ip+`"}]}}`)))
 		}
 	}
 	secret := &corev1.Secret{}
-	if c.Get(ctx, packageServerSecret, secret) != nil {
+	if s.Get(ctx, s.packageServerSecret(), secret) != nil {
 		return nil
 	}
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
@@ -125,7 +127,7 @@ func joinPackageServer(ctx context.Context, c client.Client, ip string) *tls.Cer
 func renewsPackageServer(s *olmScene) {
 	s.t.Helper()
 	before := &corev1.Secret{}
-	if err := s.Get(s.t.Context(), packageServerSecret, before); err != nil {
+	if err := s.Get(s.t.Context(), s.packageServerSecret(), before); err != nil {
 		s.t.Fatal(err)
 	}
 	if err := s.Delete(s.t.Context(), before); err != nil {
@@ -133,7 +135,7 @@ func renewsPackageServer(s *olmScene) {
 	}
 	testenv.Until(s.t, patience, "another certificate of the package server", func(ctx context.Context) string {
 		after := &corev1.Secret{}
-		if err := s.Get(ctx, packageServerSecret, after); err != nil {
+		if err := s.Get(ctx, s.packageServerSecret(), after); err != nil {
 			return err.Error()
 		}
 		if bytes.Equal(after.Data[corev1.TLSCertKey], before.Data[corev1.TLSCertKey]) {

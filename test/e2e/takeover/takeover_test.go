@@ -189,8 +189,14 @@ func (s *scene) stepsDown(p *process.Process, says ...string) {
 // output runs a command and returns its output and its exit code.
 func (s *scene) output(args ...string) (out string, code int) {
 	s.t.Helper()
+	return s.outputVia(s.plane.Kubeconfig(), args...)
+}
+
+// outputVia runs a command with a kubeconfig and returns its output and its exit code.
+func (s *scene) outputVia(kubeconfig string, args ...string) (out string, code int) {
+	s.t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(s.t.Context(), filepath.Join(bin, "supervisor"), append(args, "--kubeconfig", s.plane.Kubeconfig())...)
+	cmd := exec.CommandContext(s.t.Context(), filepath.Join(bin, "supervisor"), append(args, "--kubeconfig", kubeconfig)...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError

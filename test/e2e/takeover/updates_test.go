@@ -53,7 +53,7 @@ func finishesUpdates(s *olmScene) {
 		s.shown(pkg, "the update that OLM began", isAtLatest(pkg+".v1.1.0"))
 		testenv.Until(s.t, patience, "the former version of "+pkg+" to be deleted", func(ctx context.Context) string {
 			v := &operatorsv1alpha1.ClusterServiceVersion{}
-			if err := s.Get(ctx, client.ObjectKey{Namespace: namespaceOf(pkg), Name: pkg + ".v1.0.0"}, v); !apierrors.IsNotFound(err) {
+			if err := s.Get(ctx, client.ObjectKey{Namespace: s.namespaceOf(pkg), Name: pkg + ".v1.0.0"}, v); !apierrors.IsNotFound(err) {
 				return string(v.Status.Phase)
 			}
 			return ""

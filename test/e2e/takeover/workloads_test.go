@@ -73,10 +73,11 @@ func (w *workloads) sync(ctx context.Context) error {
 
 func (w *workload) sync(ctx context.Context, c client.Reader) (err error) {
 	d := &appsv1.Deployment{}
-	if err := c.Get(ctx, w.key, d); err != nil {
+	err = c.Get(ctx, w.key, d)
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Deployment %s: %w", w.key, err)
 	}
-	desired := ptr.Deref(d.Spec.Replicas, 1) > 0
+	desired := err == nil && ptr.Deref(d.Spec.Replicas, 1) > 0
 	switch {
 	case desired && w.running == nil:
 		w.running, err = w.start(ctx)

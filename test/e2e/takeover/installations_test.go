@@ -1,0 +1,443 @@
+package takeover_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/test/audit"
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/helm"
+	"github.com/chandlery/chandlery/test/oracle/olmpeer"
+	"github.com/chandlery/chandlery/test/pause"
+	"github.com/chandlery/chandlery/test/testenv"
+)
+
+// tool is a program that installs manifests.
+type tool string
+
+const (
+	byHelm      tool = "Helm"
+	byKustomize tool = "kustomize"
+)
+
+// installation is where and how OLM is installed, and how supervisors are installed beside it.
+type installation struct {
+	namespace        string
+	olm, supervisors tool
+}
+
+// installations has each namespace with each tool.
+var installations = []installation{
+	{olmpeer.ChartNamespace, byHelm, byKustomize},
+	{olmpeer.ChartNamespace, byKustomize, byHelm},
+	{olmpeer.Namespace, byHelm, byHelm},
+	{olmpeer.Namespace, byKustomize, byKustomize},
+}
+
+// TestInstallations takes over from a running OLM, which is then scaled up and down again while a supervisor leads, and hands back
+// to it. OLM is in either namespace, and installed with Helm or with kustomize. Operators run unchanged, only one manager
+// writes at a time, and the tool that installed OLM can still change it. $INSTALLATIONS is the number of installations;
+// 0 for all.
+func TestInstallations(t *testing.T) {
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("INSTALLATIONS"), "1"))
+	if err != nil {
+		t.Fatalf("$INSTALLATIONS: %v", err)
+	}
+	if n == 0 {
+		n = len(installations)
+	}
+	for _, one := range installations[:n] {
+		t.Run(fmt.Sprintf("OLM by %s in %s, supervisors by %s", one.olm, one.namespace, one.supervisors), func(t *testing.T) {
+			s := newInstalledScene(t, one)
+			s.dryRunNamesNamespace()
+			s.installSupervisors()
+			before, versions, owned := s.rollouts(), s.versions(), s.ownedByHelm()
+
+			supervisor := s.process(api.LeaseName)
+			s.stands(supervisor, "Deployment "+one.namespace+"/catalog-operator",
+				"kubectl -n "+one.namespace+" scale deployment catalog-operator olm-operator --replicas=0")
+			s.migrates("migrate", "--yes")
+			s.leads(supervisor)
+			s.works("the supervisor")
+
+			s.startsOLM()
+			s.stands(supervisor, "scaled up again since it was taken over from", "Stepping down", "Deployment "+one.namespace+"/olm-operator")
+			s.works("OLM")
+			s.stopsOLM()
+			s.leads(supervisor)
+			s.works("the supervisor")
+
+			s.migrates("migrate", "--back", "--yes")
+			s.works("OLM")
+			s.sameRollouts("taking over and handing back", before)
+			s.sameVersions(versions)
+			s.oneWriterAtATime()
+			s.isOriginal(owned)
+			s.changesOLM(2)
+			s.changesSupervisors()
+		})
+	}
+}
+
+// installedScene is a cluster on which tools of administrators have installed OLM.
+type installedScene struct {
+	*switchScene
+	installation
+
+	chart    olmpeer.Chart
+	settings []string // of the chart
+	helmPath string
+}
+
+// newInstalledScene installs OLM with its package server, and an operator with a webhook.
+func newInstalledScene(t *testing.T, in installation) *installedScene {
+	t.Helper()
+	s := &installedScene{switchScene: &switchScene{olmScene: newEmptyScene(t, in.namespace)}, installation: in}
+	var err error
+	if s.chart, err = olmpeer.FindChart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s.helmPath, err = helm.Program(); err != nil {
+		t.Fatal(err)
+	}
+	// The catalog of the chart needs its image.
+	s.settings = []string{
+		"namespace=" + in.namespace, "catalog_namespace=" + in.namespace, "installType=none",
+		"package.service.internalPort=" + strconv.Itoa(servesPackages(s.olmScene).Port),
+	}
+	if in.olm == byHelm {
+		s.helm(append([]string{"install", "olm", s.chart.Dir}, set(s.settings...)...)...)
+	} else {
+		testenv.Until(t, patience, "OLM to be installed", func(context.Context) string {
+			// The kinds of the first manifests are served soon after these.
+			out, err := s.applyOLM() //nolint:contextcheck // it has the test's own
+			if err != nil {
+				return out
+			}
+			return ""
+		})
+	}
+	s.peer, err = olmpeer.New(olmpeer.Options{Programs: s.programs, Logs: t.ArtifactDir(), Plane: s.plane, Namespace: in.namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.switchScene = newSwitchScene(s.olmScene, "installed", "--global-catalog-namespace", in.namespace)
+	s.offers()
+	s.subscribe("lamp", nil, "lamps")
+	s.reaches("lamp", "lamp.v1.0.0", operatorsv1alpha1.CSVPhaseSucceeded)
+	s.shown("lamp", "the installation", isAtLatest("lamp.v1.0.0"))
+	s.reaches(packageServer, packageServer, operatorsv1alpha1.CSVPhaseSucceeded)
+	s.plansEnd()
+	return s
+}
+
+// set returns the flags of helm for settings.
+func set(settings ...string) []string {
+	var args []string
+	for _, one := range settings {
+		args = append(args, "--set", one)
+	}
+	return args
+}
+
+// executes runs a program and returns its output.
+func (s *installedScene) executes(program string, args ...string) (string, error) {
+	s.t.Helper()
+	out, err := exec.CommandContext(s.t.Context(), program, append([]string{"--kubeconfig", s.plane.Kubeconfig()}, args...)...).CombinedOutput()
+	s.t.Logf("$ %s %s\n%s", filepath.Base(program), strings.Join(args, " "), out)
+	return string(out), err
+}
+
+// helm runs helm, which must succeed.
+func (s *installedScene) helm(args ...string) {
+	s.t.Helper()
+	if _, err := s.executes(s.helmPath, args...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// kubectl runs kubectl, which must succeed.
+func (s *installedScene) kubectl(args ...string) {
+	s.t.Helper()
+	if _, err := s.executes(s.plane.Kubectl(), args...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// kustomization writes a folder with a kustomization, and returns it.
+func (s *installedScene) kustomization(content string, files map[string][]byte) string {
+	s.t.Helper()
+	dir := s.t.TempDir()
+	files["kustomization.yaml"] = []byte(content)
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// applyOLM installs or changes OLM with the tool of the administrator, and further settings.
+func (s *installedScene) applyOLM(more ...string) (string, error) {
+	s.t.Helper()
+	settings := slices.Concat(s.settings, more)
+	if s.olm == byHelm {
+		return s.executes(s.helmPath, append([]string{"upgrade", "olm", s.chart.Dir}, set(settings...)...)...)
+	}
+	manifests, err := s.chart.Manifests(s.t.Context(), settings...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	dir := s.kustomization("resources: [olm.yaml]\n", map[string][]byte{"olm.yaml": manifests})
+	return s.executes(s.plane.Kubectl(), "apply", "--server-side", "-k", dir)
+}
+
+// dryRunNamesNamespace checks that a takeover finds OLM, and names the flag of supervisors that are not installed yet.
+func (s *installedScene) dryRunNamesNamespace() {
+	s.t.Helper()
+	out, code := s.output("takeover", "--dry-run")
+	out = strings.Join(strings.Fields(out), " ")
+	flag := "--global-catalog-namespace=" + s.namespace
+	if code != 0 || !strings.Contains(out, "Scale Deployment "+s.namespace+"/catalog-operator from 1 to 0") || strings.Contains(out, flag) != (s.namespace != olmpeer.Namespace) {
+		s.t.Errorf("exit code %d", code)
+	}
+}
+
+// overlay is a kustomization that sets the namespace of the global catalogs.
+const overlay = `
+resources: [%s]
+patches:
+- target: {kind: Deployment, name: chandlery-supervisor}
+  patch: '[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--global-catalog-namespace=%s"}]'
+`
+
+// installSupervisors installs the supervisors beside OLM, as docs/migration.md describes.
+func (s *installedScene) installSupervisors() {
+	s.t.Helper()
+	manifests, err := buildcache.SourceDir("deploy")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if s.supervisors == byHelm {
+		s.helm("upgrade", "--install", "chandlery", filepath.Join(manifests, "chart"), "--namespace", home, "--create-namespace",
+			"--set", "globalCatalogNamespace.name="+s.namespace)
+		return
+	}
+	// A resource of a kustomization has a relative path.
+	dir := s.kustomization("", map[string][]byte{})
+	base, err := filepath.Rel(dir, manifests)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "kustomization.yaml"), fmt.Appendf(nil, overlay, base, s.namespace), 0o600)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.kubectl("apply", "-k", dir)
+}
+
+// migrates runs a command that must succeed. Pods of a Deployment exist until their process has ended.
+func (s *installedScene) migrates(args ...string) {
+	s.t.Helper()
+	s.awaitsPods()
+	if _, code := s.outputVia(s.kubeconfig, args...); code != 0 {
+		s.t.Fatalf("exit code %d", code)
+	}
+}
+
+// startsOLM starts OLM again although a supervisor leads. The tools that apply manifests refuse to, unless they are forced.
+func (s *installedScene) startsOLM() {
+	s.t.Helper()
+	out, err := s.applyOLM()
+	if err == nil || !strings.Contains(out, `conflict with "chandlery-takeover"`) {
+		s.t.Errorf("%s starts OLM beside a supervisor", s.olm)
+	}
+	if s.olm == byHelm {
+		s.helm(append([]string{"upgrade", "olm", s.chart.Dir, "--force-conflicts"}, set(s.settings...)...)...)
+		return
+	}
+	s.kubectl("scale", "deployment", "--namespace", s.namespace, "--replicas=1", olmPrograms[0], olmPrograms[1])
+}
+
+// stopsOLM scales OLM to 0. Supervisors wait until the last pod has ended.
+func (s *installedScene) stopsOLM() {
+	s.t.Helper()
+	d := &appsv1.Deployment{}
+	if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: olmPrograms[1]}, d); err != nil {
+		s.t.Fatal(err)
+	}
+	// No node runs this pod. It stands for one that takes long to end.
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "ends-late", Labels: d.Spec.Selector.MatchLabels}, Spec: d.Spec.Template.Spec}
+	pod.Spec.SchedulerName = "none"
+	s.create(pod)
+	s.kubectl("scale", "deployment", "--namespace", s.namespace, "--replicas=0", olmPrograms[0], olmPrograms[1])
+	s.settle()
+	// A supervisor looks every second.
+	const wait = 4 * time.Second
+	for begun := time.Now(); time.Since(begun) < wait && pause.For(s.t.Context(), testenv.Polling); {
+		lease := &coordinationv1.Lease{}
+		if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: home, Name: api.LeaseName}, lease); err != nil {
+			s.t.Fatal(err)
+		}
+		if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != "" {
+			s.t.Fatalf("%s leads while a pod of OLM has not ended", holder)
+		}
+	}
+	if err := s.Delete(s.t.Context(), pod); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// versions returns the UIDs of all ClusterServiceVersions.
+func (s *installedScene) versions() map[string]types.UID {
+	s.t.Helper()
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
+	if err := s.List(s.t.Context(), list); err != nil {
+		s.t.Fatal(err)
+	}
+	all := map[string]types.UID{}
+	for i := range list.Items {
+		all[client.ObjectKeyFromObject(&list.Items[i]).String()] = list.Items[i].UID
+	}
+	return all
+}
+
+// sameVersions checks that no ClusterServiceVersion was recreated.
+func (s *installedScene) sameVersions(before map[string]types.UID) {
+	s.t.Helper()
+	after := s.versions()
+	for key, uid := range before {
+		if after[key] != uid {
+			s.t.Errorf("ClusterServiceVersion %s has the UID %q, had %q", key, after[key], uid)
+		}
+	}
+}
+
+// helmRelease is the annotation of the objects of a release.
+const helmRelease = "meta.helm.sh/release-name"
+
+// ownedByHelm returns the objects of OLM's release.
+func (s *installedScene) ownedByHelm() snapshot {
+	s.t.Helper()
+	owned := snapshot{}
+	for key, o := range takeFrom(s.t, s.plane) {
+		if o.GetAnnotations()[helmRelease] == "olm" {
+			owned[key] = o
+		}
+	}
+	const least = 20
+	if s.olm == byHelm && len(owned) < least {
+		s.t.Errorf("the release has %d objects", len(owned))
+	}
+	return owned
+}
+
+// isOriginal checks that OLM's Deployments have their replicas, and that its objects have the metadata that they had.
+func (s *installedScene) isOriginal(owned snapshot) {
+	s.t.Helper()
+	for _, name := range olmPrograms {
+		d := &appsv1.Deployment{}
+		if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, d); err != nil {
+			s.t.Fatal(err)
+		}
+		if *d.Spec.Replicas != 1 || d.Labels[api.LabelTakenOver] != "" {
+			s.t.Errorf("Deployment %s has %d replicas and the labels %v", name, *d.Spec.Replicas, d.Labels)
+		}
+	}
+	after := takeFrom(s.t, s.plane)
+	for key, was := range owned {
+		is := after[key]
+		if is == nil || is.GetUID() != was.GetUID() {
+			s.t.Errorf("%s was recreated or is gone", key)
+			continue
+		}
+		for _, line := range slices.Concat(
+			compare(s.t, key+" labels", anyMap(was.GetLabels()), anyMap(is.GetLabels())),
+			compare(s.t, key+" annotations", anyMap(was.GetAnnotations()), anyMap(is.GetAnnotations())),
+		) {
+			s.t.Error(line)
+		}
+	}
+}
+
+// anyMap converts labels for comparison.
+func anyMap(labels map[string]string) map[string]any {
+	all := map[string]any{}
+	for key, value := range labels {
+		all[key] = value
+	}
+	return all
+}
+
+// changesOLM changes the replicas of OLM with the tool that installed it.
+func (s *installedScene) changesOLM(replicas int32) {
+	s.t.Helper()
+	if _, err := s.applyOLM("olm.replicaCount=" + strconv.Itoa(int(replicas))); err != nil {
+		s.t.Error(err)
+	}
+	d := &appsv1.Deployment{}
+	if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: olmPrograms[0]}, d); err != nil {
+		s.t.Fatal(err)
+	}
+	if *d.Spec.Replicas != replicas {
+		s.t.Errorf("Deployment %s has %d replicas after its tool set %d", d.Name, *d.Spec.Replicas, replicas)
+	}
+}
+
+// changesSupervisors starts the supervisors again with Helm, if Helm installed them. They wait.
+func (s *installedScene) changesSupervisors() {
+	s.t.Helper()
+	if s.supervisors == byHelm {
+		s.installSupervisors()
+	}
+}
+
+// oneWriterAtATime checks that OLM and the supervisor wrote in turns: OLM, the takeover, OLM that was started again, the
+// supervisor that returned, and OLM after the handback.
+func (s *installedScene) oneWriterAtATime() {
+	s.t.Helper()
+	requests, err := audit.Open(s.plane.AuditLog()).Next()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	slices.SortStableFunc(requests, func(a, b audit.Request) int { return a.At.Compare(b.At) })
+	const supervisor = "system:serviceaccount:" + home + ":chandlery-supervisor"
+	var turns []string
+	last := ""
+	for _, r := range requests {
+		isOfManager := r.User == supervisor || r.User == olmpeer.AccountIn(s.namespace)
+		// A supervisor that waits reports that.
+		reports := strings.HasPrefix(r.Resource, "leases.") || strings.HasPrefix(r.Resource, "events")
+		const failed = 400
+		if !isOfManager || reports || r.Reads() || r.Code >= failed {
+			continue
+		}
+		if r.User != last {
+			turns = append(turns, fmt.Sprintf("%s %s: %s %s %s/%s", r.At.Format("15:04:05.000"), r.User, r.Verb, r.Resource, r.Namespace, r.Name))
+		}
+		last = r.User
+	}
+	const want = 5
+	if len(turns) != want {
+		s.t.Errorf("%d turns, want %d:\n%s", len(turns), want, strings.Join(turns, "\n"))
+	}
+}
