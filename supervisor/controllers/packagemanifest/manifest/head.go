@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/chandlery/chandlery/bundles/manifests"
 )
 
 // Head is the head of a channel, as its ClusterServiceVersion describes it.
@@ -33,30 +35,16 @@ type clusterServiceVersion struct {
 		Description
 
 		Annotations   json.RawMessage `json:"annotations"`
-		RelatedImages []container     `json:"relatedImages"`
+		RelatedImages []relatedImage  `json:"relatedImages"`
 		Install       struct {
 			Spec json.RawMessage `json:"spec"`
 		} `json:"install"`
 	} `json:"spec"`
 }
 
-// container is a container, or a related image.
-type container struct {
+// relatedImage is a related image.
+type relatedImage struct {
 	Image string `json:"image"`
-}
-
-// installStrategy is the part of an install strategy that names images.
-type installStrategy struct {
-	Deployments []struct {
-		Spec struct {
-			Template struct {
-				Spec struct {
-					Containers     []container `json:"containers"`
-					InitContainers []container `json:"initContainers"`
-				} `json:"spec"`
-			} `json:"template"`
-		} `json:"spec"`
-	} `json:"deployments"`
 }
 
 // ParseHead reads the JSON of a ClusterServiceVersion.
@@ -92,15 +80,8 @@ func parse(text string) (*clusterServiceVersion, error) {
 
 // images returns the related images and the images of the Deployments, sorted. A catalog may have no valid Deployments.
 func (c *clusterServiceVersion) images() []string {
-	all := c.Spec.RelatedImages
-	var strategy installStrategy
-	if len(c.Spec.Install.Spec) > 0 && json.Unmarshal(c.Spec.Install.Spec, &strategy) == nil {
-		for _, d := range strategy.Deployments {
-			all = slices.Concat(all, d.Spec.Template.Spec.Containers, d.Spec.Template.Spec.InitContainers)
-		}
-	}
-	var images []string
-	for _, one := range all {
+	images := manifests.DeploymentImages(c.Spec.Install.Spec)
+	for _, one := range c.Spec.RelatedImages {
 		if one.Image != "" {
 			images = append(images, one.Image)
 		}
