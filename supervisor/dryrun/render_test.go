@@ -88,3 +88,48 @@ func TestTableFits(t *testing.T) {
 		}
 	}
 }
+
+func TestImagesInTable(t *testing.T) {
+	res := &Result{Namespace: "shop", Images: []Image{
+		{Reference: "a.test/a:1", Kinds: []ImageKind{BundleImage}, Bundles: []string{"lamp.v1"}, Check: &ImageCheck{Available: true, Source: "a.test/a:1"}},
+		{Reference: "b.test/b:1", Kinds: []ImageKind{OperatorImage, RelatedImage}, Bundles: []string{"lamp.v1", "lamp.v2"}, Check: &ImageCheck{Available: true, Source: "m.test/b:1"}},
+		{Reference: "c.test/c:1", Kinds: []ImageKind{RelatedImage}, Bundles: []string{"lamp.v2"}, Check: &ImageCheck{
+			Reason: "NotFound", Remedy: "copy the image to the mirror",
+			Tried:    []TriedPlace{{Place: "m.test/c:1", Rule: "rule 1", Reason: "NotFound", Message: "404"}, {Place: "n.test/c:1", Reason: "NotFound", Message: "gone"}},
+			NotAsked: []ExcludedPlace{{Place: "c.test/c:1", Rule: "rule 2", Why: "it is blocked"}},
+		}},
+		{Reference: "d", Kinds: []ImageKind{RelatedImage}, Bundles: []string{"lamp.v2"}, Check: &ImageCheck{Reason: "BadReference", Message: "no image"}},
+	}}
+	var b strings.Builder
+	if err := res.Table(&b); err != nil {
+		t.Fatal(err)
+	}
+	const want = `Namespace shop: nothing to install
+
+IMAGES: 2 of 4 available
+  a.test/a:1 (bundle of lamp.v1)
+  b.test/b:1 (operator, related of lamp.v1, lamp.v2) from m.test/b:1
+  NOT AVAILABLE: c.test/c:1 (related of lamp.v2)
+      m.test/c:1 (rule 1): 404
+      n.test/c:1: gone
+      c.test/c:1 (rule 2): not asked, it is blocked
+    > copy the image to the mirror
+  NOT AVAILABLE: d (related of lamp.v2)
+      no image
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !res.Fails() {
+		t.Error("images are missing, and the result is good")
+	}
+	res.Images = res.Images[:2]
+	if res.Fails() {
+		t.Error("all images are available, and the result is bad")
+	}
+	res.Images[0].Check, res.Images[1].Check = nil, nil
+	b.Reset()
+	if err := res.Table(&b); err != nil || !strings.Contains(b.String(), "IMAGES\n  a.test/a:1 (bundle of lamp.v1)\n") || res.Fails() {
+		t.Errorf("%s, %v", b.String(), err)
+	}
+}

@@ -20,7 +20,9 @@ type Result struct {
 	// UnderWay are the versions that are being installed. The steps assume that they succeed.
 	UnderWay []InstalledVersion `json:"underWay,omitempty"`
 	Catalogs []Source           `json:"catalogs"`
-	Notes    []string           `json:"notes,omitempty"`
+	// Images are the images that the steps need; nil unless they were requested.
+	Images []Image  `json:"images,omitzero"`
+	Notes  []string `json:"notes,omitempty"`
 }
 
 // Action is what a step does.
@@ -130,7 +132,7 @@ type Source struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Fails reports whether a requested version would not be installed, or cannot be predicted.
+// Fails reports whether a requested version would not be installed or cannot be predicted, or lacks an image.
 func (res *Result) Fails() bool {
-	return res.Blocked != "" || len(res.Refusals) > 0 || len(res.Unknown) > 0
+	return res.Blocked != "" || len(res.Refusals) > 0 || len(res.Unknown) > 0 || res.LacksImages()
 }

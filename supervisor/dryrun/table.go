@@ -28,6 +28,7 @@ func (res *Result) Table(out io.Writer) error {
 	t.refusals("HELD BACK FROM A NEWER VERSION", "stays at", res.HeldBack)
 	t.installedVersions("UP TO DATE", res.UpToDate)
 	t.installedVersions("IN PROGRESS, AND ASSUMED COMPLETE", res.UnderWay)
+	t.images(res)
 	t.sources(res)
 	if len(res.Notes) > 0 {
 		t.heading("NOTES")

@@ -28,7 +28,8 @@ const interval = 10 * time.Second
 
 // Settings are the settings of the cluster for image registries. They are safe for concurrent use.
 type Settings struct {
-	files       *sources.Files
+	// files is nil if there are no settings.
+	files       tableReader
 	pullSecrets []types.NamespacedName
 	proxy       Proxy
 	changes     chan event.GenericEvent
@@ -50,6 +51,26 @@ func New(paths sources.Paths, pullSecrets []types.NamespacedName) *Settings {
 
 // UseProxy sets the proxy for image registries. Call it before the settings are used.
 func (s *Settings) UseProxy(p Proxy) { s.proxy = p }
+
+// NewFixed returns settings with the rules of a table, which do not change; nil for no rules.
+func NewFixed(table *sources.Table, pullSecrets []types.NamespacedName) *Settings {
+	s := New(sources.Paths{}, pullSecrets)
+	if table != nil {
+		s.files = fixedTable{table}
+	}
+	return s
+}
+
+// tableReader returns the rules in force, as [sources.Files.Table] does.
+type tableReader interface {
+	Table() (*sources.Table, error)
+}
+
+// fixedTable is rules that do not change.
+type fixedTable struct{ table *sources.Table }
+
+// Table returns the rules.
+func (f fixedTable) Table() (*sources.Table, error) { return f.table, nil }
 
 // Route returns the sources of an image.
 func (s *Settings) Route(ref name.Reference) (image.Route, error) { return s.routeBy(nil, ref) }

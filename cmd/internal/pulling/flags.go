@@ -50,13 +50,17 @@ func (f *Flags) AddRegistryFlags(flags *pflag.FlagSet) {
 
 func (f *Flags) addRegistryFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.pullSecrets, "pull-secret", nil,
-		"dockerconfigjson file with registry credentials, or the directory of a mounted Secret; may be repeated; "+
-			"the configuration of docker or podman is tried last")
+		"dockerconfigjson file or mounted Secret with registry credentials; may be repeated; the configuration of docker or podman is tried last")
 	flags.BoolVar(&f.useHTTP, "use-http", false, "allow plain HTTP to the image registry")
 	flags.BoolVar(&f.skipTLSVerify, "skip-tls-verify", false, "accept any certificate of the image registry")
 	flags.StringVar(&f.paths.CA, "registry-ca", "",
 		"file with CA certificates (PEM) to trust in addition to the CAs of the system")
 	f.paths.AddFlags(flags)
+}
+
+// IsSet reports whether one of the flags of [Flags.AddRegistryFlags] is set.
+func (f *Flags) IsSet() bool {
+	return len(f.pullSecrets) > 0 || f.useHTTP || f.skipTLSVerify || !f.paths.IsZero()
 }
 
 var errNotPositive = errors.New("must be above zero")

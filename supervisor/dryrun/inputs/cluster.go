@@ -35,6 +35,9 @@ func NewCluster(cfg *rest.Config, scheme *runtime.Scheme) (*Cluster, error) {
 	return &Cluster{reader: c, config: cfg}, nil
 }
 
+// Reader returns the reader of the objects of the cluster.
+func (c *Cluster) Reader() client.Reader { return c.reader }
+
 // objects reads the objects of a namespace, and the CatalogSources of the global namespace.
 func (c *Cluster) objects(ctx context.Context, namespace, global string) (*Objects, error) {
 	o := &Objects{}

@@ -44,8 +44,26 @@ type Options struct {
 // defaultNamespace is the namespace of objects in files that name none.
 const defaultNamespace = "default"
 
+// Gathered is the input of one namespace.
+type Gathered struct {
+	dryrun.Request
+
+	scope *scope
+}
+
+// Cluster returns the cluster that has been read; nil if no cluster was needed.
+func (g *Gathered) Cluster() *Cluster { return g.scope.cluster }
+
+// CatalogSource returns the object of a catalog; nil if only --catalog names it.
+func (g *Gathered) CatalogSource(key resolution.CatalogKey) *operatorsv1alpha1.CatalogSource {
+	if p := g.scope.locations[key]; p != nil {
+		return p.source
+	}
+	return nil
+}
+
 // Gather reads all inputs, for each namespace that has Subscriptions.
-func Gather(ctx context.Context, o Options) ([]dryrun.Request, error) {
+func Gather(ctx context.Context, o Options) ([]*Gathered, error) {
 	g := &gatherer{Options: o, contents: map[string]*loadedContent{}}
 	files, err := g.files()
 	if err != nil {
@@ -58,7 +76,7 @@ func Gather(ctx context.Context, o Options) ([]dryrun.Request, error) {
 	if len(namespaces) == 0 {
 		return nil, fmt.Errorf("there is no Subscription in %s; add one, or name a namespace of the cluster with --namespace", strings.Join(o.Files, ", "))
 	}
-	requests := make([]dryrun.Request, 0, len(namespaces))
+	requests := make([]*Gathered, 0, len(namespaces))
 	for _, namespace := range namespaces {
 		objects := &Objects{}
 		objects.apply(files.within(namespace, o.Global), o.Now)
@@ -150,7 +168,7 @@ func (g *gatherer) open(objects *Objects, name string) error {
 }
 
 // live reads a namespace of the cluster, with the files applied to its objects.
-func (g *gatherer) live(ctx context.Context, files *Objects) ([]dryrun.Request, error) {
+func (g *gatherer) live(ctx context.Context, files *Objects) ([]*Gathered, error) {
 	for _, sub := range files.Subscriptions {
 		if sub.Namespace != g.Namespace {
 			return nil, fmt.Errorf("subscription %s is for namespace %s (metadata.namespace), and --namespace is %s; make them the same, or leave --namespace out to look at the files alone",
@@ -182,7 +200,7 @@ func (g *gatherer) live(ctx context.Context, files *Objects) ([]dryrun.Request, 
 	if missing {
 		request.Blocked = fmt.Sprintf("namespace %s: %v; check --namespace, or create it, with an OperatorGroup in it", g.Namespace, errNoNamespace)
 	}
-	return []dryrun.Request{request}, nil
+	return []*Gathered{request}, nil
 }
 
 // errNoNamespace means that the namespace does not exist.
@@ -198,13 +216,13 @@ func (g *gatherer) connect() (*Cluster, error) {
 }
 
 // request combines the objects of a namespace and the content of the catalogs.
-func (g *gatherer) request(ctx context.Context, namespace string, objects *Objects) (dryrun.Request, error) {
+func (g *gatherer) request(ctx context.Context, namespace string, objects *Objects) (*Gathered, error) {
 	s, err := g.scope(ctx, namespace, objects)
 	if err != nil {
-		return dryrun.Request{}, err
+		return nil, err
 	}
 	if err := s.read(ctx); err != nil {
-		return dryrun.Request{}, err
+		return nil, err
 	}
 	request := dryrun.NewRequest(objects.of(namespace, g.Global, s.catalogs()))
 	if g.Namespace == "" && len(objects.Groups) == 0 {
@@ -219,7 +237,7 @@ func (g *gatherer) request(ctx context.Context, namespace string, objects *Objec
 	if s.hasUnreadable() {
 		request.Notes = append(request.Notes, "while a catalog cannot be read, a supervisor uses the last content that it read")
 	}
-	return request, nil
+	return &Gathered{Request: request, scope: s}, nil
 }
 
 // scope holds the catalogs that a namespace may use.

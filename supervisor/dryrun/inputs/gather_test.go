@@ -107,7 +107,7 @@ func TestGather(t *testing.T) {
 				t.Fatalf("%d requests, %v", len(requests), err)
 			}
 			want := []string{"namespace shop", "subscription lamp of olm/wares has lamp.v1", "catalog olm/wares: wares"}
-			if diff := cmp.Diff(want, seen(requests[0])); diff != "" {
+			if diff := cmp.Diff(want, seen(requests[0].Request)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -132,7 +132,7 @@ func TestGatherSources(t *testing.T) {
 			if err != nil || len(requests) != 1 {
 				t.Fatalf("%d requests, %v", len(requests), err)
 			}
-			if got := seen(requests[0])[2]; !strings.HasPrefix(got, tt.want) {
+			if got := seen(requests[0].Request)[2]; !strings.HasPrefix(got, tt.want) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 			if c := requests[0].Input.Catalogs[resolution.CatalogKey{Namespace: "olm", Name: "wares"}]; c.Priority != 7 {

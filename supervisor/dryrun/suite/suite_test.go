@@ -90,7 +90,7 @@ func (w *world) look(change func(*inputs.Options)) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := dryrun.Run(w.T.Context(), requests[0])
+	f, err := dryrun.Run(w.T.Context(), requests[0].Request)
 	if err != nil {
 		return nil, err
 	}

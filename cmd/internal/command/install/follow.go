@@ -49,7 +49,7 @@ func (p predictor) predict(ctx context.Context, namespace string, objects []clie
 	if err != nil {
 		return nil, err
 	}
-	return dryrun.Run(ctx, requests[0])
+	return dryrun.Run(ctx, requests[0].Request)
 }
 
 // problemOf returns why a Subscription would not be installed; empty if it would.

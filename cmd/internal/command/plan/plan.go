@@ -28,6 +28,7 @@ type options struct {
 	global     string
 	catalogs   []string
 	quiet      bool
+	images     imageOptions
 }
 
 const help = `Print the installations and updates that the supervisor would make: from which catalog
@@ -40,16 +41,22 @@ With -f FILE, it reads Subscriptions from files, and assumes that their namespac
 contains nothing else. With both, it assumes that you have applied the files to the
 namespace. From a directory, -f reads all *.yaml, *.yml and *.json files. The files can
 also contain InstallPlans, OperatorGroups, CatalogSources and ClusterServiceVersions.
-The ClusterServiceVersions count as installed. The files can be the output of
-'kubectl get -o yaml'. If the files lack the ClusterServiceVersion or InstallPlan that
-the status of a Subscription names, the command ignores the status.
+The ClusterServiceVersions count as installed. If the files lack the
+ClusterServiceVersion or InstallPlan that the status of a Subscription names, the command
+ignores the status.
 
 --catalog [[NAMESPACE/]NAME=]SOURCE sets the content of a catalog. SOURCE is a
 directory, an index file, or host:port of a server. Without a name, the command uses the
 source for every catalog that the Subscriptions name. If you set -f, and --catalog for
 every catalog, the command does not contact a cluster. Otherwise, it reads the other
-catalogs from the cluster, at their spec.address or through a port-forward. A
-port-forward needs permission to create pods/portforward.
+catalogs from the cluster, at their spec.address or through a port-forward.
+
+--images shows the images of the steps. With --check, the command asks for each image
+where the supervisor would, and shows the answers. It also checks the images that bundle
+images name. It uses the image settings and pull secrets of the cluster: of the
+supervisor's Deployment, of the CatalogSources, and OpenShift's mirrors. If a flag for
+registries is set, or no cluster is used, the flags and the credentials of docker or
+podman apply.
 
 The output marks steps that wait for approval, and also shows the steps after them. It
 assumes that the catalogs do not change and that every installation succeeds.
@@ -57,7 +64,8 @@ assumes that the catalogs do not change and that every installation succeeds.
 Exit codes:
   0  every Subscription is up to date, or its operator can be installed
   1  the command failed
-  2  the operator of a Subscription cannot be installed, or its catalog cannot be read
+  2  the operator of a Subscription cannot be installed, its catalog cannot be read, or
+     --check finds an image that no source has
   3  a permission is missing
   4  the API server cannot be reached`
 
@@ -66,6 +74,7 @@ Exit codes:
 func New(name, agent string) *cobra.Command {
 	o := options{
 		connection: console.Connection{Agent: agent},
+		images:     imageOptions{agent: agent},
 		output:     console.Output{Also: []string{"mermaid", "dot", "svg"}},
 	}
 	cmd := &cobra.Command{
@@ -75,6 +84,7 @@ func New(name, agent string) *cobra.Command {
 		Example: "  " + name + " plan -f subscription.yaml --catalog ./catalog\n" +
 			"  " + name + " plan -n shop\n" +
 			"  " + name + " plan -n shop -f subscription.yaml -o svg > path.svg\n" +
+			"  " + name + " plan -n shop --images --check\n" +
 			"  kubectl get subscriptions,csv,operatorgroups -n shop -o yaml | " + name + " plan -f - --catalog olm/community=./catalog",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -87,6 +97,7 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	flags.StringArrayVar(&o.catalogs, "catalog", nil, "content of a catalog, as [[NAMESPACE/]NAME=]SOURCE; may be repeated")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "do not show progress, which appears only on a terminal")
+	o.images.addFlags(flags)
 	console.Complete(cmd, "namespace", o.connection.CompleteNamespaces)
 	console.Complete(cmd, "catalog", o.completeCatalogs)
 	o.output.AddFlags(cmd)
@@ -110,6 +121,9 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err := o.output.Validate(); err != nil {
 		return err //nolint:wrapcheck // names the flag
 	}
+	if err := o.images.validate(&o.output); err != nil {
+		return err
+	}
 	overrides, err := inputs.ParseCatalogOverrides(o.catalogs)
 	if err != nil {
 		return err //nolint:wrapcheck // names the flag
@@ -127,6 +141,14 @@ func (o *options) run(cmd *cobra.Command) error {
 	results, err := dryRuns(ctx, requests)
 	if err != nil {
 		return err
+	}
+	if o.images.list {
+		done := progress.Start(cmd.ErrOrStderr(), o.quiet, o.images.progress())
+		results, err = o.images.add(ctx, o.global, requests, results)
+		done()
+		if err != nil {
+			return err
+		}
 	}
 	if err := o.print(cmd.OutOrStdout(), results); err != nil {
 		return err
@@ -150,10 +172,10 @@ func (o *options) connect() (*inputs.Cluster, error) {
 	return inputs.NewCluster(cfg, kinds) //nolint:wrapcheck // wrapped where it arises
 }
 
-func dryRuns(ctx context.Context, requests []dryrun.Request) ([]*dryrun.Result, error) {
+func dryRuns(ctx context.Context, requests []*inputs.Gathered) ([]*dryrun.Result, error) {
 	results := make([]*dryrun.Result, 0, len(requests))
 	for i := range requests {
-		result, err := dryrun.Run(ctx, requests[i])
+		result, err := dryrun.Run(ctx, requests[i].Request)
 		if err != nil {
 			return nil, err //nolint:wrapcheck // names the namespace
 		}

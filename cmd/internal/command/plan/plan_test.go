@@ -6,17 +6,22 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/plan"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/program"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
+	"github.com/chandlery/chandlery/test/images"
 )
 
 const planCatalog = `
@@ -148,6 +153,9 @@ func TestPlanErrors(t *testing.T) {
 		want string
 	}{
 		"Form":       {args: []string{"-f", sub, "-o", "png"}, want: `--output is "png"; it has to be one of human, wide, json, yaml, mermaid, dot, svg`},
+		"Check":      {args: []string{"-f", sub, "--check"}, want: "--check checks images; add --images"},
+		"NoImages":   {args: []string{"-f", sub, "--images", "-o", "dot"}, want: "--output dot shows no images"},
+		"Settings":   {args: []string{"-f", sub, "--catalog", catalog, "--images", "--check", "--image-config", dir + "/none"}, want: "reading the settings for image registries"},
 		"Catalog":    {args: []string{"-f", sub, "--catalog", "A=b"}, want: `"A" cannot be the name of a CatalogSource`},
 		"Nothing":    {want: "name files with --filename (-f), a namespace of the cluster with --namespace (-n), or both"},
 		"Argument":   {args: []string{sub}, want: "unknown command"},
@@ -181,5 +189,43 @@ func TestPlanCompletion(t *testing.T) {
 		if err != nil || out != tt.want {
 			t.Errorf("%s: %q, %v, want %q", tt.args, out, err, tt.want)
 		}
+	}
+}
+
+// TestPlanImages lists and checks images without a cluster: one is missing at first.
+func TestPlanImages(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	at := server.Listener.Addr().String()
+	dir := planFiles(t, map[string]string{
+		"catalog/catalog.yaml": strings.Replace(planCatalog, "name: lamp.v2\nproperties", "name: lamp.v2\nrelatedImages: [{name: lens, image: quay.io/acme/lens:1}]\nproperties", 1),
+		"sub.yaml":             planSubscription,
+		"registries.conf":      "[[registry]]\nlocation = \"quay.io\"\nblocked = true\n[[registry.mirror]]\nlocation = \"" + at + "\"\ninsecure = true\n",
+	})
+	args := []string{"plan", "-f", filepath.Join(dir, "sub.yaml"), "--catalog", filepath.Join(dir, "catalog"), "--images"}
+	out, err := run(t, "", args...)
+	if err != nil || !strings.Contains(out, "\nIMAGES\n  quay.io/acme/lens:1 (related of lamp.v2)\n") {
+		t.Errorf("%s, %v", out, err)
+	}
+	args = append(args, "--check", "--image-registries-conf", filepath.Join(dir, "registries.conf"))
+	out, err = run(t, "", args...)
+	if code := console.Report(io.Discard, "supervisor", err); code != console.Negative || !strings.Contains(out, "IMAGES: 0 of 1 available") || !strings.Contains(out, at+"/acme/lens:1 (") {
+		t.Errorf("code %d: %s", code, out)
+	}
+	out, err = run(t, "", append(args, "-o", "json")...)
+	var answer struct{ Namespaces []dryrun.Result }
+	if failed := json.Unmarshal([]byte(out), &answer); failed != nil || !errors.Is(err, console.Verdict(console.Negative)) {
+		t.Fatalf("%s, %v, %v", out, failed, err)
+	}
+	check := answer.Namespaces[0].Images[0].Check
+	if len(check.Tried) != 1 || check.Tried[0].Place != at+"/acme/lens:1" || check.Tried[0].Reason != "NotFound" || len(check.NotAsked) != 1 || check.Reason != "NotFound" {
+		t.Errorf("%+v", check)
+	}
+	if _, err := images.Push(t.Context(), at+"/acme/lens:1", empty.Image); err != nil {
+		t.Fatal(err)
+	}
+	out, err = run(t, "", args...)
+	if err != nil || !strings.Contains(out, "IMAGES: 1 of 1 available\n  quay.io/acme/lens:1 (related of lamp.v2) from "+at+"/acme/lens:1\n") {
+		t.Errorf("%s, %v", out, err)
 	}
 }

@@ -1,0 +1,217 @@
+package imagecheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/manifests"
+	"github.com/chandlery/chandlery/supervisor/dryrun"
+	"github.com/chandlery/chandlery/supervisor/resolution"
+)
+
+// parallel is the number of images that are requested at once.
+const parallel = 8
+
+// Pull returns the options to pull an image of a catalog. An [*image.Error] is the answer for this image.
+type Pull func(ctx context.Context, catalog resolution.CatalogKey, reference string) (image.Options, error)
+
+// Check asks the sources of all images, and returns the images with the answers. It reads the bundle images, and
+// also asks for the images that these name. For the others, it requests the manifest.
+func Check(ctx context.Context, pull Pull, images []dryrun.Image) ([]dryrun.Image, error) {
+	dir, err := os.MkdirTemp("", "chandlery-images-")
+	if err != nil {
+		return nil, fmt.Errorf("making a directory for bundle images: %w; set TMPDIR to a directory with room", err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // it is a temporary directory
+	c := &checker{pull: pull, dir: dir, answers: map[imageKey]answer{}}
+	if err := c.askAll(ctx, images); err != nil {
+		return nil, err
+	}
+	all := newList(slices.Clone(images)...)
+	for i := range images {
+		named := c.answers[keyOf(&images[i])].named
+		for _, bundle := range images[i].Bundles {
+			all.addNamed(images[i].Catalog, bundle, named)
+		}
+	}
+	out := all.sorted()
+	if err := c.askAll(ctx, out); err != nil {
+		return nil, err
+	}
+	for i := range out {
+		check := c.answers[keyOf(&out[i])].check
+		out[i].Check = &check
+	}
+	return out, nil
+}
+
+func keyOf(i *dryrun.Image) imageKey { return imageKey{i.Reference, i.Catalog} }
+
+// answer is the answer for an image.
+type answer struct {
+	check dryrun.ImageCheck
+	// named are the images that the image of a bundle names.
+	named dryrun.BundleImages
+}
+
+// checker asks for images, for each once.
+type checker struct {
+	pull Pull
+	// dir holds the content of bundle images.
+	dir string
+
+	mu      sync.Mutex
+	answers map[imageKey]answer
+}
+
+// askAll asks for the images without an answer.
+func (c *checker) askAll(ctx context.Context, images []dryrun.Image) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i := range images {
+		if c.isAnswered(keyOf(&images[i])) {
+			continue
+		}
+		group.Go(func() error {
+			found, err := c.ask(ctx, &images[i], filepath.Join(c.dir, fmt.Sprintf("%d-%d", len(images), i)))
+			if err == nil {
+				err = context.Cause(ctx)
+			}
+			if err != nil {
+				return fmt.Errorf("checking image %s: %w", images[i].Reference, err)
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.answers[keyOf(&images[i])] = found
+			return nil
+		})
+	}
+	return group.Wait() //nolint:wrapcheck // wrapped where it arises
+}
+
+func (c *checker) isAnswered(key imageKey) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, known := c.answers[key]
+	return known
+}
+
+// ask asks for an image. Only failures that are no answer of its sources are errors.
+func (c *checker) ask(ctx context.Context, wanted *dryrun.Image, dir string) (answer, error) {
+	options, err := c.pull(ctx, catalogKey(wanted.Catalog), wanted.Reference)
+	if _, isAnswer := errors.AsType[*image.Error](err); isAnswer {
+		return answer{check: failed(wanted.Reference, err)}, nil
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	found := answer{check: dryrun.ImageCheck{Available: true, Source: wanted.Reference}}
+	options.Sources.Asked = func(a image.Attempt) {
+		if a.Err == nil {
+			found.check.Source = a.Place
+		}
+	}
+	client, err := image.New(options)
+	if err != nil {
+		return answer{}, fmt.Errorf("preparing to ask for images: %w", err)
+	}
+	if slices.Contains(wanted.Kinds, dryrun.BundleImage) {
+		found.named, err = read(ctx, client, wanted.Reference, dir)
+	} else {
+		_, err = client.Find(ctx, wanted.Reference)
+	}
+	if err != nil {
+		return answer{check: failed(wanted.Reference, err)}, nil
+	}
+	return found, nil
+}
+
+// read returns the images that the image of a bundle names.
+func read(ctx context.Context, client *image.Client, reference, dir string) (dryrun.BundleImages, error) {
+	content, scratch := filepath.Join(dir, "content"), filepath.Join(dir, "scratch")
+	for _, name := range []string{content, scratch} {
+		if err := os.MkdirAll(name, 0o700); err != nil {
+			return dryrun.BundleImages{}, &image.Error{Reference: reference, Reason: image.ReasonLocal, Err: err}
+		}
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // it is a temporary directory
+	if _, err := client.Extract(ctx, reference, image.Bundle(), content, scratch); err != nil {
+		return dryrun.BundleImages{}, err //nolint:wrapcheck // names the image
+	}
+	root, err := os.OpenRoot(content)
+	if err != nil {
+		return dryrun.BundleImages{}, &image.Error{Reference: reference, Reason: image.ReasonLocal, Err: err}
+	}
+	defer root.Close() //nolint:errcheck // nothing was written
+	objects, err := manifests.Read(root.FS(), manifests.Limits{})
+	if err != nil {
+		return dryrun.BundleImages{}, &image.Error{Reference: reference, Reason: image.ReasonInvalid, Err: err}
+	}
+	ofDeployments, related, err := manifests.Images([]byte(objects[0]))
+	if err != nil {
+		return dryrun.BundleImages{}, &image.Error{Reference: reference, Reason: image.ReasonInvalid, Err: err}
+	}
+	return dryrun.BundleImages{OfDeployments: ofDeployments, Related: related}, nil
+}
+
+// failed returns the answer for an image that no source has.
+func failed(reference string, err error) dryrun.ImageCheck {
+	reason := image.ReasonOf(err)
+	check := dryrun.ImageCheck{Reason: string(reason), Remedy: remedy(reason)}
+	sources, ok := errors.AsType[*image.SourcesError](err)
+	if !ok {
+		cause := err
+		if known, ok := errors.AsType[*image.Error](err); ok {
+			cause = known.Err
+		}
+		switch reason {
+		case image.ReasonReference, image.ReasonConfiguration, image.ReasonLocal, "":
+			check.Message = cause.Error()
+		default:
+			check.Tried = []dryrun.TriedPlace{{Place: reference, Reason: string(reason), Message: cause.Error()}}
+		}
+		return check
+	}
+	for i := range sources.Attempts {
+		a := &sources.Attempts[i]
+		check.Tried = append(check.Tried, dryrun.TriedPlace{Place: a.Place, Rule: a.Rule, Reason: string(a.Reason), Message: a.Err.Error()})
+	}
+	for _, s := range sources.Skipped {
+		check.NotAsked = append(check.NotAsked, dryrun.ExcludedPlace{Place: s.Place, Rule: s.Rule, Why: s.Why})
+	}
+	return check
+}
+
+// remedy returns what to do about an image that cannot be had for a reason.
+func remedy(reason image.Reason) string {
+	switch reason {
+	case image.ReasonReference:
+		return "report the reference to the publisher of the catalog"
+	case image.ReasonUnauthorized, image.ReasonCredentials:
+		return "add credentials for it to spec.secrets of the CatalogSource or to --image-pull-secrets of the supervisor"
+	case image.ReasonNotFound:
+		return "copy the image to the mirror"
+	case image.ReasonBlocked:
+		return "add a mirror for it to registries.conf, or remove the rule that blocks it"
+	case image.ReasonUntrusted:
+		return "add the certificate authority of the registry to the image settings"
+	case image.ReasonPlainHTTP:
+		return "serve the registry by HTTPS, or allow plain HTTP for it in the image settings"
+	case image.ReasonUnreachable:
+		return "check the registry and the network between this program and it"
+	case image.ReasonConfiguration:
+		return "correct the image settings"
+	case image.ReasonLocal:
+		return "set TMPDIR to a directory with room"
+	default:
+		return "copy or build the image again"
+	}
+}

@@ -1,0 +1,207 @@
+package imagecheck_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/image/sources"
+	"github.com/chandlery/chandlery/supervisor/dryrun"
+	"github.com/chandlery/chandlery/supervisor/dryrun/imagecheck"
+	"github.com/chandlery/chandlery/supervisor/resolution"
+	"github.com/chandlery/chandlery/test/images"
+)
+
+// mirror returns the address of a registry.
+func mirror(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+// rules returns the rules of a registries.conf.
+func rules(t *testing.T, text string) image.Router {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "registries.conf")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return sources.NewFiles(sources.Paths{RegistriesConf: path})
+}
+
+const csv = `{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": {"name": "lamp.v1"}, "spec": {
+	"relatedImages": [{"name": "lens", "image": "source.test/op/lens:1"}],
+	"install": {"spec": {"deployments": [{"spec": {"template": {"spec": {"containers": [{"image": "source.test/op/lamp:1"}]}}}}]}}}}`
+
+// push pushes a bundle with a ClusterServiceVersion, and images without content.
+func push(t *testing.T, bundle string, others ...string) {
+	t.Helper()
+	made, err := images.Bundle(fstest.MapFS{
+		"manifests/csv.json":        {Data: []byte(csv)},
+		"metadata/annotations.yaml": {Data: []byte("annotations: {operators.operatorframework.io.bundle.package.v1: lamp}")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := images.Push(t.Context(), bundle, made); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range others {
+		if _, err := images.Push(t.Context(), other, empty.Image); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// catalogs names images of bundles.
+type catalogs map[string]dryrun.BundleImages
+
+func (c catalogs) Images(_ context.Context, _ resolution.CatalogKey, bundles []dryrun.BundleKey) ([]dryrun.BundleImages, error) {
+	var out []dryrun.BundleImages
+	for _, b := range bundles {
+		out = append(out, c[b.Name])
+	}
+	return out, nil
+}
+
+func step(bundle, image string) dryrun.Step {
+	return dryrun.Step{Change: dryrun.Change{Catalog: "olm/wares", Package: "lamp", Channel: "stable", Bundle: bundle, Image: image}}
+}
+
+var digests = regexp.MustCompile("@sha256:[0-9a-f]{64}")
+
+// shown returns one line for each image.
+func shown(found []dryrun.Image) []string {
+	var out []string
+	for _, i := range found {
+		text := i.Reference + " " + strings.Join(i.Bundles, ",")
+		for _, kind := range i.Kinds {
+			text += " " + string(kind)
+		}
+		if c := i.Check; c != nil {
+			text += ": " + c.Source + c.Reason
+			for _, tried := range c.Tried {
+				text += ", " + tried.Place + " " + tried.Reason
+			}
+			for _, skipped := range c.NotAsked {
+				text += ", not " + skipped.Place
+			}
+		}
+		out = append(out, digests.ReplaceAllString(text, "@DIGEST"))
+	}
+	return out
+}
+
+func TestList(t *testing.T) {
+	named := catalogs{
+		"lamp.v1": {OfDeployments: []string{"source.test/op/lamp:1"}, Related: []string{"source.test/op/bundle:1", "source.test/op/lens:1"}},
+		"lamp.v2": {Related: []string{"source.test/op/lens:1"}},
+	}
+	found, err := imagecheck.List(t.Context(), named, []dryrun.Step{step("lamp.v1", "source.test/op/bundle:1"), step("lamp.v2", "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"source.test/op/bundle:1 lamp.v1 bundle",
+		"source.test/op/lamp:1 lamp.v1 operator",
+		"source.test/op/lens:1 lamp.v1,lamp.v2 related",
+	}
+	if diff := cmp.Diff(want, shown(found)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestCheck checks images whose source is blocked, and whose mirror has a part of them.
+func TestCheck(t *testing.T) {
+	at := mirror(t)
+	router := rules(t, `
+[[registry]]
+location = "source.test"
+blocked = true
+[[registry.mirror]]
+location = "`+at+`"
+insecure = true
+`)
+	push(t, at+"/op/bundle:1", at+"/op/lamp:1")
+	wanted, err := imagecheck.List(t.Context(), catalogs{}, []dryrun.Step{
+		step("lamp.v1", "source.test/op/bundle:1"), step("lamp.v2", "source.test/op/bundle:2"), step("lamp.v3", "not an image"),
+		step("lamp.v4", "source.test/op/lamp:1"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	pull := func(_ context.Context, catalog resolution.CatalogKey, _ string) (image.Options, error) {
+		asked++
+		if catalog.String() != "olm/wares" {
+			t.Errorf("asked for catalog %s", catalog)
+		}
+		return image.Options{Sources: image.Sources{Router: router}, Attempts: 1}, nil
+	}
+	found, err := imagecheck.Check(t.Context(), serialized(pull), wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"not an image lamp.v3 bundle: BadReference",
+		"source.test/op/bundle:1 lamp.v1 bundle: " + at + "/op/bundle@DIGEST",
+		"source.test/op/bundle:2 lamp.v2 bundle: NotFound, " + at + "/op/bundle:2 NotFound, not source.test/op/bundle:2",
+		// It is no bundle.
+		"source.test/op/lamp:1 lamp.v1,lamp.v4 bundle operator: NoSuchDirectory, " + at + "/op/lamp@DIGEST NoSuchDirectory, not source.test/op/lamp@DIGEST",
+		"source.test/op/lens:1 lamp.v1 related: NotFound, " + at + "/op/lens:1 NotFound, not source.test/op/lens:1",
+	}
+	if diff := cmp.Diff(want, shown(found)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if asked != 5 {
+		t.Errorf("asked %d times for 5 images", asked)
+	}
+	if rule := found[2].Check.Tried[0].Rule; !strings.Contains(rule, "registries.conf") {
+		t.Errorf("the rule is %q", rule)
+	}
+}
+
+// serialized returns a Pull without concurrent calls.
+func serialized(pull imagecheck.Pull) imagecheck.Pull {
+	turn := make(chan struct{}, 1)
+	return func(ctx context.Context, catalog resolution.CatalogKey, reference string) (image.Options, error) {
+		turn <- struct{}{}
+		defer func() { <-turn }()
+		return pull(ctx, catalog, reference)
+	}
+}
+
+// TestCheckFails checks which failures are no answers.
+func TestCheckFails(t *testing.T) {
+	wanted := []dryrun.Image{{Reference: "source.test/a:1", Catalog: "olm/wares", Kinds: []dryrun.ImageKind{dryrun.RelatedImage}, Bundles: []string{"lamp.v1"}}}
+	broken := errors.New("secrets are forbidden")
+	_, err := imagecheck.Check(t.Context(), func(context.Context, resolution.CatalogKey, string) (image.Options, error) {
+		return image.Options{}, broken
+	}, wanted)
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "source.test/a:1") {
+		t.Errorf("error %v", err)
+	}
+	found, err := imagecheck.Check(t.Context(), func(context.Context, resolution.CatalogKey, string) (image.Options, error) {
+		return image.Options{}, &image.Error{Reference: "source.test/a:1", Reason: image.ReasonConfiguration, Err: broken}
+	}, wanted)
+	if err != nil || found[0].Check.Available || found[0].Check.Message != broken.Error() || found[0].Check.Remedy != "correct the image settings" {
+		t.Errorf("%+v, error %v", found, err)
+	}
+	if wanted[0].Check != nil {
+		t.Error("the given images have changed")
+	}
+}
