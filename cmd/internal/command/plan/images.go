@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -99,7 +100,7 @@ func (o *imageOptions) checked(
 		answered, err = imagecheck.Check(ctx, fixed, images)
 		return answered, nil, err //nolint:wrapcheck // names the image
 	}
-	p := &clusterPull{reader: cluster.Reader(), gathered: gathered, agent: o.agent, problems: map[string]bool{}}
+	p := &clusterPull{reader: cluster.Reader(), source: gathered.CatalogSource, agent: o.agent, problems: map[string]bool{}}
 	switch p.supervisor, err = findSupervisor(ctx, p.reader, global); {
 	case errors.Is(err, deployed.ErrNone):
 		p.supervisor = &deployed.Supervisor{Settings: imagesources.New(sources.Paths{}, nil)}
@@ -129,8 +130,9 @@ func findSupervisor(ctx context.Context, reader client.Reader, global string) (*
 type clusterPull struct {
 	reader     client.Reader
 	supervisor *deployed.Supervisor
-	gathered   *inputs.Gathered
-	agent      string
+	// source returns the object of a catalog; nil if there is none.
+	source func(resolution.CatalogKey) *operatorsv1alpha1.CatalogSource
+	agent  string
 
 	mu sync.Mutex
 	// problems describe unusable pull secrets.
@@ -140,7 +142,7 @@ type clusterPull struct {
 // options returns the options to pull an image of a catalog.
 func (p *clusterPull) options(ctx context.Context, key resolution.CatalogKey, reference string) (image.Options, error) {
 	catalog := &imagesources.Catalog{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, Account: key.Name}
-	if source := p.gathered.CatalogSource(key); source != nil {
+	if source := p.source(key); source != nil {
 		catalog.Secrets, catalog.Config = source.Spec.Secrets, source.Annotations[api.AnnotationImageConfig]
 	}
 	// The log of the supervisor is not the log of this program.
