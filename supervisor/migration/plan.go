@@ -127,14 +127,14 @@ func blockers(o *ClusterState, again bool) []string {
 		all = append(all, "cannot read "+hidden)
 	}
 	if o.Record.is(HandingBack) {
-		all = append(all, "this cluster is being handed back; finish that first, with: supervisor handback")
+		all = append(all, "this cluster is being handed back; finish that first, with: kubectl chandlery migrate --back")
 	}
 	if again || !o.Record.is(TakenOver) {
 		return all
 	}
 	for _, w := range o.Managers.Active() {
 		if w.TakenOver {
-			all = append(all, fmt.Sprintf("Deployment %s/%s was scaled up again after the takeover; to stop it again, run: supervisor takeover", w.Namespace, w.Name))
+			all = append(all, fmt.Sprintf("Deployment %s/%s was scaled up again after the takeover; to stop it again, run: kubectl chandlery migrate", w.Namespace, w.Name))
 		}
 	}
 	return all
@@ -204,8 +204,8 @@ func (p *Plan) describe(o *ClusterState) {
 		p.Risks = append(p.Risks, "handing back does not recreate InstallPlans that waited: their replacements stay")
 	}
 	p.Left = []string{
-		"OLM's Deployments and CustomResourceDefinitions stay, so that handing back is possible: supervisor handback",
-		"ConfigMaps and Jobs of bundles that OLM unpacked stay until their CatalogSource is deleted",
+		"OLM's Deployments and CustomResourceDefinitions stay, so that handing back is possible, with: kubectl chandlery migrate --back",
+		"ConfigMaps and Jobs of bundles that OLM unpacked stay until their CatalogSource is deleted, or until kubectl chandlery migrate --finish",
 	}
 	if server := o.PackageServer.describe(); server != "" {
 		p.Left = append(p.Left, server)

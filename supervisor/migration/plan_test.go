@@ -95,7 +95,7 @@ func TestNewPlan(t *testing.T) {
 		},
 		{
 			reason: "half handed back", workloads: []competing.Workload{workload(o, 0, true)},
-			with: func(ob *ClusterState) { ob.Record = recorded(HandingBack, 1, o) }, want: Blocked, blocked: "supervisor handback",
+			with: func(ob *ClusterState) { ob.Record = recorded(HandingBack, 1, o) }, want: Blocked, blocked: "kubectl chandlery migrate --back",
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {

@@ -131,10 +131,10 @@ func (r *Records) Check(ctx context.Context) error {
 	}
 	switch record.Phase {
 	case TakingOver:
-		return fmt.Errorf("%w: a takeover from OLM was begun at %s and is not finished (ConfigMap %s/%s); finish it with: supervisor takeover, or by starting with --takeover; or undo it with: supervisor handback",
+		return fmt.Errorf("%w: a takeover from OLM was begun at %s and is not finished (ConfigMap %s/%s); finish it with: kubectl chandlery migrate, or by starting supervisors with --takeover; or undo it with: kubectl chandlery migrate --back",
 			ErrRefused, record.Begun.Format(time.RFC3339), r.namespace, RecordName)
 	case HandingBack:
-		return fmt.Errorf("%w: this cluster is being handed back to OLM (ConfigMap %s/%s); finish that with: supervisor handback", ErrRefused, r.namespace, RecordName)
+		return fmt.Errorf("%w: this cluster is being handed back to OLM (ConfigMap %s/%s); finish that with: kubectl chandlery migrate --back", ErrRefused, r.namespace, RecordName)
 	case TakenOver:
 	}
 	return nil

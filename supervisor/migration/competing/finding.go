@@ -175,8 +175,8 @@ func (w *Workload) Describe() string {
 
 func remedies(active []Workload) []string {
 	todo := []string{
-		"show the changes of a takeover, with: supervisor takeover --dry-run",
-		"take over with: supervisor takeover, or by starting with --takeover",
+		"show the changes of a takeover, with: kubectl chandlery migrate --dry-run",
+		"take over with: kubectl chandlery migrate, or by starting supervisors with --takeover",
 	}
 	byNamespace := map[string][]string{}
 	var namespaces []string
@@ -194,7 +194,7 @@ func remedies(active []Workload) []string {
 	}
 	if len(namespaces) == 0 {
 		todo = []string{
-			"show the obstacles to a takeover, with: supervisor takeover --dry-run",
+			"show the obstacles to a takeover, with: kubectl chandlery migrate --dry-run",
 			"leave this cluster to its own lifecycle manager",
 		}
 	}

@@ -131,7 +131,7 @@ func TestEvaluateTogether(t *testing.T) {
 			"one of two runs",
 			Input{Workloads: []Workload{workload(stopped), workload(deployment("catalog-operator", nil))}},
 			Running,
-			[]string{"supervisor takeover --dry-run", "--takeover", "kubectl -n olm scale deployment catalog-operator --replicas=0 (without a record"},
+			[]string{"kubectl chandlery migrate --dry-run", "--takeover", "kubectl -n olm scale deployment catalog-operator --replicas=0 (without a record"},
 		},
 		{
 			"both run",

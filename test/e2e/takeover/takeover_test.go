@@ -42,7 +42,7 @@ func TestTakeOver(t *testing.T) {
 	before := take(t)
 
 	running := s.supervise("first")
-	s.stands(running, "Deployment olm/catalog-operator (1 of 1 replicas ready", "Deployment olm/olm-operator", "supervisor takeover --dry-run",
+	s.stands(running, "Deployment olm/catalog-operator (1 of 1 replicas ready", "Deployment olm/olm-operator", "kubectl chandlery migrate --dry-run",
 		"kubectl -n olm scale deployment catalog-operator olm-operator --replicas=0")
 	s.shows("takeover", "Deployment olm/olm-operator from 1 to 0")
 	unchanged(t, "a supervisor that waits and a dry run", before, nil)
