@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,39 +46,76 @@ func (v *Verification) Supervisors(ctx context.Context) (string, error) {
 	return fmt.Sprintf("the supervisors have 0 replicas; start them with: kubectl -n %s scale deployment %s --replicas=2", v.Namespace, list.Items[0].Name), nil
 }
 
+// Unstarted returns why no supervisor can lead yet; empty if the container of a supervisor has started. A supervisor that
+// waits for OLM to stop has started, but is not ready.
+func (v *Verification) Unstarted(ctx context.Context) (string, error) {
+	var pods corev1.PodList
+	if err := v.Client.List(ctx, &pods, client.InNamespace(v.Namespace), client.MatchingLabels{labelSupervisor: api.LeaseName}); err != nil {
+		return "", fmt.Errorf("listing the pods of the supervisors: %w", err)
+	}
+	reason := "there is no pod"
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		reason = fmt.Sprintf("Pod %s is %s", pod.Name, pod.Status.Phase)
+		for j := range pod.Status.ContainerStatuses {
+			c := &pod.Status.ContainerStatuses[j]
+			if c.State.Running != nil && ptr.Deref(c.Started, true) {
+				return "", nil
+			}
+			if c.State.Waiting != nil {
+				reason = fmt.Sprintf("Pod %s: %s (image %s)", pod.Name, c.State.Waiting.Reason, c.Image)
+			}
+		}
+	}
+	return fmt.Sprintf("no supervisor has started in namespace %s: %s; see: kubectl -n %s describe pods", v.Namespace, reason, v.Namespace), nil
+}
+
+// AwaitStart waits until a supervisor has started.
+func (v *Verification) AwaitStart(ctx context.Context) error {
+	_, err := v.await(ctx, func() (string, bool, error) {
+		reason, err := v.Unstarted(ctx)
+		return reason, reason == "", err
+	})
+	return err
+}
+
 // AwaitSupervisor waits until a supervisor leads, and returns the holder of the Lease.
 func (v *Verification) AwaitSupervisor(ctx context.Context) (string, error) {
 	var first *time.Time
-	return v.await(ctx, "no supervisor leads", func() (string, bool, error) {
+	none := fmt.Sprintf("no supervisor leads; see: kubectl -n %s logs -l %s=%s", v.Namespace, labelSupervisor, api.LeaseName)
+	return v.await(ctx, func() (string, bool, error) {
 		lease := &coordinationv1.Lease{}
 		err := v.Client.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: api.LeaseName}, lease)
 		if apierrors.IsNotFound(err) {
-			return "", false, nil
+			return none, false, nil
 		}
 		if err != nil {
 			return "", false, fmt.Errorf("reading Lease %s/%s: %w", v.Namespace, api.LeaseName, err)
 		}
 		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 		if holder == "" || lease.Spec.RenewTime == nil {
-			return "", false, nil
+			return none, false, nil
 		}
 		if first == nil {
 			first = &lease.Spec.RenewTime.Time
 		}
-		return holder, lease.Spec.RenewTime.After(*first), nil
+		if !lease.Spec.RenewTime.After(*first) {
+			return none, false, nil
+		}
+		return holder, true, nil
 	})
 }
 
 // AwaitOLM waits until the Deployments of OLM in a record have their replicas.
 func (v *Verification) AwaitOLM(ctx context.Context, deployments []client.ObjectKey) error {
-	_, err := v.await(ctx, "OLM is not ready", func() (string, bool, error) {
+	_, err := v.await(ctx, func() (string, bool, error) {
 		for _, key := range deployments {
 			d := &appsv1.Deployment{}
 			if err := v.Client.Get(ctx, key, d); err != nil {
 				return "", false, fmt.Errorf("reading Deployment %s: %w", key, err)
 			}
 			if d.Status.ReadyReplicas < ptr.Deref(d.Spec.Replicas, 1) || d.Status.ObservedGeneration < d.Generation {
-				return "", false, nil
+				return fmt.Sprintf("OLM is not ready; see: kubectl -n %s describe deployment %s", key.Namespace, key.Name), false, nil
 			}
 		}
 		return "", true, nil
@@ -105,8 +143,8 @@ func (v *Verification) AwaitInventory(ctx context.Context) (Inventory, error) {
 	return last, err
 }
 
-// await calls check until it reports true, and returns its text. The error after the timeout has a reason.
-func (v *Verification) await(ctx context.Context, reason string, check func() (string, bool, error)) (string, error) {
+// await calls check until it reports true, and returns its text. The error after the timeout has the last text.
+func (v *Verification) await(ctx context.Context, check func() (string, bool, error)) (string, error) {
 	begun := v.Clock.Now()
 	for {
 		text, done, err := check()
@@ -114,7 +152,7 @@ func (v *Verification) await(ctx context.Context, reason string, check func() (s
 			return text, err
 		}
 		if v.Clock.Since(begun) > v.Timeout {
-			return "", fmt.Errorf("%s after %s", reason, v.Timeout)
+			return "", fmt.Errorf("after %s, %s", v.Timeout, text)
 		}
 		if err := v.pause(ctx); err != nil {
 			return "", err

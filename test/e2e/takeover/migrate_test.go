@@ -9,13 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/migration"
 )
 
-// migrates runs the command for a cluster whose supervisor waits. Without supervisors, the command changes nothing.
+// migrates runs the command for a cluster whose supervisor waits. Without supervisors, and while their pods cannot start, the
+// command changes nothing.
 func migrates(s *scene) {
 	s.t.Helper()
 	if out, code := s.output("migrate", "--yes"); code != 2 || !strings.Contains(out, "No supervisors are installed") {
@@ -25,13 +27,23 @@ func migrates(s *scene) {
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: api.LeaseName, Labels: labels},
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "supervisor", Image: "supervisor"}}},
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "supervisor", Image: "supervisor"}}, NodeSelector: map[string]string{"absent": ""},
+			},
 		}},
 	}
 	if err := s.Create(s.t.Context(), d); err != nil {
 		s.t.Fatal(err)
 	}
-	s.command("migrate", "--dry-run")
+	if out, code := s.output("migrate", "--dry-run"); code != 0 || !strings.Contains(out, "No supervisor has started") {
+		s.t.Errorf("exit code %d while no supervisor can start", code)
+	}
+	if _, code := s.output("migrate", "--yes", "--timeout", "1s"); code != 1 || s.replicas("olm", "olm-operator") != 1 {
+		s.t.Errorf("exit code %d while no supervisor can start, and OLM has %d replicas", code, s.replicas("olm", "olm-operator"))
+	}
+	if err := s.Patch(s.t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"template":{"spec":{"nodeSelector":null}}}}`))); err != nil {
+		s.t.Fatal(err)
+	}
 	out, code := s.output("migrate", "--yes", "-o", "json")
 	report := struct {
 		Leader      string
@@ -41,6 +53,15 @@ func migrates(s *scene) {
 	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 || report.Leader == "" || report.Compared == 0 || len(report.Differences) > 0 {
 		s.t.Errorf("exit code %d, error %v, report %+v", code, err, report)
 	}
+}
+
+func (s *scene) replicas(namespace, name string) int32 {
+	s.t.Helper()
+	d := &appsv1.Deployment{}
+	if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
+		s.t.Fatal(err)
+	}
+	return *d.Spec.Replicas
 }
 
 // hashLength is the length of the names of ConfigMaps with unpacked bundles.

@@ -17,8 +17,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
-const helpMigrate = `Migrate this cluster from OLM to the supervisors. The command checks for obstacles, takes
-over, waits until a supervisor leads, and compares the cluster with its earlier state.
+const helpMigrate = `Migrate this cluster from OLM to the supervisors. The command checks for obstacles, waits
+until a supervisor has started, takes over, waits until a supervisor leads, and compares
+the cluster with its earlier state.
 
 The command compares operator Deployments and their generations, pods and their restarts,
 ClusterServiceVersions, Subscriptions, webhooks and APIs. It expects differences in a
@@ -27,10 +28,10 @@ namespace if an InstallPlan was in progress there.
 With --back, the command hands the cluster back to OLM, waits until OLM is ready, and
 compares the cluster.
 
-With --finish, the command removes the objects that only OLM uses: its Deployments, their
-Services and NetworkPolicies, the ConfigMaps and Jobs of bundle images, and the takeover
-record. It keeps namespaces, CustomResourceDefinitions, catalogs and operators.
-Afterwards, you cannot hand the cluster back.
+While a supervisor leads, --finish removes the objects that only OLM uses: its
+Deployments, their Services and NetworkPolicies, the ConfigMaps and Jobs of bundle images,
+and the takeover record. It keeps namespaces, CustomResourceDefinitions, catalogs and
+operators. Afterwards, you cannot hand the cluster back.
 
 You can interrupt and repeat the command. Each run compares the cluster
 with its state at the start of that run. The commands takeover and handback make no
@@ -127,6 +128,9 @@ func (o *migrateOptions) run(cmd *cobra.Command, _ []string) error {
 	if err := o.confirmPlan(cmd, &plan, d); err != nil || o.dryRun {
 		return err
 	}
+	if err := o.prepare(ctx, v); err != nil {
+		return err
+	}
 	report, err := o.migrate(ctx, c, m, v, &plan)
 	if err != nil {
 		return fmt.Errorf("%w; progress is recorded; run the command again to continue", err)
@@ -152,10 +156,10 @@ func (o *migrateOptions) confirmPlan(cmd *cobra.Command, plan *migration.Plan, d
 	}
 }
 
-// plan returns the plan of the step. A takeover without supervisors is blocked.
+// plan returns the plan of the step. Supervisors are required, except for a handback.
 func (o *migrateOptions) plan(ctx context.Context, m action, v *migration.Verification) (migration.Plan, error) {
 	plan, err := m.Plan(ctx)
-	if err != nil || o.back || o.finish || plan.Verdict == migration.Nothing {
+	if err != nil || o.back || plan.Verdict == migration.Nothing {
 		return plan, err //nolint:wrapcheck // says what it reads
 	}
 	missing, err := v.Supervisors(ctx)
@@ -163,9 +167,33 @@ func (o *migrateOptions) plan(ctx context.Context, m action, v *migration.Verifi
 		return plan, err //nolint:wrapcheck // says what it reads
 	}
 	if missing != "" {
-		plan.Verdict, plan.Steps, plan.Blockers = migration.Blocked, nil, append(plan.Blockers, missing)
+		plan.Verdict, plan.Steps, plan.Operations, plan.Blockers = migration.Blocked, nil, nil, append(plan.Blockers, missing)
+		return plan, nil
+	}
+	unstarted, err := v.Unstarted(ctx)
+	if err != nil {
+		return plan, err //nolint:wrapcheck // says what it reads
+	}
+	if unstarted != "" {
+		plan.Risks = append(plan.Risks, unstarted+"; the command waits at most "+o.timeout.String())
 	}
 	return plan, nil
+}
+
+// prepare waits until supervisors can replace OLM: until one has started before a takeover, and until one leads before OLM
+// is removed. Otherwise, a wrong image would leave the cluster without a manager.
+func (o *migrateOptions) prepare(ctx context.Context, v *migration.Verification) error {
+	switch {
+	case o.back:
+		return nil
+	case o.finish:
+		v.OnStep("wait until a supervisor leads")
+		_, err := v.AwaitSupervisor(ctx)
+		return err //nolint:wrapcheck // says what it waited for
+	default:
+		v.OnStep("wait until a supervisor has started")
+		return v.AwaitStart(ctx) //nolint:wrapcheck // says what it waited for
+	}
 }
 
 // migrate runs a step, and compares the cluster with its state before.

@@ -1,11 +1,77 @@
 package takeover
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/migration"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
+
+// possible is an action that nothing blocks.
+type possible struct{}
+
+func (possible) Plan(context.Context) (migration.Plan, error) {
+	return migration.Plan{Verdict: migration.Possible}, nil
+}
+func (possible) Run(context.Context) error { return nil }
+
+// TestPlanNeedsSupervisors checks that OLM is not stopped and not removed without supervisors that replace it.
+func TestPlanNeedsSupervisors(t *testing.T) {
+	const home = "chandlery-system"
+	labels := map[string]string{"app.kubernetes.io/name": api.LeaseName}
+	deployment := func(replicas int32) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: api.LeaseName, Labels: labels}, Spec: appsv1.DeploymentSpec{Replicas: new(replicas)},
+		}
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "supervisor-x", Labels: labels},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, Started: new(true),
+		}}},
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		name    string
+		options migrateOptions
+		objects []client.Object
+		want    migration.Verdict
+		says    string
+	}{
+		{"no supervisors", migrateOptions{}, nil, migration.Blocked, "no supervisors are installed"},
+		{"stopped supervisors", migrateOptions{}, []client.Object{deployment(0)}, migration.Blocked, "0 replicas"},
+		{"stopped supervisors, and OLM is to be removed", migrateOptions{finish: true}, []client.Object{deployment(0)}, migration.Blocked, "0 replicas"},
+		{"stopped supervisors at a handback", migrateOptions{back: true}, []client.Object{deployment(0)}, migration.Possible, ""},
+		{"no pod has started", migrateOptions{}, []client.Object{deployment(2)}, migration.Possible, "no supervisor has started"},
+		{"a supervisor waits", migrateOptions{}, []client.Object{deployment(2), pod}, migration.Possible, ""},
+	} {
+		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.objects...).Build()
+		v := &migration.Verification{Options: migration.Options{Config: competing.Config{Client: c, Namespace: home, Clock: clock.RealClock{}}}}
+		p, err := tt.options.plan(t.Context(), possible{}, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Join(append(p.Blockers, p.Risks...), "; "); p.Verdict != tt.want || !strings.Contains(said, tt.says) || (said == "") != (tt.says == "") {
+			t.Errorf("%s: %s with %q, want %s with %q", tt.name, p.Verdict, said, tt.want, tt.says)
+		}
+	}
+}
 
 // TestReport checks the text of a report, and whether the command succeeds.
 func TestReport(t *testing.T) {
