@@ -118,12 +118,20 @@ func Of(o *explain.ClusterState) Status {
 	return s
 }
 
+// showMigration shows what a migration from OLM would change.
+const showMigration = "kubectl chandlery migrate --dry-run"
+
 // CodeCompetingManager is the code of the finding that another lifecycle manager works beside a supervisor.
 const CodeCompetingManager = "AnotherManagerRuns"
 
+// isLed reports whether a supervisor leads.
+func (s *Status) isLed() bool {
+	return slices.ContainsFunc(s.Supervisors, func(one Supervisor) bool { return one.Leads })
+}
+
 // competingManagers returns findings if another manager and a supervisor write the same objects.
 func (s *Status) competingManagers(active []competing.Workload) []explain.Finding {
-	if !slices.ContainsFunc(s.Supervisors, func(one Supervisor) bool { return one.Leads }) {
+	if !s.isLed() {
 		return nil
 	}
 	var found []explain.Finding
@@ -132,7 +140,7 @@ func (s *Status) competingManagers(active []competing.Workload) []explain.Findin
 		found = append(found, explain.Finding{
 			Code: CodeCompetingManager, Severity: explain.Wrong, Object: explain.Ref{Kind: explain.KindDeployment, Namespace: w.Namespace, Name: w.Name},
 			Cause:  w.Describe() + " runs beside the supervisor, and both write the same objects",
-			Remedy: "Take over from it (takeover --dry-run shows the changes), or stop the supervisor.",
+			Remedy: "Migrate from it, or stop the supervisor.", Commands: []string{showMigration},
 		})
 	}
 	return found
@@ -164,12 +172,12 @@ func reconciledByOLM(f explain.Finding, active []competing.Workload, waiting []s
 	for i := range active {
 		names = append(names, active[i].Namespace+"/"+active[i].Name)
 	}
-	f.Severity, f.Affects, f.Commands = explain.Note, nil, nil
+	f.Severity, f.Affects, f.Commands = explain.Note, nil, []string{showMigration}
 	f.Cause = "no supervisor runs in this cluster; OLM manages the operators: " + strings.Join(names, ", ")
 	if len(waiting) > 0 {
 		f.Cause = "supervisors wait until OLM has stopped (" + strings.Join(waiting, ", ") + "); OLM manages the operators: " + strings.Join(names, ", ")
 	}
-	f.Remedy = "To manage them with supervisors, take over. The command takeover --dry-run shows the changes."
+	f.Remedy = "To manage them with supervisors, migrate."
 	return f
 }
 

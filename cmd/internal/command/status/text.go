@@ -84,10 +84,14 @@ func (v View) supervisors(s *Status) string {
 		text := console.Wrap(title+"  ", "            ", describeSupervisor(one, s.ReadAt, v.Wide))
 		b.WriteString(v.Paint.Bold(title) + strings.TrimPrefix(text, title))
 	}
+	running := "is running"
+	if len(s.Supervisors) > 0 && !s.isLed() {
+		running += "; supervisors wait"
+	}
 	for i := range s.Others {
 		other := &s.Others[i]
 		what := map[competing.State]string{
-			competing.Running: "is running", competing.Stopped: "is stopped", competing.HandedOver: "was taken over",
+			competing.Running: running, competing.Stopped: "is stopped", competing.HandedOver: "was taken over",
 		}[other.State()]
 		fmt.Fprintf(&others, "OTHER       %s/%s (%s) %s\n", other.Namespace, other.Name, cmp.Or(other.Version, other.Program), what)
 	}
