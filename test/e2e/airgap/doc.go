@@ -1,0 +1,2 @@
+// Package airgap runs the commands in the documentation for air-gapped clusters.
+package airgap
