@@ -61,7 +61,7 @@ func TestImages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := requests[0].Images(t.Context(), key, []dryrun.BundleKey{{"lamp", "stable", "lamp.v2"}, {"lamp", "stable", "lamp.v1"}})
+		got, err := requests[0].Images(t.Context(), key, []dryrun.BundleKey{{Package: "lamp", Channel: "stable", Name: "lamp.v2"}, {Package: "lamp", Channel: "stable", Name: "lamp.v1"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestImages(t *testing.T) {
 		if requests[0].Cluster() != nil || requests[0].CatalogSource(key) != nil {
 			t.Error("a cluster was read")
 		}
-		if _, err := requests[0].Images(t.Context(), key, []dryrun.BundleKey{{"lamp", "stable", "lamp.v3"}}); err == nil || !strings.Contains(err.Error(), "catalog olm/wares: bundle lamp.v3: ") {
+		if _, err := requests[0].Images(t.Context(), key, []dryrun.BundleKey{{Package: "lamp", Channel: "stable", Name: "lamp.v3"}}); err == nil || !strings.Contains(err.Error(), "catalog olm/wares: bundle lamp.v3: ") {
 			t.Errorf("error %v", err)
 		}
 	}

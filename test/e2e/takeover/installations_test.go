@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +22,6 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/audit"
-	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/helm"
 	"github.com/chandlery/chandlery/test/oracle/olmpeer"
 	"github.com/chandlery/chandlery/test/pause"
@@ -69,7 +66,7 @@ func TestInstallations(t *testing.T) {
 		t.Run(fmt.Sprintf("OLM by %s in %s, supervisors by %s", one.olm, one.namespace, one.supervisors), func(t *testing.T) {
 			s := newInstalledScene(t, one)
 			s.dryRunNamesNamespace()
-			s.installSupervisors()
+			s.tools.installSupervisors()
 			before, versions, owned := s.rollouts(), s.versions(), s.ownedByHelm()
 
 			supervisor := s.process(api.LeaseName)
@@ -103,33 +100,32 @@ type installedScene struct {
 	*switchScene
 	installation
 
-	chart    olmpeer.Chart
-	settings []string // of the chart
-	helmPath string
+	tools *tools
 }
 
 // newInstalledScene installs OLM with its package server, and an operator with a webhook.
 func newInstalledScene(t *testing.T, in installation) *installedScene {
 	t.Helper()
 	s := &installedScene{switchScene: &switchScene{olmScene: newEmptyScene(t, in.namespace)}, installation: in}
+	s.tools = &tools{cluster: s.olmScene, installation: in}
 	var err error
-	if s.chart, err = olmpeer.FindChart(t.Context()); err != nil {
+	if s.tools.chart, err = olmpeer.FindChart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s.helmPath, err = helm.Program(); err != nil {
+	if s.tools.helmPath, err = helm.Program(); err != nil {
 		t.Fatal(err)
 	}
 	// The catalog of the chart needs its image.
-	s.settings = []string{
+	s.tools.settings = []string{
 		"namespace=" + in.namespace, "catalog_namespace=" + in.namespace, "installType=none",
 		"package.service.internalPort=" + strconv.Itoa(servesPackages(s.olmScene).Port),
 	}
 	if in.olm == byHelm {
-		s.helm(append([]string{"install", "olm", s.chart.Dir}, set(s.settings...)...)...)
+		s.tools.helm(append([]string{"install", "olm", s.tools.chart.Dir}, set(s.tools.settings...)...)...)
 	} else {
 		testenv.Until(t, patience, "OLM to be installed", func(context.Context) string {
 			// The kinds of the first manifests are served soon after these.
-			out, err := s.applyOLM() //nolint:contextcheck // it has the test's own
+			out, err := s.tools.applyOLM() //nolint:contextcheck // it has the test's own
 			if err != nil {
 				return out
 			}
@@ -150,67 +146,6 @@ func newInstalledScene(t *testing.T, in installation) *installedScene {
 	return s
 }
 
-// set returns the flags of helm for settings.
-func set(settings ...string) []string {
-	var args []string
-	for _, one := range settings {
-		args = append(args, "--set", one)
-	}
-	return args
-}
-
-// executes runs a program and returns its output.
-func (s *installedScene) executes(program string, args ...string) (string, error) {
-	s.t.Helper()
-	out, err := exec.CommandContext(s.t.Context(), program, append([]string{"--kubeconfig", s.plane.Kubeconfig()}, args...)...).CombinedOutput()
-	s.t.Logf("$ %s %s\n%s", filepath.Base(program), strings.Join(args, " "), out)
-	return string(out), err
-}
-
-// helm runs helm, which must succeed.
-func (s *installedScene) helm(args ...string) {
-	s.t.Helper()
-	if _, err := s.executes(s.helmPath, args...); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// kubectl runs kubectl, which must succeed.
-func (s *installedScene) kubectl(args ...string) {
-	s.t.Helper()
-	if _, err := s.executes(s.plane.Kubectl(), args...); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// kustomization writes a folder with a kustomization, and returns it.
-func (s *installedScene) kustomization(content string, files map[string][]byte) string {
-	s.t.Helper()
-	dir := s.t.TempDir()
-	files["kustomization.yaml"] = []byte(content)
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-// applyOLM installs or changes OLM with the tool of the administrator, and further settings.
-func (s *installedScene) applyOLM(more ...string) (string, error) {
-	s.t.Helper()
-	settings := slices.Concat(s.settings, more)
-	if s.olm == byHelm {
-		return s.executes(s.helmPath, append([]string{"upgrade", "olm", s.chart.Dir}, set(settings...)...)...)
-	}
-	manifests, err := s.chart.Manifests(s.t.Context(), settings...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	dir := s.kustomization("resources: [olm.yaml]\n", map[string][]byte{"olm.yaml": manifests})
-	return s.executes(s.plane.Kubectl(), "apply", "--server-side", "-k", dir)
-}
-
 // dryRunNamesNamespace checks that a takeover finds OLM, and names the flag of supervisors that are not installed yet.
 func (s *installedScene) dryRunNamesNamespace() {
 	s.t.Helper()
@@ -220,38 +155,6 @@ func (s *installedScene) dryRunNamesNamespace() {
 	if code != 0 || !strings.Contains(out, "Scale Deployment "+s.namespace+"/catalog-operator from 1 to 0") || strings.Contains(out, flag) != (s.namespace != olmpeer.Namespace) {
 		s.t.Errorf("exit code %d", code)
 	}
-}
-
-// overlay is a kustomization that sets the namespace of the global catalogs.
-const overlay = `
-resources: [%s]
-patches:
-- target: {kind: Deployment, name: chandlery-supervisor}
-  patch: '[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--global-catalog-namespace=%s"}]'
-`
-
-// installSupervisors installs the supervisors beside OLM, as docs/migration.md describes.
-func (s *installedScene) installSupervisors() {
-	s.t.Helper()
-	manifests, err := buildcache.SourceDir("deploy")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if s.supervisors == byHelm {
-		s.helm("upgrade", "--install", "chandlery", filepath.Join(manifests, "chart"), "--namespace", home, "--create-namespace",
-			"--set", "globalCatalogNamespace.name="+s.namespace)
-		return
-	}
-	// A resource of a kustomization has a relative path.
-	dir := s.kustomization("", map[string][]byte{})
-	base, err := filepath.Rel(dir, manifests)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "kustomization.yaml"), fmt.Appendf(nil, overlay, base, s.namespace), 0o600)
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.kubectl("apply", "-k", dir)
 }
 
 // migrates runs a command that must succeed. Pods of a Deployment exist until their process has ended.
@@ -266,15 +169,15 @@ func (s *installedScene) migrates(args ...string) {
 // startsOLM starts OLM again although a supervisor leads. The tools that apply manifests refuse to, unless they are forced.
 func (s *installedScene) startsOLM() {
 	s.t.Helper()
-	out, err := s.applyOLM()
+	out, err := s.tools.applyOLM()
 	if err == nil || !strings.Contains(out, `conflict with "chandlery-takeover"`) {
 		s.t.Errorf("%s starts OLM beside a supervisor", s.olm)
 	}
 	if s.olm == byHelm {
-		s.helm(append([]string{"upgrade", "olm", s.chart.Dir, "--force-conflicts"}, set(s.settings...)...)...)
+		s.tools.helm(append([]string{"upgrade", "olm", s.tools.chart.Dir, "--force-conflicts"}, set(s.tools.settings...)...)...)
 		return
 	}
-	s.kubectl("scale", "deployment", "--namespace", s.namespace, "--replicas=1", olmPrograms[0], olmPrograms[1])
+	s.tools.kubectl("scale", "deployment", "--namespace", s.namespace, "--replicas=1", olmPrograms[0], olmPrograms[1])
 }
 
 // stopsOLM scales OLM to 0. Supervisors wait until the last pod has ended.
@@ -288,7 +191,7 @@ func (s *installedScene) stopsOLM() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "ends-late", Labels: d.Spec.Selector.MatchLabels}, Spec: d.Spec.Template.Spec}
 	pod.Spec.SchedulerName = "none"
 	s.create(pod)
-	s.kubectl("scale", "deployment", "--namespace", s.namespace, "--replicas=0", olmPrograms[0], olmPrograms[1])
+	s.tools.kubectl("scale", "deployment", "--namespace", s.namespace, "--replicas=0", olmPrograms[0], olmPrograms[1])
 	s.settle()
 	// A supervisor looks every second.
 	const wait = 4 * time.Second
@@ -391,7 +294,7 @@ func anyMap(labels map[string]string) map[string]any {
 // changesOLM changes the replicas of OLM with the tool that installed it.
 func (s *installedScene) changesOLM(replicas int32) {
 	s.t.Helper()
-	if _, err := s.applyOLM("olm.replicaCount=" + strconv.Itoa(int(replicas))); err != nil {
+	if _, err := s.tools.applyOLM("olm.replicaCount=" + strconv.Itoa(int(replicas))); err != nil {
 		s.t.Error(err)
 	}
 	d := &appsv1.Deployment{}
@@ -407,7 +310,7 @@ func (s *installedScene) changesOLM(replicas int32) {
 func (s *installedScene) changesSupervisors() {
 	s.t.Helper()
 	if s.supervisors == byHelm {
-		s.installSupervisors()
+		s.tools.installSupervisors()
 	}
 }
 
