@@ -263,11 +263,15 @@ peers:
 	@$(GO) run ./test/packages peers | xargs $(GO) test $(LEAN) $(AFRESH) -timeout $(TEST_TIMEOUT)
 
 # Nothing else runs beside the suite that measures how long calls fail when nodes are lost;
-# its verbose output is the table of what was lost.
+# its verbose output is the table of what was lost. What users of OperatorHub.io do is tested on nodes too.
 .PHONY: losses
 losses:
 	@$(GO) run ./test/packages nodes | xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
 	@$(GO) run ./test/demo --exit
+
+.PHONY: operatorhub
+operatorhub: test-env ## Do what OperatorHub.io prints on real nodes with the files of a release, then operator-sdk's commands, as root.
+	@$(GO) test $(LEAN) $(AFRESH) -v -timeout $(TEST_TIMEOUT) ./test/e2e/nodes/operatorhub
 
 # Dots show the progress. The command outcomes prints the results, and decides.
 COMPAT = $(TOOL) gotestsum --format dots --hide-summary all

@@ -20,7 +20,7 @@ const (
 	builder = "github.com/chandlery/chandlery/test/buildcache"
 	// endToEnd is the path above the end-to-end suites.
 	endToEnd = "github.com/chandlery/chandlery/test/e2e"
-	// realNodes is the end-to-end suite that loses real nodes. compatNodes are the compatibility tests with a real node.
+	// realNodes is the folder of end-to-end suites on several real nodes. compatNodes are the compatibility tests with one.
 	realNodes   = endToEnd + "/nodes"
 	compatNodes = module + "test/compat/nodes"
 )
@@ -60,9 +60,9 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 	case "suites":
 		return longFirst(paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && isSuite(p) })), nil
 	case "e2e":
-		return longFirst(paths(packages, losesNoNodes)), nil
+		return longFirst(paths(packages, hasNoNodes)), nil
 	case "nodes":
-		return paths(packages, losesNodes), nil
+		return paths(packages, hasNodes), nil
 	case "peers":
 		return paths(packages, isPeer), nil
 	case "bench":
@@ -81,14 +81,14 @@ func isEndToEnd(p golist.Package) bool {
 // isUnit reports whether the package's tests need only Go.
 func isUnit(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && !isSuite(p) }
 
-// losesNoNodes reports whether the package is an end-to-end suite that loses no real nodes.
-func losesNoNodes(p golist.Package) bool { return isEndToEnd(p) && !losesNodes(p) }
+// hasNoNodes reports whether the package is an end-to-end suite that may run beside others.
+func hasNoNodes(p golist.Package) bool { return isEndToEnd(p) && !hasNodes(p) }
 
 // isPeer reports whether the package's tests only run other programs.
 func isPeer(p golist.Package) bool { return slices.Contains(peers(), p.ImportPath) }
 
-// losesNodes reports whether the package's tests lose real nodes.
-func losesNodes(p golist.Package) bool {
+// hasNodes reports whether the package's tests run alone, on several real nodes.
+func hasNodes(p golist.Package) bool {
 	return p.ImportPath == realNodes || strings.HasPrefix(p.ImportPath, realNodes+"/")
 }
 

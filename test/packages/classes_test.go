@@ -35,7 +35,7 @@ func TestLines(t *testing.T) {
 		"Unit":   {"what a package is built of does not make its tests a suite", "unit", []string{"m/pure", "m/untested"}},
 		"Suites": {"needing a built program makes a suite", "suites", []string{"m/suite"}},
 		"E2E":    {"the folder makes an end-to-end suite, and the compatibility tests with a real node are one", "e2e", []string{compatNodes, endToEnd + "/install"}},
-		"Nodes":  {"the suite that loses real nodes is apart", "nodes", []string{realNodes + "/web"}},
+		"Nodes":  {"suites on several real nodes are apart", "nodes", []string{realNodes + "/web"}},
 		"Peers":  {"what watches other programs is named", "peers", []string{peers()[0]}},
 		"Bench":  {"one line for a package with benchmarks", "bench", []string{"m/pure"}},
 		"Fuzz":   {"one line for a fuzz target, none for a comment", "fuzz", []string{"m/pure FuzzRead"}},

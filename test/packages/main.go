@@ -5,7 +5,7 @@
 //	packages suites  tests that need programs built by test/buildcache (a control
 //	                 plane, a peer server)
 //	packages e2e     end-to-end suites: our programs as processes (below test/e2e)
-//	packages nodes   the end-to-end suite that loses real nodes
+//	packages nodes   end-to-end suites on several real nodes: nothing runs beside them
 //	packages peers   those that only watch programs which run apart from them: in no other class
 //	packages bench   packages with benchmarks
 //	packages fuzz    one "PACKAGE TARGET" line for each fuzz target

@@ -43,11 +43,11 @@ func Clients() []Client {
 			},
 		},
 		{
-			Name: "operator-sdk", Version: "60559f3", Checks: "T30 to T32",
+			Name: "operator-sdk", Version: "60559f3", Checks: "T30 to T32, test/e2e/nodes/operatorhub",
 			Limits: []Limit{
 				{"only its requests are tried, not the program", "its module cannot be built, because the look-up of a checksum fails"},
 				{"`operator-sdk olm status` and `operator-sdk olm uninstall` find no OLM", "they look for OLM's own Deployments and for the ClusterServiceVersion packageserver"},
-				{"`operator-sdk run bundle` with a registry without TLS, unless the supervisor runs with --image-plain-http", "the supervisor, not a pod, pulls the bundle (decision 20)"},
+				{"`operator-sdk run bundle` with a registry without TLS, unless --image-plain-http or a hosts.toml of the supervisor allows it", "the supervisor, not a pod, pulls the bundle (decision 20)"},
 			},
 		},
 		{Name: "client of operator-registry", Module: "github.com/operator-framework/operator-registry v1.73.0", Version: "v1.73.0", Checks: "test/conformance"},
