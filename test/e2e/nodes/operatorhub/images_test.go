@@ -57,11 +57,11 @@ func pushImages(ctx context.Context, bed *nodes.Bed) error {
 		}
 	}
 	for name, image := range all {
-		if _, err := bed.Push(ctx, image, name); err != nil {
+		if _, err := bed.Images.Push(ctx, image, name); err != nil {
 			return err
 		}
 	}
-	return errors.Join(bed.PushIdle(ctx, "pause:3.10"), bed.PushIdle(ctx, "harbour/buoy:v0.3.0"))
+	return errors.Join(bed.Images.PushIdle(ctx, "pause:3.10"), bed.Images.PushIdle(ctx, "harbour/buoy:v0.3.0"))
 }
 
 // bundleFolders returns the folders of bundles by the names of their images: the samples, and the operators of this package.

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 // install builds a release, pushes its images, and installs the product as its files say.
 func install(ctx context.Context, bed *nodes.Bed) error {
 	dir := filepath.Join(bin, "release")
-	if err := testrelease.Build(ctx, dir, bed.Registry()); err != nil {
+	if err := testrelease.Build(ctx, dir, bed.Images.Address()); err != nil {
 		return err
 	}
 	if _, err := release.Push(ctx, dir); err != nil {
@@ -83,8 +83,8 @@ func registrySettings(bed *nodes.Bed, from string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the manifest of the release: %w", err)
 	}
-	mirror := fmt.Appendf(nil, "[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n", "http://"+bed.Registry())
-	own := strings.ReplaceAll(bed.Registry(), ":", "..") + ".hosts.toml"
+	mirror := fmt.Appendf(nil, "[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n", "http://"+bed.Images.Address())
+	own := strings.ReplaceAll(bed.Images.Address(), ":", "..") + ".hosts.toml"
 	for name, content := range map[string][]byte{
 		"install.yaml": product, "quay.io.hosts.toml": mirror, own: mirror,
 		"kustomization.yaml": []byte(`resources: [install.yaml]

@@ -69,11 +69,11 @@ func newDeveloper(t *testing.T, prefix, secret string) *developer {
 	namespace := s.bed.Namespace(t)
 	d := &developer{
 		scene: s, sdk: operatorsdk.Operator{Client: s, Namespace: namespace, Package: compass},
-		repository: s.bed.Registry() + "/" + prefix + bundleRepository + compass, secret: secret, pulling: []string{"--use-http"},
+		repository: s.bed.Images.Address() + "/" + prefix + bundleRepository + compass, secret: secret, pulling: []string{"--use-http"},
 	}
 	if secret != "" {
 		credentials, err := json.Marshal(map[string]any{"auths": map[string]any{
-			s.bed.Registry(): map[string]string{"username": nodes.PrivateUser, "password": nodes.PrivatePassword},
+			s.bed.Images.Address(): map[string]string{"username": nodes.PrivateUser, "password": nodes.PrivatePassword},
 		}})
 		must(t, err)
 		must(t, s.Create(t.Context(), &corev1.Secret{
