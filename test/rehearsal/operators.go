@@ -74,9 +74,14 @@ func operators() []operator {
 		ownNamespace(operator{name: "manual", shape: "update waits for approval", subscription: subscriptionSettings{manual: true}, account: true}),
 		ownNamespace(operator{name: "failing", shape: "failed version", failed: true, account: true}),
 		ownNamespace(operator{name: "dependent", shape: "requires another operator", requires: "dependency", account: true}),
-		{name: "dependency", shape: "installed as a dependency", namespace: "dependent", targets: []string{"dependent"}, subscription: subscriptionSettings{none: true}, account: true},
+		{
+			name: "dependency", shape: "installed as a dependency", namespace: "dependent", targets: []string{"dependent"},
+			subscription: subscriptionSettings{none: true}, account: true,
+		},
 		ownNamespace(operator{name: "imaged", shape: "bundle image with further objects", objects: furtherObjects("imaged"), account: true}),
-		ownNamespace(operator{name: "configured", shape: "settings in the Subscription", subscription: subscriptionSettings{config: settings()}, account: true}),
+		ownNamespace(operator{
+			name: "configured", shape: "settings in the Subscription", subscription: subscriptionSettings{config: settings()}, account: true,
+		}),
 	}
 }
 

@@ -3,6 +3,7 @@ package imagecheck_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -78,8 +79,8 @@ func (c catalogs) Images(_ context.Context, _ resolution.CatalogKey, bundles []d
 	return out, nil
 }
 
-func step(bundle, image string) dryrun.Step {
-	return dryrun.Step{Change: dryrun.Change{Catalog: "olm/wares", Package: "lamp", Channel: "stable", Bundle: bundle, Image: image}}
+func step(bundle, reference string) dryrun.Step {
+	return dryrun.Step{Change: dryrun.Change{Catalog: "olm/wares", Package: "lamp", Channel: "stable", Bundle: bundle, Image: reference}}
 }
 
 var digests = regexp.MustCompile("@sha256:[0-9a-f]{64}")
@@ -88,20 +89,21 @@ var digests = regexp.MustCompile("@sha256:[0-9a-f]{64}")
 func shown(found []dryrun.Image) []string {
 	var out []string
 	for _, i := range found {
-		text := i.Reference + " " + strings.Join(i.Bundles, ",")
+		text := &strings.Builder{}
+		fmt.Fprintf(text, "%s %s", i.Reference, strings.Join(i.Bundles, ","))
 		for _, kind := range i.Kinds {
-			text += " " + string(kind)
+			fmt.Fprintf(text, " %s", kind)
 		}
 		if c := i.Check; c != nil {
-			text += ": " + c.Source + c.Reason
+			fmt.Fprintf(text, ": %s%s", c.Source, c.Reason)
 			for _, tried := range c.Tried {
-				text += ", " + tried.Place + " " + tried.Reason
+				fmt.Fprintf(text, ", %s %s", tried.Place, tried.Reason)
 			}
 			for _, skipped := range c.NotAsked {
-				text += ", not " + skipped.Place
+				fmt.Fprintf(text, ", not %s", skipped.Place)
 			}
 		}
-		out = append(out, digests.ReplaceAllString(text, "@DIGEST"))
+		out = append(out, digests.ReplaceAllString(text.String(), "@DIGEST"))
 	}
 	return out
 }

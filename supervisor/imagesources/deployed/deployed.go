@@ -235,7 +235,7 @@ func (m *mounted) read(ctx context.Context, p part) (map[string][]byte, error) {
 	keys, err := m.keys(ctx, p)
 	isOptional := p.optional != nil && *p.optional
 	if apierrors.IsNotFound(err) && isOptional {
-		return nil, nil
+		return map[string][]byte{}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %s/%s: %w", p.kind, m.namespace, p.name, err)

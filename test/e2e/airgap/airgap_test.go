@@ -300,7 +300,7 @@ func TestAirGap(t *testing.T) {
 	}
 	plan := strings.Join(commands[2], "\n")
 	testenv.Until(t, timeout, "the plan to find all images", func(context.Context) string {
-		out, code, log := s.call(plan)
+		out, code, log := s.call(plan) //nolint:contextcheck // it has the test's own
 		if code == 0 && strings.Contains(out, "IMAGES: 2 of 2 available") {
 			return ""
 		}
