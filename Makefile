@@ -270,7 +270,7 @@ losses:
 	@$(GO) run ./test/demo --exit
 
 .PHONY: operatorhub
-operatorhub: test-env ## Do what OperatorHub.io prints on real nodes with the files of a release, then operator-sdk's commands, as root.
+operatorhub: test-env ## Do what OperatorHub.io prints on real nodes with the files of a release, then operator-sdk's and kubectl-operator's commands, as root.
 	@$(GO) test $(LEAN) $(AFRESH) -v -timeout $(TEST_TIMEOUT) ./test/e2e/nodes/operatorhub
 
 # Dots show the progress. The command outcomes prints the results, and decides.

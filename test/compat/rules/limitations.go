@@ -37,7 +37,7 @@ func Clients() []Client {
 			Name: "kubectl", Module: "k8s.io/kubectl v0.36.3", Version: "v1.36.3", Checks: "T10, T11, supervisor/controllers/packagemanifest/suite",
 		},
 		{
-			Name: "kubectl-operator", Module: "github.com/operator-framework/kubectl-operator v0.6.0", Version: "v0.6.0", Checks: "T20 to T28",
+			Name: "kubectl-operator", Module: "github.com/operator-framework/kubectl-operator v0.6.0", Version: "v0.6.0", Checks: "T20 to T28, test/e2e/nodes/operatorhub",
 			Limits: []Limit{
 				{"`kubectl operator catalog add` is not tried", "it pulls the image of the catalog on the machine of the user"},
 			},

@@ -24,7 +24,7 @@ import (
 	"github.com/chandlery/chandlery/test/operatorsdk"
 )
 
-// The operator that operator-sdk installs.
+// The operator that operator-sdk and kubectl-operator install, one after the other.
 const (
 	compass    = "compass"
 	compassCRD = "compasses.ship.example.com"
