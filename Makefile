@@ -367,6 +367,11 @@ takeover-kills: test-env ## Kill a takeover from a real OLM and a handback at ev
 takeover-installations: test-env ## Take over from a real OLM in either namespace, installed with Helm or kustomize, and hand back: five minutes.
 	@INSTALLATIONS=0 $(GO) test $(LEAN) $(AFRESH) -v -timeout $(REST_TIMEOUT) -run TestInstallations ./test/e2e/takeover
 
+.PHONY: uninstalls
+uninstalls: test-env ## Uninstall the supervisor 20 times in each way, and check that no APIService is left and a namespace can be deleted.
+	@UNINSTALLS=20 $(GO) test $(LEAN) $(AFRESH) -v -p 1 -timeout $(REST_TIMEOUT) -run '^(TestUninstalling|TestUninstallingLeavesNoAPIService)$$' \
+	  ./supervisor/controllers/packagemanifest/suite ./cmd/internal/command/uninstall/suite
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s each), from its committed corpus on.
 	@$(GO) run ./test/packages fuzz | $(GO) run ./test/fuzz -fuzztime $(FUZZTIME) -fuzzminimizetime=1x

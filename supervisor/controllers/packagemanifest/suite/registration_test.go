@@ -2,8 +2,6 @@ package suite_test
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,20 +22,6 @@ import (
 	"github.com/chandlery/chandlery/test/testenv"
 )
 
-// uninstalls returns $UNINSTALLS, how often the supervisor is removed in each way; once without it.
-func uninstalls(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("UNINSTALLS")
-	if text == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("$UNINSTALLS is %q; it has to be a number above 0", text)
-	}
-	return n
-}
-
 // TestUninstalling removes the supervisor in each way. The APIService must not remain, and a namespace can be deleted.
 func TestUninstalling(t *testing.T) {
 	deployment := func(w *world) *appsv1.Deployment {
@@ -54,7 +38,7 @@ func TestUninstalling(t *testing.T) {
 			return w.Delete(w.T.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}})
 		},
 	} {
-		for n := range uninstalls(t) {
+		for n := range testenv.Uninstalls(t) {
 			t.Run(fmt.Sprintf("%s %d", name, n+1), func(t *testing.T) {
 				w := supervise(t)
 				w.available()
