@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,11 +29,14 @@ import (
 // deletion is the time in which a namespace can be deleted after the product was uninstalled.
 const deletion = time.Minute
 
+// packageServing is a cluster on which a supervisor serves PackageManifests.
+type packageServing struct{ *cluster }
+
 // TestUninstallingLeavesNoAPIService uninstalls a supervisor that serves PackageManifests, $UNINSTALLS times in each
 // documented way and by the deletion of its namespace. An APIService without a server would block the deletion of the
 // namespace of others.
 func TestUninstallingLeavesNoAPIService(t *testing.T) {
-	c := newCluster(t)
+	c := packageServing{newCluster(t)}
 	c.prepare()
 	c.emptyNodes()
 	all := append(ways(), way{
@@ -40,25 +45,25 @@ func TestUninstallingLeavesNoAPIService(t *testing.T) {
 	for _, w := range all {
 		for n := range testenv.Uninstalls(t) {
 			t.Run(fmt.Sprintf("%s %d", w.name, n+1), func(t *testing.T) {
-				sub := *c
+				sub := *c.cluster
 				sub.t, sub.WithT = t, gomega.NewWithT(t)
-				sub.leavesNoAPIService(w)
+				packageServing{&sub}.leavesNoAPIService(w)
 			})
 		}
 	}
 }
 
 // leavesNoAPIService installs the product and uninstalls it.
-func (c *cluster) leavesNoAPIService(w way) {
+func (c packageServing) leavesNoAPIService(w way) {
 	c.t.Helper()
-	w.install(c)
+	w.install(c.cluster)
 	c.servePackages()
 	c.Eventually(c.available, patience, polling).Should(gomega.Succeed())
 	bystander := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bystander-"}}
 	c.Expect(c.Create(c.t.Context(), bystander)).To(gomega.Succeed())
 
 	stopped := c.stopWithDeployment()
-	w.uninstall(c)
+	w.uninstall(c.cluster)
 	if err := <-stopped; err != nil {
 		c.t.Error(err)
 	}
@@ -86,7 +91,7 @@ func apiService() *unstructured.Unstructured {
 }
 
 // available returns an error until the API server forwards requests for PackageManifests.
-func (c *cluster) available() error {
+func (c packageServing) available() error {
 	live := apiService()
 	if err := c.Get(c.t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
 		return err
@@ -98,7 +103,7 @@ func (c *cluster) available() error {
 }
 
 // emptyNodes keeps pods from the simulated nodes until the test ends. Services would lead to the pods, which run nothing.
-func (c *cluster) emptyNodes() {
+func (c packageServing) emptyNodes() {
 	c.t.Helper()
 	var nodes corev1.NodeList
 	c.Expect(c.List(c.t.Context(), &nodes)).To(gomega.Succeed())
@@ -109,7 +114,7 @@ func (c *cluster) emptyNodes() {
 }
 
 // servePackages runs a supervisor as in a pod, and adds its endpoint to the Service of PackageManifests.
-func (c *cluster) servePackages() {
+func (c packageServing) servePackages() {
 	c.t.Helper()
 	host := ports.MachineAddress(c.t)
 	_, port, err := net.SplitHostPort(ports.Address(c.t))
@@ -134,7 +139,7 @@ func (c *cluster) servePackages() {
 }
 
 // stopWithDeployment stops the supervisor when its Deployment has been deleted, as the kubelet does, and returns the result.
-func (c *cluster) stopWithDeployment() <-chan error {
+func (c packageServing) stopWithDeployment() <-chan error {
 	stopped := make(chan error, 1)
 	running, ctx := c.supervisor, c.t.Context()
 	key := client.ObjectKey{Namespace: home, Name: "chandlery-supervisor"}
@@ -154,4 +159,13 @@ func (c *cluster) stopWithDeployment() <-chan error {
 		stopped <- err
 	}()
 	return stopped
+}
+
+// kubectlAtEnd runs kubectl after the end of the test.
+func (c packageServing) kubectlAtEnd(args ...string) {
+	c.t.Helper()
+	ctx := context.WithoutCancel(c.t.Context())
+	if out, err := exec.CommandContext(ctx, c.cp.Kubectl(), append([]string{"--kubeconfig", c.cp.Kubeconfig()}, args...)...).CombinedOutput(); err != nil {
+		c.t.Errorf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
 }

@@ -292,15 +292,6 @@ func (c *cluster) kubectl(args ...string) string {
 	return c.run(0, c.cp.Kubectl(), append([]string{"--kubeconfig", c.cp.Kubeconfig()}, args...)...)
 }
 
-// kubectlAtEnd runs kubectl after the end of the test.
-func (c *cluster) kubectlAtEnd(args ...string) {
-	c.t.Helper()
-	ctx := context.WithoutCancel(c.t.Context())
-	if out, err := exec.CommandContext(ctx, c.cp.Kubectl(), append([]string{"--kubeconfig", c.cp.Kubeconfig()}, args...)...).CombinedOutput(); err != nil {
-		c.t.Errorf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-}
-
 func (c *cluster) chandlery(code int, args ...string) string {
 	c.t.Helper()
 	out := c.run(code, program("kubectl-chandlery"), append(args, "--kubeconfig", c.cp.Kubeconfig(), "--timeout", patience.String())...)
