@@ -29,9 +29,9 @@ With --back, the command hands the cluster back to OLM, waits until OLM is ready
 compares the cluster.
 
 While a supervisor leads, --finish removes the objects that only OLM uses: its
-Deployments, their Services and NetworkPolicies, the ConfigMaps and Jobs of bundle images,
-and the takeover record. It keeps namespaces, CustomResourceDefinitions, catalogs and
-operators. Afterwards, you cannot hand the cluster back.
+Deployments, their Services and NetworkPolicies, the ConfigMaps and Jobs of bundle
+images, and the takeover record. It keeps namespaces, CustomResourceDefinitions,
+catalogs and operators. Afterwards, you cannot hand the cluster back.
 
 You can interrupt and repeat the command. Each run compares the cluster
 with its state at the start of that run. The commands takeover and handback make no
