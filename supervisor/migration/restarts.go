@@ -12,8 +12,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// restarts describes the operators that OLM rolls out after a handback. Their pods lack annotations that OLM copies
-// from the version, or have settings that OLM does not know. It returns nothing if there are none.
+// restarts describes the operators that OLM rolls out after a handback. Their pods do not have the annotations that
+// OLM copies from the version, or have settings that OLM does not know. It returns nothing if there are none.
 func restarts(live objectsByKey) []string {
 	var causes []string
 	for _, key := range slices.Sorted(maps.Keys(live)) {
@@ -26,8 +26,8 @@ func restarts(live objectsByKey) []string {
 			causes = append(causes, fmt.Sprintf("Deployment %s/%s (annotation %s of its catalog)",
 				o.GetNamespace(), o.GetName(), api.AnnotationOperatorPullSecrets))
 		case o.GetKind() == "Deployment":
-			if missing := missingAnnotations(o, live); len(missing) > 0 {
-				causes = append(causes, fmt.Sprintf("Deployment %s/%s (annotation %s of its version)", o.GetNamespace(), o.GetName(), strings.Join(missing, ", ")))
+			if different := differentAnnotations(o, live); len(different) > 0 {
+				causes = append(causes, fmt.Sprintf("Deployment %s/%s (annotation %s of its version)", o.GetNamespace(), o.GetName(), strings.Join(different, ", ")))
 			}
 		}
 	}
@@ -37,25 +37,27 @@ func restarts(live objectsByKey) []string {
 	return []string{"OLM will roll out these operators, because it creates their pods differently: " + strings.Join(causes, "; ")}
 }
 
-// missingAnnotations returns the annotations of a version that the pods of its Deployment lack, or have with another
-// value. Those that the handback removes do not count.
-func missingAnnotations(d *unstructured.Unstructured, live objectsByKey) []string {
+// differentAnnotations returns the annotations of a version that the pods of its Deployment lack, or have with another
+// value. Of those that the handback removes, it returns those that OLM copied while it ran beside the supervisors.
+func differentAnnotations(d *unstructured.Unstructured, live objectsByKey) []string {
 	labels := d.GetLabels()
 	csv := live[labels[api.LabelOwnerKind]+" "+labels[api.LabelOwnerNamespace]+"/"+labels[api.LabelOwner]]
 	if csv == nil || csv.GetKind() != operatorsv1alpha1.ClusterServiceVersionKind {
 		return nil
 	}
 	pods, _, _ := unstructured.NestedStringMap(d.Object, "spec", "template", "metadata", "annotations")
-	var missing []string
+	var different []string
 	removed := addedKeys(csv).Annotations
 	for key, value := range csv.GetAnnotations() {
+		has, found := pods[key]
+		is := !found || has != value
 		if slices.Contains(removed, key) {
-			continue
+			is = found
 		}
-		if has, found := pods[key]; !found || has != value {
-			missing = append(missing, key)
+		if is {
+			different = append(different, key)
 		}
 	}
-	slices.Sort(missing)
-	return missing
+	slices.Sort(different)
+	return different
 }

@@ -30,6 +30,11 @@ func TestRestarts(t *testing.T) {
 		},
 		{reason: "the handback removes the annotation", live: []*unstructured.Unstructured{version(map[string]any{"chandlery.dev/cause": "{}"}), deployment(map[string]any{})}},
 		{
+			reason: "OLM copied an annotation that the handback removes",
+			live:   []*unstructured.Unstructured{version(map[string]any{"chandlery.dev/cause": "{}"}), deployment(map[string]any{"chandlery.dev/cause": "{}"})},
+			want:   "Deployment lamps/lamp (annotation chandlery.dev/cause of its version)",
+		},
+		{
 			reason: "a user set the annotation",
 			live:   []*unstructured.Unstructured{version(map[string]any{"chandlery.dev/skip-cleanup": "true"}), deployment(map[string]any{})},
 			want:   "Deployment lamps/lamp (annotation chandlery.dev/skip-cleanup of its version)",

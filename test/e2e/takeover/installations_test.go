@@ -51,8 +51,8 @@ var installations = []installation{
 }
 
 // TestInstallations takes over from a running OLM, which is then scaled up and down again while a supervisor leads, and hands back
-// to it. OLM is in either namespace, and installed with Helm or with kustomize. Operators run unchanged, only one manager
-// writes at a time, and the tool that installed OLM can still change it. $INSTALLATIONS is the number of installations;
+// to it. OLM is in either namespace, and installed with Helm or with kustomize. Supervisors do not change operators, only one
+// manager writes at a time, and the tool that installed OLM can still change it. $INSTALLATIONS is the number of installations;
 // 0 for all.
 func TestInstallations(t *testing.T) {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("INSTALLATIONS"), "1"))
@@ -75,17 +75,20 @@ func TestInstallations(t *testing.T) {
 			s.migrates("migrate", "--yes")
 			s.leads(supervisor)
 			s.works("the supervisor")
+			s.sameRollouts("taking over", before)
 
 			s.startsOLM()
 			s.stands(supervisor, "scaled up again since it was taken over from", "Stepping down", "Deployment "+one.namespace+"/olm-operator")
 			s.works("OLM")
+			beside := s.rollouts()
 			s.stopsOLM()
 			s.leads(supervisor)
 			s.works("the supervisor")
+			s.sameRollouts("the return of the supervisor", beside)
 
-			s.migrates("migrate", "--back", "--yes")
+			announced := s.handsBack()
 			s.works("OLM")
-			s.sameRollouts("taking over and handing back", before)
+			s.rollsOutOnly(announced, beside)
 			s.sameVersions(versions)
 			s.oneWriterAtATime()
 			s.isOriginal(owned)
@@ -154,6 +157,29 @@ func (s *installedScene) dryRunNamesNamespace() {
 	flag := "--global-catalog-namespace=" + s.namespace
 	if code != 0 || !strings.Contains(out, "Scale Deployment "+s.namespace+"/catalog-operator from 1 to 0") || strings.Contains(out, flag) != (s.namespace != olmpeer.Namespace) {
 		s.t.Errorf("exit code %d", code)
+	}
+}
+
+// handsBack hands back, and returns what the dry run printed, in one line.
+func (s *installedScene) handsBack() string {
+	s.t.Helper()
+	out, code := s.output("handback", "--dry-run")
+	if code != 0 {
+		s.t.Fatalf("exit code %d", code)
+	}
+	s.migrates("handback", "--yes")
+	return strings.Join(strings.Fields(out), " ")
+}
+
+// rollsOutOnly checks that OLM changed only the Deployments that the dry run of the handback names. It copies annotations
+// of versions into pods, and while it ran beside the supervisor, versions had annotations of supervisors.
+func (s *installedScene) rollsOutOnly(announced string, before snapshot) {
+	s.t.Helper()
+	for name, is := range s.rollouts() {
+		was := before[name]
+		if was != nil && is.GetGeneration() != was.GetGeneration() && !strings.Contains(announced, "Deployment "+name+" (annotation") {
+			s.t.Errorf("Deployment %s was rolled out:\n%s", name, strings.Join(compare(s.t, name, was.Object["spec"], is.Object["spec"]), "\n"))
+		}
 	}
 }
 
@@ -238,12 +264,12 @@ func (s *installedScene) sameVersions(before map[string]types.UID) {
 // helmRelease is the annotation of the objects of a release.
 const helmRelease = "meta.helm.sh/release-name"
 
-// ownedByHelm returns the objects of OLM's release.
+// ownedByHelm returns the objects of OLM's release. OLM copies their annotations to pods of the package server.
 func (s *installedScene) ownedByHelm() snapshot {
 	s.t.Helper()
 	owned := snapshot{}
 	for key, o := range takeFrom(s.t, s.plane) {
-		if o.GetAnnotations()[helmRelease] == "olm" {
+		if o.GetAnnotations()[helmRelease] == "olm" && metav1.GetControllerOf(o) == nil {
 			owned[key] = o
 		}
 	}
@@ -314,6 +340,9 @@ func (s *installedScene) changesSupervisors() {
 	}
 }
 
+// overlap is how long a supervisor may write beside OLM until it has noticed that OLM was started again.
+const overlap = time.Second
+
 // oneWriterAtATime checks that OLM and the supervisor wrote in turns: OLM, the takeover, OLM that was started again, the
 // supervisor that returned, and OLM after the handback.
 func (s *installedScene) oneWriterAtATime() {
@@ -325,7 +354,7 @@ func (s *installedScene) oneWriterAtATime() {
 	slices.SortStableFunc(requests, func(a, b audit.Request) int { return a.At.Compare(b.At) })
 	const supervisor = "system:serviceaccount:" + home + ":chandlery-supervisor"
 	var turns []string
-	last := ""
+	last, begun := "", time.Time{}
 	for _, r := range requests {
 		isOfManager := r.User == supervisor || r.User == olmpeer.AccountIn(s.namespace)
 		// A supervisor that waits reports that.
@@ -334,7 +363,11 @@ func (s *installedScene) oneWriterAtATime() {
 		if !isOfManager || reports || r.Reads() || r.Code >= failed {
 			continue
 		}
+		if r.User != last && r.At.Sub(begun) < overlap {
+			continue
+		}
 		if r.User != last {
+			begun = r.At
 			turns = append(turns, fmt.Sprintf("%s %s: %s %s %s/%s", r.At.Format("15:04:05.000"), r.User, r.Verb, r.Resource, r.Namespace, r.Name))
 		}
 		last = r.User
