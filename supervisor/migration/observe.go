@@ -44,7 +44,7 @@ type ClusterState struct {
 	Objects int
 }
 
-// Counts are the numbers of objects by kind, and the InstallPlans that the supervisors recreate.
+// Counts are the numbers of objects by kind, and the InstallPlans that the supervisors continue or recreate.
 type Counts struct {
 	Kinds []Count
 	// InProgress are the plans that are being executed, as NAMESPACE/NAME.
@@ -58,8 +58,8 @@ type Count struct {
 	Kind  string         `json:"kind"`
 	Total int            `json:"total"`
 	By    map[string]int `json:"by,omitempty"`
-	// Replaced is the number of those that the supervisors recreate under other names.
-	Replaced int `json:"replaced,omitempty"`
+	// Unfinished is the number of InstallPlans that wait or are in progress. Supervisors may recreate them under other names.
+	Unfinished int `json:"unfinished,omitempty"`
 }
 
 // observe reads the input of a plan.
@@ -273,7 +273,7 @@ func count(ctx context.Context, c client.Reader) (Counts, error) {
 		}
 		delete(kind.By, "")
 		if kind.Kind == operatorsv1alpha1.InstallPlanKind {
-			kind.Replaced = len(counts.InProgress) + len(counts.Waiting)
+			kind.Unfinished = len(counts.InProgress) + len(counts.Waiting)
 		}
 		counts.Kinds = append(counts.Kinds, kind)
 	}
@@ -297,7 +297,7 @@ func versionState(u *unstructured.Unstructured) string {
 	return field("status", "phase")(u)
 }
 
-// addPlan returns the state of an InstallPlan. It adds a plan that is recreated to one of the lists.
+// addPlan returns the state of an InstallPlan. It adds a plan that waits or is in progress to one of the lists.
 func (c *Counts) addPlan(u *unstructured.Unstructured) string {
 	phase, name := field("status", "phase")(u), u.GetNamespace()+"/"+u.GetName()
 	switch operatorsv1alpha1.InstallPlanPhase(phase) {
@@ -320,8 +320,8 @@ func (c *Count) describe() string {
 	if len(words) > 0 {
 		text += " (" + strings.Join(words, ", ") + ")"
 	}
-	if c.Replaced > 0 {
-		text += fmt.Sprintf(", except %d recreated with other names", c.Replaced)
+	if c.Unfinished > 0 {
+		text += fmt.Sprintf(", except %d that wait or are in progress", c.Unfinished)
 	}
 	return text
 }

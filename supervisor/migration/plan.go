@@ -216,7 +216,8 @@ func (p *Plan) describe(o *ClusterState) {
 	}
 	p.Risks = append(p.Risks, "handing back does not revert updates of operators")
 	if len(o.Counts.InProgress) > 0 {
-		p.Risks = append(p.Risks, "InstallPlans in progress are recreated with other names and continue; handing back does not revert this: "+strings.Join(o.Counts.InProgress, ", "))
+		p.Risks = append(p.Risks, "InstallPlans in progress continue, or fail if they refer to bundles that OLM unpacked; another InstallPlan then installs the version, "+
+			"after approval if its Subscription is manual; handing back does not revert this: "+strings.Join(o.Counts.InProgress, ", "))
 	}
 }
 

@@ -118,7 +118,7 @@ func TestNewPlan(t *testing.T) {
 	}
 }
 
-// TestWaitingPlans checks that recreated plans are not described as unchanged, before and after.
+// TestWaitingPlans checks that plans that wait or are in progress are not described as unchanged, before and after.
 func TestWaitingPlans(t *testing.T) {
 	o := &ClusterState{Managers: competing.Finding{Workloads: []competing.Workload{workload("olm-operator", 1, false)}}}
 	by := map[string]int{}
@@ -128,16 +128,16 @@ func TestWaitingPlans(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"Complete": 1, "RequiresApproval": 1, "Installing": 1}, by); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)
 	}
-	o.Counts.Kinds = []Count{{Kind: "InstallPlan", Total: 3, By: by, Replaced: 2}, {Kind: "Subscription", Total: 1}}
+	o.Counts.Kinds = []Count{{Kind: "InstallPlan", Total: 3, By: by, Unfinished: 2}, {Kind: "Subscription", Total: 1}}
 	p := NewPlan(o, false)
-	want := []string{"3 InstallPlans (1 Complete, 1 Installing, 1 RequiresApproval), except 2 recreated with other names", "1 Subscription"}
+	want := []string{"3 InstallPlans (1 Complete, 1 Installing, 1 RequiresApproval), except 2 that wait or are in progress", "1 Subscription"}
 	if diff := cmp.Diff(want, p.Adopted); diff != "" {
 		t.Errorf("managed without changes (-want +got):\n%s", diff)
 	}
 	if text := strings.Join(p.Changes, "\n"); !strings.Contains(text, "shop/waits") {
 		t.Errorf("changes:\n%s", text)
 	}
-	if text := strings.Join(p.Risks, "\n"); !strings.Contains(text, "shop/runs") || !strings.Contains(text, "does not recreate InstallPlans") {
+	if text := strings.Join(p.Risks, "\n"); !strings.Contains(text, "manual; handing back does not revert this: shop/runs") || !strings.Contains(text, "does not recreate InstallPlans") {
 		t.Errorf("risks:\n%s", text)
 	}
 	left := replacedPlans([]string{"shop/waits", "shop/runs"}, objectsByKey{"InstallPlan shop/runs": object("InstallPlan", "shop/runs", nil)})
