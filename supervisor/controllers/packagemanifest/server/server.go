@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -158,9 +159,29 @@ func newAuthorizer(client kubernetes.Interface) (authorizer.Authorizer, error) {
 	return chain, nil
 }
 
-// followedElsewhere is a certificate authority that the server does not have to follow.
-type followedElsewhere struct {
+// runningCA is the certificate authority of a controller that runs already. The controller accepts listeners only before it
+// runs. It is safe for concurrent use.
+type runningCA struct {
 	dynamiccertificates.CAContentProvider
+
+	mu        sync.Mutex
+	listeners []dynamiccertificates.Listener
+}
+
+// AddListener implements [dynamiccertificates.Notifier].
+func (c *runningCA) AddListener(listener dynamiccertificates.Listener) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listeners = append(c.listeners, listener)
+}
+
+// Enqueue implements [dynamiccertificates.Listener] for the controller.
+func (c *runningCA) Enqueue() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, listener := range c.listeners {
+		listener.Enqueue()
+	}
 }
 
 // frontProxy reads the ConfigMap with the certificate authority and the headers of the front proxy, and follows it until ctx
@@ -173,6 +194,8 @@ func frontProxy(ctx context.Context, client kubernetes.Interface) (*authenticato
 	headers := headerrequest.NewRequestHeaderAuthRequestController(proxyConfigMap, proxyNamespace, client,
 		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
 		"requestheader-extra-headers-prefix", "requestheader-allowed-names")
+	running := &runningCA{CAContentProvider: ca}
+	ca.AddListener(running)
 	go headers.Run(ctx, 1)
 	go ca.Run(ctx, 1)
 	err = wait.PollUntilContextTimeout(ctx, proxyInterval, proxyWait, true, func(context.Context) (bool, error) {
@@ -182,7 +205,7 @@ func frontProxy(ctx context.Context, client kubernetes.Interface) (*authenticato
 		log.FromContext(ctx).Error(err, "Serving PackageManifests without the settings of the front proxy", "configMap", proxyNamespace+"/"+proxyConfigMap)
 	}
 	return &authenticatorfactory.RequestHeaderConfig{
-		CAContentProvider: followedElsewhere{ca}, UsernameHeaders: headerrequest.StringSliceProviderFunc(headers.UsernameHeaders),
+		CAContentProvider: running, UsernameHeaders: headerrequest.StringSliceProviderFunc(headers.UsernameHeaders),
 		UIDHeaders: headerrequest.StringSliceProviderFunc(headers.UIDHeaders), GroupHeaders: headerrequest.StringSliceProviderFunc(headers.GroupHeaders),
 		ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(headers.ExtraHeaderPrefixes),
 		AllowedClientNames:  headerrequest.StringSliceProviderFunc(headers.AllowedClientNames),
