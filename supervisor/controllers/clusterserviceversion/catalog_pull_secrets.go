@@ -32,12 +32,13 @@ func (r deploymentReader) pullSecrets(ctx context.Context, csv *operatorsv1alpha
 	sub *operatorsv1alpha1.Subscription,
 ) (catalogPullSecrets, error) {
 	key := catalogOf(csv, sub)
-	// A version that names another tenant's catalog must not show the names in its annotation.
-	if key.Namespace != csv.Namespace && key.Namespace != r.global {
+	// A version without a Subscription may name no catalog. One that names another tenant's catalog must not show the
+	// names in its annotation.
+	if key.Name == "" || key.Namespace != csv.Namespace && key.Namespace != r.global {
 		return catalogPullSecrets{unknown: true}, nil
 	}
 	catalog := catalogs.NewObject()
-	err := r.client.Get(ctx, key, catalog, readOnly)
+	err := r.catalogs.Get(ctx, key, catalog, readOnly)
 	if apierrors.IsNotFound(err) {
 		return catalogPullSecrets{unknown: true}, nil
 	}

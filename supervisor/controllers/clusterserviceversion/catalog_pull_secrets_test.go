@@ -56,7 +56,7 @@ func TestPullSecretsOfCatalog(t *testing.T) {
 			if tt.annotated != "" {
 				csv.Annotations = map[string]string{api.AnnotationCatalog: tt.annotated}
 			}
-			r := deploymentReader{global: "olm", client: memory(t,
+			r := deploymentReader{global: "olm", catalogs: memory(t,
 				catalog("olm", "shop", "a, b"), catalog("olm", "plain", ""), catalog("olm", "invalid", "garden/a"),
 				catalog("kitchen", "shop", "own"), catalog("garden", "shop", "secret"))}
 			got, err := r.pullSecrets(t.Context(), csv, tt.sub)

@@ -17,10 +17,11 @@ import (
 
 // deploymentReader reads the Deployments of versions, and the settings with which they are derived.
 type deploymentReader struct {
-	client  client.Client            // reads from the cache
-	live    client.Reader            // reads past the cache
-	proxies *operatorproxy.Variables // nil for none
-	global  string                   // the namespace of the catalogs for all namespaces
+	client   client.Client            // reads from the cache
+	live     client.Reader            // reads past the cache
+	catalogs client.Reader            // reads CatalogSources from the cache; client would not
+	proxies  *operatorproxy.Variables // nil for none
+	global   string                   // the namespace of the catalogs for all namespaces
 }
 
 // settings returns the settings of a Subscription for the Deployments, or why they are invalid.

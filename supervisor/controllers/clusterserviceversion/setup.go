@@ -163,7 +163,7 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, webhooks cache.Cache) (*re
 	webhookObserver, webhookWriter := webhook.New(webhook.Options{
 		Client: c, Live: live, CRDs: crds, Cache: webhooks, Accounts: accounts, Events: recorder, Namespace: o.Namespace,
 	})
-	reader := deploymentReader{client: c, live: live, proxies: o.Proxies, global: o.GlobalNamespace}
+	reader := deploymentReader{client: c, live: live, catalogs: mgr.GetCache(), proxies: o.Proxies, global: o.GlobalNamespace}
 	return &reconciler{
 		client: c,
 		clock:  o.Clock,

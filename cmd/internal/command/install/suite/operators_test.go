@@ -3,6 +3,7 @@ package suite_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -199,6 +200,17 @@ func (c *cluster) testRemove(t *testing.T) {
 	if err := c.Create(t.Context(), lantern); err != nil {
 		t.Fatal(err)
 	}
+	// An upgraded version is deleted after its successor has succeeded.
+	testenv.Until(t, testenv.Patience, "one version", func(ctx context.Context) string {
+		var versions operatorsv1alpha1.ClusterServiceVersionList
+		if err := c.List(ctx, &versions, client.InNamespace("quay")); err != nil {
+			return err.Error()
+		}
+		if len(versions.Items) != 1 {
+			return fmt.Sprintf("%d versions", len(versions.Items))
+		}
+		return ""
+	})
 	out, _ := c.run(t, 0, "remove", "lantern", "-n", "quay", "--crds", "--dry-run")
 	contains(t, out, "CustomResourceDefinition "+lamps+" with 1 custom resource", "Data is lost: 1 custom resource")
 	_, log := c.run(t, 1, "remove", "lantern", "-n", "quay", "--crds")
