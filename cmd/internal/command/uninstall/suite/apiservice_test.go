@@ -33,8 +33,8 @@ const deletion = time.Minute
 type packageServing struct{ *cluster }
 
 // TestUninstallingLeavesNoAPIService uninstalls a supervisor that serves PackageManifests, $UNINSTALLS times in each
-// documented way and by the deletion of its namespace. An APIService without a server would block the deletion of the
-// namespace of others.
+// documented way and by the deletion of its namespace; once only with kubectl and by that deletion. An APIService without
+// a server would block the deletion of the namespace of others.
 func TestUninstallingLeavesNoAPIService(t *testing.T) {
 	c := packageServing{newCluster(t)}
 	c.prepare()
@@ -42,8 +42,12 @@ func TestUninstallingLeavesNoAPIService(t *testing.T) {
 	all := append(ways(), way{
 		"namespace", ways()[0].install, func(c *cluster) { c.kubectl("delete", "namespace", home) }, false,
 	})
+	times := testenv.Uninstalls(t)
+	if times == 1 {
+		all = []way{all[0], all[len(all)-1]}
+	}
 	for _, w := range all {
-		for n := range testenv.Uninstalls(t) {
+		for n := range times {
 			t.Run(fmt.Sprintf("%s %d", w.name, n+1), func(t *testing.T) {
 				sub := *c.cluster
 				sub.t, sub.WithT = t, gomega.NewWithT(t)
