@@ -66,7 +66,12 @@ func Read(ctx context.Context, reader client.Reader, o Options) (*explain.Cluste
 	c.terminating(ctx)
 	c.leases(ctx, o)
 	c.packages(ctx)
-	c.workloads(ctx, c.workloadNamespaces(scope))
+	namespaces := c.workloadNamespaces(scope)
+	if len(scope) == 0 && len(c.state.Leases) == 0 {
+		// Supervisors that wait beside OLM have no Lease before one leads for the first time.
+		namespaces = slices.Compact(slices.Sorted(slices.Values(append(namespaces, o.SupervisorNamespaces...))))
+	}
+	c.workloads(ctx, namespaces)
 	if len(scope) == 0 {
 		c.managers(ctx)
 	}

@@ -51,7 +51,8 @@ type Status struct {
 	Fallback string `json:"fallback,omitempty"`
 	// Verdict sums it up.
 	Verdict Verdict `json:"verdict"`
-	// Supervisors are the Leases of supervisors. A correct installation has one.
+	// Supervisors are the Leases of supervisors. A correct installation has one. Without a Lease, they are the namespaces
+	// with pods of supervisors.
 	Supervisors []Supervisor `json:"supervisors"`
 	// Others are Deployments of another lifecycle manager. They are known if all namespaces were
 	// read and the user may list all Deployments.
@@ -127,6 +128,11 @@ const CodeCompetingManager = "AnotherManagerRuns"
 // isLed reports whether a supervisor leads.
 func (s *Status) isLed() bool {
 	return slices.ContainsFunc(s.Supervisors, func(one Supervisor) bool { return one.Leads })
+}
+
+// waits reports whether there are pods of supervisors, and none leads.
+func (s *Status) waits() bool {
+	return !s.isLed() && slices.ContainsFunc(s.Supervisors, func(one Supervisor) bool { return len(one.Standbys) > 0 })
 }
 
 // competingManagers returns findings if another manager and a supervisor write the same objects.

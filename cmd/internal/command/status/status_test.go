@@ -196,6 +196,9 @@ func observations() map[string]struct {
 		"olm-waits": {reason: "supervisors that wait until OLM has stopped are no problem", verdict: status.Well, change: func(o *explain.ClusterState) {
 			o.Leases[0].Spec.HolderIdentity, o.Deployments = nil, append(o.Deployments, manager())
 		}},
+		"olm-first": {reason: "before the first takeover, there is no Lease", verdict: status.Well, change: func(o *explain.ClusterState) {
+			o.Leases, o.Deployments = nil, append(o.Deployments, manager())
+		}},
 		"absent": {reason: "a cluster without the kinds has no operators to be well", verdict: status.Wrong, change: func(o *explain.ClusterState) {
 			*o = explain.ClusterState{ReadAt: now, Unreadable: []explain.Unreadable{
 				{Resource: "subscriptions.operators.coreos.com", Reason: explain.UnreadableNotInstalled},

@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/explain"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
@@ -47,9 +48,31 @@ func supervisors(o *explain.ClusterState) []Supervisor {
 	for i := range o.Leases {
 		all = append(all, supervisor(o, &o.Leases[i]))
 	}
+	if len(all) == 0 && !slices.ContainsFunc(o.Unreadable, isLease) {
+		all = append(all, waitingSupervisors(o)...)
+	}
 	slices.SortFunc(all, func(a, b Supervisor) int { return strings.Compare(a.Namespace, b.Namespace) })
 	return all
 }
+
+// waitingSupervisors returns the supervisors of a cluster without their Lease, which the first leader creates. Beside OLM,
+// there is none before the takeover.
+func waitingSupervisors(o *explain.ClusterState) []Supervisor {
+	in := map[string]bool{}
+	for i := range o.Pods {
+		if o.Pods[i].Labels["app.kubernetes.io/name"] == supervisorName {
+			in[o.Pods[i].Namespace] = true
+		}
+	}
+	all := make([]Supervisor, 0, len(in))
+	for namespace := range in {
+		all = append(all, supervisor(o, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}))
+	}
+	return all
+}
+
+// isLease reports whether Leases could not be read.
+func isLease(u explain.Unreadable) bool { return strings.HasPrefix(u.Resource, "leases.") }
 
 func supervisor(o *explain.ClusterState, lease *coordinationv1.Lease) Supervisor {
 	s := Supervisor{Namespace: lease.Namespace}
@@ -112,6 +135,8 @@ func describeSupervisor(s *Supervisor, now time.Time, wide bool) string {
 		text = fmt.Sprintf("%s leads (Lease in namespace %s)", s.Leader, s.Namespace)
 	case s.Leader != "" && s.Renewed != nil:
 		text = fmt.Sprintf("no leader: %s last renewed the Lease in namespace %s %s ago", s.Leader, s.Namespace, ago(now, *s.Renewed))
+	case s.Renewed == nil:
+		text = fmt.Sprintf("no leader: there is no Lease in namespace %s", s.Namespace)
 	default:
 		text = fmt.Sprintf("no leader: the Lease in namespace %s is free", s.Namespace)
 	}

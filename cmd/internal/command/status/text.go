@@ -85,7 +85,7 @@ func (v View) supervisors(s *Status) string {
 		b.WriteString(v.Paint.Bold(title) + strings.TrimPrefix(text, title))
 	}
 	running := "is running"
-	if len(s.Supervisors) > 0 && !s.isLed() {
+	if s.waits() {
 		running += "; supervisors wait"
 	}
 	for i := range s.Others {
@@ -99,7 +99,7 @@ func (v View) supervisors(s *Status) string {
 		return b.String() + others.String()
 	}
 	text := "none: there is no supervisor Lease"
-	if slices.ContainsFunc(s.Unreadable, func(u Unreadable) bool { return strings.HasPrefix(u.Resource, "leases.") }) {
+	if slices.ContainsFunc(s.Unreadable, func(u Unreadable) bool { return isLease(u.Unreadable) }) {
 		text = "not known: its Lease could not be read"
 	}
 	return v.Paint.Bold(title) + "  " + text + "\n" + others.String()
