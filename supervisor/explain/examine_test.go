@@ -43,7 +43,7 @@ func TestExplainSupervisor(t *testing.T) {
 			summary: []string{"lamp.v1 is installed", "as far as can be seen"},
 		},
 		{
-			reason: "a Lease that nobody may see where something is on its way", state: explain.Unknown, code: explain.CodeInProgress,
+			reason: "a Lease that the user may not read, while something is in progress", state: explain.Unknown, code: explain.CodeInProgress,
 			change:  all(hides("leases.coordination.k8s.io", ""), planIs(operatorsv1alpha1.InstallPlanPhaseInstalling, "", ""), func(o *clusterState) { o.Leases = nil }),
 			summary: []string{"obstacles could not be checked"},
 		},

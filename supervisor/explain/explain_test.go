@@ -355,7 +355,7 @@ func TestExplainResolution(t *testing.T) {
 			summary: []string{"was created a moment ago"},
 		},
 		{
-			reason: "nobody has looked at it", state: explain.Broken, code: explain.CodeNotReconciled,
+			reason: "no controller has reconciled it", state: explain.Broken, code: explain.CodeNotReconciled,
 			change:  all(says("Other", "", ""), func(o *clusterState) { o.sub().Status.Conditions = nil }),
 			summary: []string{"Subscription shop/lamp has had no status"},
 		},

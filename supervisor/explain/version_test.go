@@ -234,7 +234,7 @@ func TestExplainVersion(t *testing.T) {
 			summary: []string{"namespace shop is being deleted"},
 		},
 		{
-			reason: "a finalizer of somebody else holds it", state: explain.Held, code: explain.CodeUninstallBlocked,
+			reason: "a finalizer of another controller holds it", state: explain.Held, code: explain.CodeUninstallBlocked,
 			change: func(o *clusterState) {
 				o.sub().DeletionTimestamp, o.sub().Finalizers = new(ago(time.Hour)), []string{"example.com/never"}
 			},
