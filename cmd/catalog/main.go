@@ -27,8 +27,12 @@ var (
 	commit  = "unknown"
 )
 
-// envPrefix is the prefix of the variables that set flags.
-const envPrefix = "CATALOG"
+const (
+	// envPrefix is the prefix of the variables that set flags.
+	envPrefix = "CATALOG"
+	// registryReference is the reference of the program registry, which has some of the same commands and flags.
+	registryReference = "commands-registry.md"
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -45,11 +49,14 @@ func main() {
 func newCommand() *cobra.Command {
 	catalog := program.Program{
 		Name: "catalog", Short: "Create file-based operator catalogs and their images",
-		EnvPrefix: envPrefix, Version: version, Commit: commit, FlagGroupsOn: "commands-registry.md",
+		EnvPrefix: envPrefix, Version: version, Commit: commit, FlagGroupsOn: map[string]string{
+			"image registry flags": registryReference, "pull flags": registryReference, "selection flags": registryReference,
+		},
 	}
-	return catalog.Command(newInitCommand(), newAddCommand(), newRenderCommand(), newTemplateCommand(), newDeprecateCommand(),
+	shared := program.DescribedOn(registryReference, "registry", []*cobra.Command{inspect.Validate(inspected()), inspect.Diff(inspected())})
+	return catalog.Command(append(shared, newInitCommand(), newAddCommand(), newRenderCommand(), newTemplateCommand(), newDeprecateCommand(),
 		newConvertCommand(), newPruneCommand(), newMergeCommand(), newImagesCommand(),
-		newDockerfileCommand(), newPushCommand(), inspect.Validate(inspected()), inspect.Diff(inspected()))
+		newDockerfileCommand(), newPushCommand())...)
 }
 
 // printError writes one line for each problem, and the remedy for errors of images.

@@ -44,6 +44,7 @@ func newCommand() *cobra.Command {
 	p := program.Program{
 		Name: agent, Called: called, Short: "Inspect, install and remove the operators of a cluster",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
+		FlagGroupsOn: map[string]string{"image registry flags": "commands-registry.md"},
 	}
 	return p.Command(all.Commands(called, envPrefix, agent)...)
 }

@@ -22,8 +22,8 @@ type Program struct {
 	Called string
 	// EnvPrefix is the prefix of the variables that set flags.
 	EnvPrefix string
-	// FlagGroupsOn is the file name of the reference that lists the groups of flags; empty for the program's own.
-	FlagGroupsOn string
+	// FlagGroupsOn maps a group of flags to the file name of the reference that lists it; the program's own lists others.
+	FlagGroupsOn map[string]string
 	// Version and Commit identify the source.
 	Version, Commit string
 }

@@ -63,8 +63,8 @@ func described(page, called string, cmd *cobra.Command) {
 type page struct {
 	out    io.Writer
 	prefix string
-	// groupsOn is the file name of the page that lists the groups of flags; empty for this page.
-	groupsOn string
+	// groupsOn maps a group of flags to the file name of the page that lists it; this page lists others.
+	groupsOn map[string]string
 	machine  []replacement
 	err      error
 }
@@ -91,7 +91,7 @@ func (p *page) program(root *cobra.Command) {
 		use := cmd.UseLine()
 		sections = append(sections, section{cmd: cmd, use: use, rows: p.flags(cmd)})
 	}
-	shared, common := sharedRows(sections), sharedParagraphs(sections)
+	shared, common := p.sharedRows(sections), sharedParagraphs(sections)
 	for _, paragraph := range common {
 		p.printf("\n%s\n", paragraph)
 	}

@@ -29,8 +29,8 @@ const (
 
 // sharedRows returns the rows that at least [minShared] commands have, by the names of the flags.
 // If there are several such rows for a name, it returns the one that most commands have, and the
-// first of equals.
-func sharedRows(sections []section) map[string]flagRow {
+// first of equals. A flag of a group that another page lists is always shared.
+func (p *page) sharedRows(sections []section) map[string]flagRow {
 	uses := map[flagRow]int{}
 	for _, s := range sections {
 		for _, row := range s.rows {
@@ -40,7 +40,7 @@ func sharedRows(sections []section) map[string]flagRow {
 	shared := map[string]flagRow{}
 	for _, s := range sections {
 		for _, row := range s.rows {
-			if uses[row] >= minShared && uses[row] > uses[shared[row.name]] {
+			if (uses[row] >= minShared || p.groupsOn[row.group] != "") && uses[row] > uses[shared[row.name]] {
 				shared[row.name] = row
 			}
 		}
@@ -79,7 +79,7 @@ func (p *page) split(rows []flagRow, shared map[string]flagRow) (own []flagRow, 
 		}
 	}
 	for _, group := range slices.Sorted(slices.Values(groups)) {
-		names = append(names, "["+group+"]("+p.groupsOn+"#"+anchor(group)+")")
+		names = append(names, "["+group+"]("+p.groupsOn[group]+"#"+anchor(group)+")")
 	}
 	return own, names
 }
@@ -98,7 +98,7 @@ func (p *page) sharedFlags(shared map[string]flagRow) {
 	p.printf("\n## %s\n", sharedHeading)
 	p.flagList(groups[""])
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		if group != "" && p.groupsOn == "" {
+		if group != "" && p.groupsOn[group] == "" {
 			p.printf("\n### %s%s\n", strings.ToUpper(group[:1]), group[1:])
 			p.flagList(groups[group])
 		}

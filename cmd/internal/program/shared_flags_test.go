@@ -2,6 +2,7 @@ package program
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,7 +82,7 @@ func TestFlagGroups(t *testing.T) {
 			})
 			commands = append(commands, cmd)
 		}
-		root := Program{Name: "lamp", Short: "Light the way", EnvPrefix: "LAMP", FlagGroupsOn: page}.Command(commands...)
+		root := Program{Name: "lamp", Short: "Light the way", EnvPrefix: "LAMP", FlagGroupsOn: map[string]string{"oil flags": page}}.Command(commands...)
 		var out bytes.Buffer
 		root.SetOut(&out)
 		root.SetArgs([]string{"reference"})
@@ -96,6 +97,17 @@ func TestFlagGroups(t *testing.T) {
 		if listed := strings.Contains(out.String(), ": kind of oil\n"); listed != (page == "") {
 			t.Errorf("groups on page %q: the page lists the group: %t", page, listed)
 		}
+	}
+}
+
+// TestFlagGroupOfOneCommand checks that the reference links a group of flags on another page even for one command.
+func TestFlagGroupOfOneCommand(t *testing.T) {
+	t.Parallel()
+	p := &page{groupsOn: map[string]string{"oil flags": "commands-stove.md"}}
+	row := flagRow{name: "oil", text: "a", group: "oil flags"}
+	own, names := p.split([]flagRow{row}, p.sharedRows([]section{{rows: []flagRow{row}}}))
+	if len(own) > 0 || !slices.Equal(names, []string{"[oil flags](commands-stove.md#oil-flags)"}) {
+		t.Errorf("got rows %v and names %q, want only the link of the group", own, names)
 	}
 }
 
@@ -119,7 +131,7 @@ func TestSharedRows(t *testing.T) {
 			for _, text := range tt.texts {
 				sections = append(sections, section{rows: []flagRow{{name: "wick", text: text}}})
 			}
-			if got := sharedRows(sections)["wick"].text; got != tt.want {
+			if got := (&page{}).sharedRows(sections)["wick"].text; got != tt.want {
 				t.Errorf("%s: the row is %q, want %q", tt.reason, got, tt.want)
 			}
 		})
