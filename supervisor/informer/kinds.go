@@ -62,9 +62,9 @@ func ofTenants() []Watched {
 		managed = "olm.managed"
 		apps    = "apps"
 		rbac    = "rbac.authorization.k8s.io"
-		bounded = "the object; of one with more than 6 KiB the metadata"
-		halves  = "the object; of one with more than 3 KiB in a part the rest"
-		ruled   = "the object; of one with more than 16 KiB the metadata"
+		bounded = "the object up to 6 KiB, else the metadata"
+		halves  = "the object without parts above 3 KiB"
+		ruled   = "the object up to 16 KiB, else the metadata"
 		names   = "names, owners, bounded labels"
 	)
 	return []Watched{
