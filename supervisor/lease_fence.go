@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 
@@ -199,6 +200,8 @@ type fencedLock struct {
 	// monitor waits for the API server, with pauses, while the process does not lead; nil to not wait.
 	monitor *availability.Monitor
 	pause   time.Duration
+	// acquired is when this process took the lead.
+	acquired metav1.Time
 }
 
 // Create creates the Lease.
@@ -207,6 +210,7 @@ func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElect
 		return err
 	}
 	start := l.fence.clock.Now()
+	l.setTimes(&record, start)
 	err := l.Interface.Create(ctx, record)
 	l.recordRenewal(record, start, err)
 	return l.asTaken(record, err)
@@ -223,6 +227,7 @@ func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElect
 		l.fence.release()
 	}
 	start := l.fence.clock.Now()
+	l.setTimes(&record, start)
 	err := l.Interface.Update(ctx, record)
 	l.recordRenewal(record, start, err)
 	return l.asTaken(record, err)
@@ -262,6 +267,18 @@ func (l *fencedLock) checkBeforeLeading(ctx context.Context) error {
 		return nil
 	}
 	return l.fence.beforeLeading(ctx)
+}
+
+// setTimes sets when this process took the lead. Leader election takes that time before a process waits to lead, which can
+// last for days beside OLM, and repeats it at each renewal.
+func (l *fencedLock) setTimes(record *resourcelock.LeaderElectionRecord, now time.Time) {
+	if record.HolderIdentity != l.Identity() {
+		return
+	}
+	if !l.fence.isLeading() {
+		l.acquired, record.RenewTime = metav1.NewTime(now), metav1.NewTime(now)
+	}
+	record.AcquireTime = l.acquired
 }
 
 // asTaken returns ErrLeaseTaken with an error of a standby that lost a race for the Lease, and other errors unchanged.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	testingclock "k8s.io/utils/clock/testing"
@@ -24,6 +25,8 @@ type fakeLock struct {
 
 	holder string
 	err    error
+	// written is the last record that was written.
+	written resourcelock.LeaderElectionRecord
 }
 
 func (l *fakeLock) Identity() string { return "me" }
@@ -32,9 +35,43 @@ func (l *fakeLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []b
 	return &resourcelock.LeaderElectionRecord{HolderIdentity: l.holder}, nil, l.err
 }
 
-func (l *fakeLock) Create(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
+func (l *fakeLock) Create(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	l.written = record
+	return l.err
+}
 
-func (l *fakeLock) Update(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
+func (l *fakeLock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	l.written = record
+	return l.err
+}
+
+// TestAcquireTime checks that the Lease has the time at which the process led, and not that at which it began to wait.
+func TestAcquireTime(t *testing.T) {
+	begun := time.Unix(1000, 0)
+	led := begun.Add(time.Hour)
+	clock := testingclock.NewFakePassiveClock(begun)
+	lease := &fakeLock{}
+	f := &fence{clock: clock, renewDeadline: 10 * time.Second, beforeLeading: func(context.Context) error {
+		clock.SetTime(led)
+		return nil
+	}}
+	l := &fencedLock{Interface: lease, fence: f}
+	stale := resourcelock.LeaderElectionRecord{HolderIdentity: "me", AcquireTime: metav1.NewTime(begun), RenewTime: metav1.NewTime(begun)}
+	if err := l.Create(t.Context(), stale); err != nil {
+		t.Fatal(err)
+	}
+	if !lease.written.AcquireTime.Time.Equal(led) || !lease.written.RenewTime.Time.Equal(led) {
+		t.Errorf("created with %v", lease.written)
+	}
+	renewal := stale
+	renewal.RenewTime = metav1.NewTime(led.Add(time.Second))
+	if err := l.Update(t.Context(), renewal); err != nil {
+		t.Fatal(err)
+	}
+	if !lease.written.AcquireTime.Time.Equal(led) || !lease.written.RenewTime.Equal(&renewal.RenewTime) {
+		t.Errorf("renewed with %v", lease.written)
+	}
+}
 
 func TestFence(t *testing.T) {
 	mine, nobodys := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}, resourcelock.LeaderElectionRecord{}
