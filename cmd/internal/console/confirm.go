@@ -2,6 +2,7 @@ package console
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -22,9 +23,25 @@ func Confirm(in io.Reader, out io.Writer, question string) bool {
 
 // Confirmed reports whether a change may be made: yes is set, there is no terminal, or the user confirms.
 func Confirmed(in io.Reader, log io.Writer, yes bool, question string) bool {
-	answers, is := in.(io.Writer)
-	if yes || !is || !terminal.IsTerminal(answers) || !terminal.IsTerminal(log) {
-		return true
+	return yes || !canAsk(in, log) || Confirm(in, log, question)
+}
+
+// RequireConfirmation returns an error unless yes is set, or the user confirms at a terminal. The error begins with
+// refused. Commands use it that remove something, or that replace the lifecycle manager.
+func RequireConfirmation(in io.Reader, log io.Writer, yes bool, question, refused string) error {
+	switch {
+	case yes:
+		return nil
+	case !canAsk(in, log):
+		return errors.New(refused + ": without a terminal, the command cannot ask for confirmation. Check the output and repeat the command with --yes")
+	case !Confirm(in, log, question):
+		return errors.New(refused)
 	}
-	return Confirm(in, log, question)
+	return nil
+}
+
+// canAsk reports whether a user at a terminal reads log and answers on in.
+func canAsk(in io.Reader, log io.Writer) bool {
+	answers, is := in.(io.Writer)
+	return is && terminal.IsTerminal(answers) && terminal.IsTerminal(log)
 }

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -44,7 +43,7 @@ func newRemove(name, agent string) *cobra.Command {
 	}
 	r.addFlags(cmd)
 	cmd.Flags().BoolVar(&r.dryRun, "dry-run", false, "show the result; change nothing")
-	cmd.Flags().BoolVarP(&r.yes, "yes", "y", false, "do not ask for confirmation; if there is no terminal, the command proceeds without asking")
+	cmd.Flags().BoolVarP(&r.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
 	return cmd
 }
 
@@ -87,8 +86,8 @@ func (r *catalogRemover) remove(cmd *cobra.Command, c client.Client, source *ope
 	if r.dryRun {
 		return nil
 	}
-	if !console.Confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), r.yes, "Remove it?") {
-		return errors.New("nothing was removed")
+	if err := console.RequireConfirmation(cmd.InOrStdin(), cmd.ErrOrStderr(), r.yes, "Remove it?", "nothing was removed"); err != nil {
+		return err
 	}
 	if err := c.Delete(cmd.Context(), source, client.Preconditions{UID: &source.UID}); err != nil {
 		return fmt.Errorf("deleting CatalogSource %s/%s: %w", source.Namespace, source.Name, err)

@@ -74,7 +74,7 @@ func New(name, agent string) *cobra.Command {
 	flags.StringVar(&o.approval, "approval", "", "Automatic or Manual; empty: Automatic for a new Subscription")
 	flags.StringSliceVar(&o.request.targets, "target-namespaces", nil, "namespaces that a new OperatorGroup selects; empty: all namespaces if the operator supports them, else the namespace of the OperatorGroup")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; if there is no terminal, the command proceeds without asking")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
 	flags.BoolVar(&o.wait, "wait", false, "wait until a version is installed")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit for --wait")
 	console.Complete(cmd, "approval", cobra.FixedCompletions([]string{"Automatic", "Manual"}, cobra.ShellCompDirectiveNoFileComp))

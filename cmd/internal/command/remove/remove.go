@@ -3,7 +3,6 @@ package remove
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
 const help = `Remove an operator: delete the Subscription and its ClusterServiceVersion. The command
@@ -53,7 +51,7 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	flags.BoolVar(&o.crds, "crds", false, "also delete CustomResourceDefinitions that no other operator uses; the command deletes their custom resources first, while the operator runs")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; if there is no terminal, this flag is required")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the deletion of each object")
 	o.output.AddFlags(cmd)
 	return cmd
@@ -99,21 +97,11 @@ func (o *options) remove(ctx context.Context, r *remover, found *inventory, p *p
 
 // confirm asks the user at the terminal. It returns an error if there is no terminal or the answer is no.
 func (o *options) confirm(in io.Reader, out io.Writer, p *plan) error {
-	if o.yes {
-		return nil
-	}
-	answers, is := in.(io.Writer)
-	if !is || !terminal.IsTerminal(answers) || !terminal.IsTerminal(out) {
-		return errors.New("nothing was removed: without a terminal, the command cannot ask for confirmation. Check the output and repeat the command with --yes")
-	}
 	question := "Remove it?"
 	if p.Lost > 0 {
 		question = "Remove it, and delete " + count(p.Lost) + "?"
 	}
-	if !console.Confirm(in, out, question) {
-		return errors.New("nothing was removed")
-	}
-	return nil
+	return console.RequireConfirmation(in, out, o.yes, question, "nothing was removed")
 }
 
 // show prints a plan.

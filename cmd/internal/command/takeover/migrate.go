@@ -2,7 +2,6 @@ package takeover
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -34,8 +33,8 @@ images, and the takeover record. It keeps namespaces, CustomResourceDefinitions,
 catalogs and operators. Afterwards, you cannot hand the cluster back.
 
 You can interrupt and repeat the command. Each run compares the cluster
-with its state at the start of that run. The commands takeover and handback make no
-comparison. 'takeover --help' describes the permissions that you need.
+with its state at the start of that run. 'takeover --help' describes the permissions
+that you need.
 
 Exit codes:
   0  the migration is complete without unexpected changes; with --dry-run: it is possible
@@ -149,8 +148,8 @@ func (o *migrateOptions) confirmPlan(cmd *cobra.Command, plan *migration.Plan, d
 	switch {
 	case plan.Verdict == migration.Nothing || plan.Verdict == migration.Blocked:
 		return console.Verdict(console.Negative)
-	case !o.dryRun && plan.Verdict == migration.Possible && !o.confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), d.question):
-		return errors.New(d.refused)
+	case !o.dryRun && plan.Verdict == migration.Possible:
+		return console.RequireConfirmation(cmd.InOrStdin(), cmd.ErrOrStderr(), o.yes, d.question, d.refused) //nolint:wrapcheck // says what was not done
 	default:
 		return nil
 	}

@@ -2,6 +2,7 @@ package takeover
 
 import (
 	"context"
+	"io"
 	"strings"
 	"testing"
 
@@ -69,6 +70,30 @@ func TestPlanNeedsSupervisors(t *testing.T) {
 		}
 		if said := strings.Join(append(p.Blockers, p.Risks...), "; "); p.Verdict != tt.want || !strings.Contains(said, tt.says) || (said == "") != (tt.says == "") {
 			t.Errorf("%s: %s with %q, want %s with %q", tt.name, p.Verdict, said, tt.want, tt.says)
+		}
+	}
+}
+
+// TestConfirmation checks that a migration without a terminal needs --yes, and that a dry run and a plan without steps do not.
+func TestConfirmation(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		options options
+		verdict migration.Verdict
+		refused bool
+	}{
+		{"without a terminal", options{}, migration.Possible, true},
+		{"--yes", options{yes: true}, migration.Possible, false},
+		{"--dry-run", options{dryRun: true}, migration.Possible, false},
+		{"nothing is left to do", options{}, migration.Done, false},
+	} {
+		cmd := NewMigrate("kubectl chandlery", "agent")
+		cmd.SetIn(strings.NewReader("y\n"))
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		err := (&migrateOptions{options: tt.options}).confirmPlan(cmd, &migration.Plan{Verdict: tt.verdict}, takeOver())
+		if (err != nil) != tt.refused || tt.refused && !strings.Contains(err.Error(), "--yes") {
+			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
 }

@@ -3,16 +3,13 @@ package takeover
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/terminal"
 	"github.com/chandlery/chandlery/supervisor/migration"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
@@ -135,7 +132,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors and of the takeover record")
 	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces in which each Deployment that looks like OLM counts as OLM; elsewhere, it counts only if its ServiceAccount may write the status of ClusterServiceVersions or InstallPlans in all namespaces")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the steps; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; if there is no terminal, the command proceeds without asking")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
 	o.output.AddFlags(cmd)
 }
 
@@ -163,21 +160,13 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 		return console.Verdict(console.Negative)
 	case plan.Verdict == migration.Done || o.dryRun:
 		return nil
-	case !o.confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), d.question):
-		return errors.New(d.refused)
+	}
+	if err := console.RequireConfirmation(cmd.InOrStdin(), cmd.ErrOrStderr(), o.yes, d.question, d.refused); err != nil {
+		return err //nolint:wrapcheck // says what was not done
 	}
 	if err := m.Run(cmd.Context()); err != nil {
 		return fmt.Errorf("%w; progress is recorded; run the command again to continue", err)
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), console.Wrap("", "", strings.ReplaceAll(fmt.Sprintf(d.next, o.namespace), "PROGRAM", o.program)))
 	return nil
-}
-
-// confirmed asks the user, if there is a terminal.
-func (o *options) confirmed(in io.Reader, out io.Writer, question string) bool {
-	answering, is := in.(io.Writer)
-	if o.yes || !is || !terminal.IsTerminal(answering) || !terminal.IsTerminal(out) {
-		return true
-	}
-	return console.Confirm(in, out, question)
 }

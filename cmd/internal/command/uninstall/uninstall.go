@@ -3,7 +3,6 @@
 package uninstall
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
 const help = `Remove the Deployment and the RBAC of the supervisor. Also remove its namespace, unless
@@ -82,7 +80,7 @@ func New(name, agent string) *cobra.Command {
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors")
 	flags.BoolVar(&o.everything, "everything", false, "also remove all operators and catalogs, and the CustomResourceDefinitions of operators.coreos.com")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "list the objects to remove; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; if there is no terminal, this flag is required")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the deletion of each object")
 	o.output.AddFlags(cmd)
 	return cmd
@@ -125,21 +123,11 @@ func (o *options) run(cmd *cobra.Command, _ []string) error {
 
 // confirm asks the user at the terminal. It returns an error if there is no terminal or the answer is no.
 func (o *options) confirm(in io.Reader, out io.Writer) error {
-	if o.yes {
-		return nil
-	}
-	answering, is := in.(io.Writer)
-	if !is || !terminal.IsTerminal(answering) || !terminal.IsTerminal(out) {
-		return errors.New("nothing was removed: without a terminal, the command cannot ask for confirmation. Check the output and repeat the command with --yes")
-	}
 	question := "Remove it?"
 	if o.everything {
 		question = "Remove everything?"
 	}
-	if !console.Confirm(in, out, question) {
-		return errors.New("nothing was removed")
-	}
-	return nil
+	return console.RequireConfirmation(in, out, o.yes, question, "nothing was removed")
 }
 
 // show prints a plan.

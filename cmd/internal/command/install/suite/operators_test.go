@@ -236,6 +236,9 @@ func (c *cluster) testCatalogRemove(t *testing.T) {
 	c.run(t, 0, "install", "lantern", "-n", "quay", "--yes")
 	out, _ := c.run(t, 0, "catalog", "remove", "sample", "--dry-run")
 	contains(t, out, "These Subscriptions use catalog olm/sample, and get no updates without it: quay/lantern", "would be removed (dry run)")
-	c.run(t, 0, "catalog", "remove", "sample")
+	if _, log := c.run(t, 1, "catalog", "remove", "sample"); !strings.Contains(log, "--yes") {
+		t.Errorf("without a terminal: %s", log)
+	}
+	c.run(t, 0, "catalog", "remove", "sample", "--yes")
 	c.run(t, 2, "catalog", "remove", "sample")
 }
