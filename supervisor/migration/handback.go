@@ -272,7 +272,7 @@ func (h *Handback) awaitRelease(ctx context.Context) error {
 // Without the labels of its owner, they do not take it again; the restoration adds these labels.
 func (h *Handback) returnPackages(ctx context.Context) error {
 	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+	live.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: kindAPIService})
 	err := h.Client.Get(ctx, client.ObjectKey{Name: "v1.packages.operators.coreos.com"}, live)
 	if apierrors.IsNotFound(err) || notServed(err) || err == nil && !servesPackages(live) {
 		return nil

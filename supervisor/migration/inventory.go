@@ -13,10 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 )
+
+// kindAPIService is the kind of APIs that other servers serve.
+const kindAPIService = "APIService"
 
 // Inventory holds what a migration must not change, by kind, namespace and name: the operators with their pods, what calls
 // them, and what users see of them.
@@ -30,6 +34,9 @@ type Item struct {
 	State string `json:"state"`
 	// Own is true for the API that the supervisors serve. It comes and goes with them, unless OLM serves it.
 	Own bool `json:"own,omitempty"`
+	// UID identifies a ClusterServiceVersion or an APIService. Broken is true while it does not work.
+	UID    types.UID `json:"uid,omitempty"`
+	Broken bool      `json:"broken,omitempty"`
 }
 
 // Difference is an object that a migration has changed.
@@ -39,6 +46,8 @@ type Difference struct {
 	After  string `json:"after,omitempty"`
 	// Expected is true if the object is in a namespace whose InstallPlan was in progress.
 	Expected bool `json:"expected,omitempty"`
+	// Recovered is true if the object did not work before, and works now.
+	Recovered bool `json:"recovered,omitempty"`
 }
 
 // ReadInventory reads the inventory of a cluster.
@@ -52,7 +61,7 @@ func ReadInventory(ctx context.Context, c client.Reader) (Inventory, error) {
 		appsv1.SchemeGroupVersion.WithKind("Deployment"):                                           inventoryOfDeployment,
 		{Group: admission, Version: "v1", Kind: "ValidatingWebhookConfiguration"}:                  inventoryOfOwned,
 		{Group: admission, Version: "v1", Kind: "MutatingWebhookConfiguration"}:                    inventoryOfOwned,
-		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}:                       inventoryOfAPIService,
+		{Group: "apiregistration.k8s.io", Version: "v1", Kind: kindAPIService}:                     inventoryOfAPIService,
 	} {
 		list, err := listAll(ctx, c, gvk)
 		if missing.collect(err) != nil {
@@ -60,7 +69,11 @@ func ReadInventory(ctx context.Context, c client.Reader) (Inventory, error) {
 		}
 		for _, o := range list {
 			if text := state(o); text != "" {
-				found[objectKey(o)] = Item{Namespace: namespaceOf(o), State: text, Own: servesPackages(o)}
+				item := Item{Namespace: namespaceOf(o), State: text, Own: servesPackages(o)}
+				if works, knows := working(o); knows {
+					item.UID, item.Broken = o.GetUID(), !works
+				}
+				found[objectKey(o)] = item
 			}
 			if gvk.Kind == "Deployment" && isOfVersion(o) {
 				pods, err := inventoryOfPods(ctx, c, o)
@@ -87,7 +100,10 @@ func (i Inventory) Differences(before Inventory, inProgress []string) []Differen
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		_, remains := i[key]
 		if before[key].State != i[key].State && (remains || !before[key].Own) {
-			all = append(all, Difference{Object: key, Before: before[key].State, After: i[key].State, Expected: isExpected(before[key], inProgress)})
+			all = append(all, Difference{
+				Object: key, Before: before[key].State, After: i[key].State,
+				Expected: isExpected(before[key], inProgress), Recovered: remains && recovered(before[key], i[key]),
+			})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(i)) {
@@ -96,6 +112,11 @@ func (i Inventory) Differences(before Inventory, inProgress []string) []Differen
 		}
 	}
 	return all
+}
+
+// recovered reports whether an object did not work before, and works now.
+func recovered(before, after Item) bool {
+	return before.Broken && !after.Broken && before.UID != "" && before.UID == after.UID
 }
 
 func isExpected(item Item, inProgress []string) bool {
@@ -122,6 +143,19 @@ func inventoryOfVersion(o *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s, UID %s", field("status", "phase")(o), o.GetUID())
 }
 
+// working reports whether a ClusterServiceVersion or an APIService works. The second result is false for other kinds. A
+// version that is replaced works.
+func working(o *unstructured.Unstructured) (works, knows bool) {
+	switch o.GetKind() {
+	case operatorsv1alpha1.ClusterServiceVersionKind:
+		phase := operatorsv1alpha1.ClusterServiceVersionPhase(field("status", "phase")(o))
+		return phase == operatorsv1alpha1.CSVPhaseSucceeded || phase == operatorsv1alpha1.CSVPhaseReplacing, true
+	case kindAPIService:
+		return availability(o) == string(metav1.ConditionTrue), true
+	}
+	return false, false
+}
+
 func inventoryOfSubscription(o *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s of %s", field("status", "state")(o), field("status", "installedCSV")(o))
 }
@@ -145,13 +179,22 @@ func inventoryOfAPIService(o *unstructured.Unstructured) string {
 	if !isOfVersion(o) && !servesPackages(o) {
 		return ""
 	}
+	if status := availability(o); status != "" {
+		return fmt.Sprintf("Available %s, UID %s", status, o.GetUID())
+	}
+	return "UID " + string(o.GetUID())
+}
+
+// availability returns the status of the condition Available; empty if there is none.
+func availability(o *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, one := range conditions {
 		if c, is := one.(map[string]any); is && c["type"] == "Available" {
-			return fmt.Sprintf("Available %s, UID %s", c["status"], o.GetUID())
+			status, _ := c["status"].(string)
+			return status
 		}
 	}
-	return "UID " + string(o.GetUID())
+	return ""
 }
 
 // inventoryOfPods returns the pods of the Deployment of an operator.

@@ -55,7 +55,7 @@ func TestReadInventory(t *testing.T) {
 	want := Inventory{
 		"Deployment lamps/lamp":               {Namespace: "lamps", State: "generation 3, UID d1"},
 		"Pod lamps/lamp-x":                    {Namespace: "lamps", State: "3 restarts, UID p1"},
-		"ClusterServiceVersion lamps/lamp.v1": {Namespace: "lamps", State: "Succeeded, UID v1"},
+		"ClusterServiceVersion lamps/lamp.v1": {Namespace: "lamps", State: "Succeeded, UID v1", UID: "v1"},
 		"Subscription lamps/lamp":             {Namespace: "lamps", State: "AtLatestKnown of lamp.v1"},
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
@@ -95,6 +95,42 @@ func TestPackagesMoveUnseen(t *testing.T) {
 	} {
 		if got := tt.after.Differences(tt.before, nil); len(got) != tt.want {
 			t.Errorf("%s: %v, want %d differences", name, got, tt.want)
+		}
+	}
+}
+
+// TestRecovered checks that a version or an API that works again is no unexpected difference.
+func TestRecovered(t *testing.T) {
+	failed := Item{Namespace: "lamps", State: "Failed, UID v1", UID: "v1", Broken: true}
+	succeeded := Item{Namespace: "lamps", State: "Succeeded, UID v1", UID: "v1"}
+	recreated := Item{Namespace: "lamps", State: "Succeeded, UID v2", UID: "v2"}
+	pending := Item{Namespace: "lamps", State: "Pending, UID v1", UID: "v1", Broken: true}
+	pod := func(restarts string) Item { return Item{Namespace: "lamps", State: restarts + " restarts, UID p1"} }
+	for name, tt := range map[string]struct {
+		before, after Item
+		want          bool
+	}{
+		"Recovered": {failed, succeeded, true}, "Recreated": {failed, recreated, false}, "Failed": {succeeded, failed, false},
+		"StillBroken": {failed, pending, false}, "Restarted": {pod("0"), pod("1"), false},
+	} {
+		got := Inventory{"o": tt.after}.Differences(Inventory{"o": tt.before}, nil)
+		if len(got) != 1 || got[0].Recovered != tt.want {
+			t.Errorf("%s: %+v, want recovered %t", name, got, tt.want)
+		}
+	}
+	for name, tt := range map[string]struct {
+		object       *unstructured.Unstructured
+		works, knows bool
+	}{
+		"Succeeded": {object("ClusterServiceVersion", "lamps/lamp.v1", map[string]any{"status|phase": "Succeeded"}), true, true},
+		"Replacing": {object("ClusterServiceVersion", "lamps/lamp.v1", map[string]any{"status|phase": "Replacing"}), true, true},
+		"Failed":    {object("ClusterServiceVersion", "lamps/lamp.v1", map[string]any{"status|phase": "Failed"}), false, true},
+		"Available": {object("APIService", "/v1.lamps", map[string]any{"status|conditions": []any{map[string]any{"type": "Available", "status": "True"}}}), true, true},
+		"Missing":   {object("APIService", "/v1.lamps", nil), false, true},
+		"Pod":       {object("Pod", "lamps/lamp", nil), false, false},
+	} {
+		if works, knows := working(tt.object); works != tt.works || knows != tt.knows {
+			t.Errorf("%s: works %t, knows %t", name, works, knows)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func recordedKinds() []schema.GroupVersionKind {
 		{Group: rbac, Version: "v1", Kind: "ClusterRoleBinding"},
 		{Group: admission, Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 		{Group: admission, Version: "v1", Kind: "MutatingWebhookConfiguration"},
-		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
+		{Group: "apiregistration.k8s.io", Version: "v1", Kind: kindAPIService},
 		{Version: "v1", Kind: "Pod"},
 	}
 }

@@ -263,7 +263,7 @@ func isOfRecord(o *unstructured.Unstructured) bool { return o.GetLabels()[api.La
 // servesPackages reports whether an object is the APIService with which the supervisors serve PackageManifests. Without a server,
 // it would block the deletion of namespaces.
 func servesPackages(o *unstructured.Unstructured) bool {
-	return o.GetKind() == "APIService" && o.GetLabels()["app.kubernetes.io/part-of"] == "chandlery"
+	return o.GetKind() == kindAPIService && o.GetLabels()["app.kubernetes.io/part-of"] == "chandlery"
 }
 
 // leadsElsewhere reports whether an APIService leads to another Service than its recorded form. The supervisors took it over
@@ -278,7 +278,7 @@ func leadsElsewhere(recorded, now *unstructured.Unstructured) bool {
 // renewed, and its Secret is not restored.
 func withAuthorities(recorded, now *unstructured.Unstructured) *unstructured.Unstructured {
 	o := recorded.DeepCopy()
-	if o.GetKind() == "APIService" {
+	if o.GetKind() == kindAPIService {
 		if leadsElsewhere(recorded, now) {
 			return o
 		}

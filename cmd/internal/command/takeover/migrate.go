@@ -22,7 +22,8 @@ the cluster with its earlier state.
 
 The command compares operator Deployments and their generations, pods and their restarts,
 ClusterServiceVersions, Subscriptions, webhooks and APIs. It expects differences in a
-namespace if an InstallPlan was in progress there.
+namespace if an InstallPlan was in progress there. It lists versions and APIs that work
+again as recovered.
 
 With --back, the command hands the cluster back to OLM, waits until OLM is ready, and
 compares the cluster.
@@ -63,7 +64,7 @@ type Report struct {
 // unexpected reports whether an unexpected difference exists.
 func (r *Report) unexpected() bool {
 	for i := range r.Differences {
-		if !r.Differences[i].Expected {
+		if d := &r.Differences[i]; !d.Expected && !d.Recovered {
 			return true
 		}
 	}
@@ -248,12 +249,15 @@ func (r *Report) text(paint console.Paint) string {
 	if r.Leader != "" {
 		fmt.Fprintf(&b, "Supervisor %s leads.\n", r.Leader)
 	}
-	var expected, unexpected []string
+	var expected, recovered, unexpected []string
 	for _, d := range r.Differences {
 		line := fmt.Sprintf("%s: %s, was %s", d.Object, orAbsent(d.After), orAbsent(d.Before))
-		if d.Expected {
+		switch {
+		case d.Recovered:
+			recovered = append(recovered, line)
+		case d.Expected:
 			expected = append(expected, line)
-		} else {
+		default:
 			unexpected = append(unexpected, line)
 		}
 	}
@@ -261,6 +265,7 @@ func (r *Report) text(paint console.Paint) string {
 		b.WriteString(paint.Good(fmt.Sprintf("Compared %d objects of operators; nothing unexpected changed.", r.Compared)) + "\n")
 	}
 	section(&b, paint.Bad("Unexpected changes:"), unexpected)
+	section(&b, paint.Good("Recovered:"), recovered)
 	section(&b, paint.Bold("Changes by InstallPlans that were in progress:"), expected)
 	return b.String()
 }

@@ -117,6 +117,12 @@ func TestReport(t *testing.T) {
 				"Changes by InstallPlans that were in progress:\n  - Deployment gongs/gong: generation 2, was generation 1\n",
 		},
 		{
+			"a version works again",
+			Report{Compared: 7, Differences: []migration.Difference{{Object: "ClusterServiceVersion lamps/lamp.v1", Before: "Failed", After: "Succeeded", Recovered: true}}},
+			false,
+			"Compared 7 objects of operators; nothing unexpected changed.\nRecovered:\n  - ClusterServiceVersion lamps/lamp.v1: Succeeded, was Failed\n",
+		},
+		{
 			"a pod is gone",
 			Report{Compared: 7, Differences: []migration.Difference{lost}},
 			true,
