@@ -115,7 +115,7 @@ func (m *managerChecker) checkBeforeStart(ctx context.Context) error {
 	for _, hidden := range found.Hidden {
 		m.log.Info("Cannot look for other lifecycle managers everywhere", "because", hidden)
 	}
-	if found.State == competing.Stopped && m.takeover == nil {
+	if found.State == competing.Stopped && m.takeover == nil && !m.record.Exists(ctx) {
 		m.log.Info("OLM is installed and was scaled to zero without the command takeover, so that handback cannot restore it. To record its state, run takeover before a supervisor works")
 	}
 	return nil
@@ -184,6 +184,9 @@ func (m *managerChecker) mayLead(ctx context.Context) error {
 // evaluate returns an error if another manager works, or if a takeover or a handback is incomplete.
 func (m *managerChecker) evaluate(ctx context.Context, found *competing.Finding) error {
 	if err := found.Err(); err != nil {
+		if beside, ok := errors.AsType[*competing.Error](err); ok {
+			beside.Recorded = m.record.Exists(ctx)
+		}
 		return err //nolint:wrapcheck // says everything
 	}
 	return m.record.Check(ctx) //nolint:wrapcheck // says everything

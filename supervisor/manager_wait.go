@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // stepDownTimeout is how long the Events of a leader that steps down may take.
@@ -27,8 +29,9 @@ type waitReporter struct {
 	namespace, identity string
 	log                 logr.Logger
 	notReady            func(error)
-	// since is when the wait began; zero while there is none.
-	since time.Time
+	// since is when the wait began; zero while there is none. reported is the last reason in the log.
+	since    time.Time
+	reported error
 }
 
 // newWaitReporter returns the reporter of a process. notReady is called with the reason while the process waits, and
@@ -59,15 +62,33 @@ func (r *waitReporter) stepDown(ctx context.Context, reason error) {
 	r.report(ctx, reason)
 }
 
-// report reports the reason of a wait. Only the first one of a wait is in the log and in an Event.
+// report reports the reason of a wait. The log and an Event have the first reason of a wait, and each other one that
+// follows.
 func (r *waitReporter) report(ctx context.Context, reason error) {
 	r.notReady(reason)
-	if !r.since.IsZero() {
+	if r.since.IsZero() {
+		r.since = time.Now()
+	}
+	if sameReason(r.reported, reason) {
 		return
 	}
-	r.since = time.Now()
+	r.reported = reason
 	r.log.Info("Waiting until this process may lead", "because", reason.Error())
 	r.createEvent(ctx, api.ReasonWaitingToLead, "Wait", reason)
+}
+
+// sameReason reports whether two reasons of a wait are the same. The number of ready replicas of another manager, for
+// example, makes no difference.
+func sameReason(a, b error) bool {
+	if a == nil {
+		return false
+	}
+	before, isBeside := errors.AsType[*competing.Error](a)
+	after, isAlso := errors.AsType[*competing.Error](b)
+	if isBeside && isAlso {
+		return before.SameManagers(after)
+	}
+	return a.Error() == b.Error()
 }
 
 // createEvent creates an Event on the Lease.
@@ -83,7 +104,7 @@ func (r *waitReporter) end() {
 		return
 	}
 	r.log.Info("No other lifecycle manager works any more", "waited", time.Since(r.since).Round(time.Second).String())
-	r.since = time.Time{}
+	r.since, r.reported = time.Time{}, nil
 	r.notReady(nil)
 }
 

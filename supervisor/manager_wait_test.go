@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // TestStepDown checks that a leader that steps down has Events about it and waits, although its context has ended.
@@ -47,6 +49,39 @@ func TestStepDown(t *testing.T) {
 	r.end()
 	if ready.waiting.Load() != nil {
 		t.Error("the probe does not know of the end")
+	}
+}
+
+// TestReasonsOfWait checks that the log has each reason of a wait once.
+func TestReasonsOfWait(t *testing.T) {
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	r := &waitReporter{
+		client: fake.NewClientBuilder().WithScheme(scheme).Build(), namespace: "home", notReady: func(error) {},
+		log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}),
+	}
+	beside := func(ready int32, names ...string) error {
+		e := &competing.Error{Finding: competing.Finding{State: competing.Running}}
+		for _, name := range names {
+			e.Finding.Workloads = append(e.Finding.Workloads, competing.Workload{Namespace: "olm", Name: name, Replicas: 1, Ready: ready})
+		}
+		return fmt.Errorf("taking over: %w", e)
+	}
+	pods, incomplete := errors.New("pod x has not ended"), errors.New("the takeover is not finished")
+	for _, reason := range []error{
+		beside(1, "a", "b"), beside(0, "a", "b"), beside(0, "b"), pods, pods, incomplete, beside(1, "b"),
+	} {
+		r.report(t.Context(), reason)
+	}
+	r.end()
+	r.report(t.Context(), beside(1, "b"))
+	if len(lines) != 7 || !strings.Contains(lines[0], "olm/a") || !strings.Contains(lines[1], "olm/b") || strings.Contains(lines[1], "olm/a") ||
+		!strings.Contains(lines[2], "has not ended") || !strings.Contains(lines[3], "not finished") || !strings.Contains(lines[4], "olm/b") ||
+		!strings.Contains(lines[6], "olm/b") {
+		t.Errorf("log:\n%s", strings.Join(lines, "\n"))
 	}
 }
 

@@ -140,6 +140,12 @@ func (r *Records) Check(ctx context.Context) error {
 	return nil
 }
 
+// Exists reports whether there is a record. It returns false if the record cannot be read.
+func (r *Records) Exists(ctx context.Context) bool {
+	record, _, err := r.read(ctx)
+	return err == nil && record != nil
+}
+
 // ReadPhase returns the phase of the takeover that is recorded in a namespace; empty if there is no record.
 func ReadPhase(ctx context.Context, reader client.Reader, namespace string) (Phase, error) {
 	record, _, err := loadRecord(ctx, reader, namespace)

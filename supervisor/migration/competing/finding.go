@@ -138,6 +138,26 @@ func (f *Finding) Err() error {
 type Error struct {
 	// Finding holds the other manager.
 	Finding Finding
+	// Recorded is true if a takeover is recorded, so that a handback can restore objects.
+	Recorded bool
+}
+
+// SameManagers reports whether another error is about the same Deployments and supervisors, in whatever state.
+func (e *Error) SameManagers(other *Error) bool {
+	return slices.Equal(e.names(), other.names())
+}
+
+// names returns the Deployments and the Leases of the other managers.
+func (e *Error) names() []string {
+	var all []string
+	active := e.Finding.Active()
+	for i := range active {
+		all = append(all, active[i].Namespace+"/"+active[i].Name)
+	}
+	for _, s := range e.Finding.Supervisors {
+		all = append(all, s.Namespace)
+	}
+	return all
 }
 
 // Error returns a message with the competing manager and the remedy.
@@ -148,7 +168,7 @@ func (e *Error) Error() string {
 		who = append(who, active[i].Describe())
 	}
 	if len(active) > 0 {
-		todo = append(todo, remedies(active)...)
+		todo = append(todo, e.remedies(active)...)
 	}
 	for _, s := range e.Finding.Supervisors {
 		who = append(who, fmt.Sprintf("another supervisor (%s, Lease %s/%s)", s.Holder, s.Namespace, api.LeaseName))
@@ -173,7 +193,7 @@ func (w *Workload) Describe() string {
 	return text + ")"
 }
 
-func remedies(active []Workload) []string {
+func (e *Error) remedies(active []Workload) []string {
 	todo := []string{
 		"show the changes of a takeover, with: kubectl chandlery migrate --dry-run",
 		"take over with: kubectl chandlery migrate, or by starting supervisors with --takeover",
@@ -189,8 +209,11 @@ func remedies(active []Workload) []string {
 		}
 	}
 	for _, namespace := range namespaces {
-		todo = append(todo, fmt.Sprintf("stop it manually, with: kubectl -n %s scale deployment %s --replicas=0 (without a record, handback cannot restore the objects that supervisors change)",
-			namespace, strings.Join(byNamespace[namespace], " ")))
+		stop := fmt.Sprintf("stop it manually, with: kubectl -n %s scale deployment %s --replicas=0", namespace, strings.Join(byNamespace[namespace], " "))
+		if !e.Recorded {
+			stop += " (without a record, handback cannot restore the objects that supervisors change)"
+		}
+		todo = append(todo, stop)
 	}
 	if len(namespaces) == 0 {
 		todo = []string{

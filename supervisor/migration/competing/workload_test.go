@@ -112,6 +112,17 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
+// TestRecorded checks that an error warns of a missing record only where there is none.
+func TestRecorded(t *testing.T) {
+	f := Evaluate(Input{Workloads: []Workload{workload(deployment("olm-operator", nil))}})
+	for _, recorded := range []bool{false, true} {
+		text := (&Error{Finding: f, Recorded: recorded}).Error()
+		if !strings.Contains(text, "--replicas=0") || strings.Contains(text, "without a record") == recorded {
+			t.Errorf("recorded %t: %s", recorded, text)
+		}
+	}
+}
+
 // workload returns the workload of a Deployment of OLM.
 func workload(d appsv1.Deployment) Workload { return *recognize(&d) }
 
