@@ -29,6 +29,8 @@ type explained struct {
 	remedy string
 	// command is the first command of the first finding; empty for any.
 	command string
+	// noCommands is true if no command may be shown.
+	noCommands bool
 }
 
 func check(t *testing.T, cases []explained) {
@@ -62,6 +64,9 @@ func check(t *testing.T, cases []explained) {
 			}
 			if tc.command != "" && (len(f.Commands) == 0 || f.Commands[0] != tc.command) {
 				t.Errorf("commands are %q, want %q first", f.Commands, tc.command)
+			}
+			if tc.noCommands && len(f.Commands) > 0 {
+				t.Errorf("commands are %q, want none", f.Commands)
 			}
 		})
 	}
@@ -481,8 +486,23 @@ func TestExplainPlan(t *testing.T) {
 			summary: []string{"OperatorGroup shop/group names ServiceAccount poor"},
 		},
 		{
-			reason: "somebody declared it failed", state: explain.Broken, code: explain.CodePlanDeclaredFailed,
-			change: planIs(failed, "", ""), summary: []string{"is Failed without a cause"},
+			reason: "another client declared it failed", state: explain.Broken, code: explain.CodePlanDeclaredFailed,
+			change: planIs(failed, "", ""), summary: []string{"is Failed without a cause"}, remedy: "Delete it", command: "kubectl -n shop delete installplan install-a",
+		},
+		{
+			reason: "another client declared a complete plan failed", state: explain.Broken, code: explain.CodePlanDeclaredFailed,
+			change: all(planIs(failed, "", ""), func(o *clusterState) {
+				at := ago(0)
+				o.plan().Status.SetCondition(operatorsv1alpha1.ConditionMet(operatorsv1alpha1.InstallPlanInstalled, &at))
+			}),
+			summary: []string{"is Failed without a cause"}, remedy: "Do nothing", noCommands: true,
+		},
+		{
+			reason: "another client declared a plan failed whose steps were applied", state: explain.Broken, code: explain.CodePlanDeclaredFailed,
+			change: all(planIs(failed, "", ""), func(o *clusterState) {
+				o.plan().Status.Plan = []*operatorsv1alpha1.Step{{Status: operatorsv1alpha1.StepStatusCreated}, {Status: operatorsv1alpha1.StepStatusPresent}}
+			}),
+			summary: []string{"is Failed without a cause"}, remedy: "Do nothing", noCommands: true,
 		},
 		{
 			reason: "its bundle image is not to be had", state: explain.Broken, code: explain.CodeBundleImagePullFailed, object: "BundleImage registry.example.com/lamp:1",

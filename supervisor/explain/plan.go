@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -10,6 +11,26 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 )
+
+// declaredFailed returns the finding about a plan that another client set to Failed. A plan that was Complete before has
+// applied everything, so that nothing needs to be done.
+func declaredFailed(at *search, p *operatorsv1alpha1.InstallPlan) *Finding {
+	f := at.finding(CodePlanDeclaredFailed, Wrong, at.current().String()+" is Failed without a cause: another client set the phase")
+	if wasComplete(p) {
+		return f.withRemedy("Do nothing: the InstallPlan was Complete before, and its objects exist.")
+	}
+	return f.withRemedy("Delete it; the supervisor then recreates it.").withCommands(kubectl("delete", at.current(), ""))
+}
+
+// wasComplete reports whether all steps of a plan have been applied.
+func wasComplete(p *operatorsv1alpha1.InstallPlan) bool {
+	if p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Status == corev1.ConditionTrue {
+		return true
+	}
+	return len(p.Status.Plan) > 0 && !slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
+		return s == nil || s.Status != operatorsv1alpha1.StepStatusCreated && s.Status != operatorsv1alpha1.StepStatusPresent
+	})
+}
 
 // subscribedPlan returns what blocks the plan of the Subscription.
 func subscribedPlan(s *search) []*Finding {
@@ -58,8 +79,7 @@ func planFindings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
 		return []*Finding{approvalFinding(at, p.Spec.ClusterServiceVersionNames)}
 	case operatorsv1alpha1.InstallPlanPhaseFailed:
 		if installed.Status != corev1.ConditionFalse || message == "" {
-			return []*Finding{at.finding(CodePlanDeclaredFailed, Wrong, at.current().String()+" is Failed without a cause: another client set the phase").
-				withCommands(kubectl("delete", at.current(), ""))}
+			return []*Finding{declaredFailed(at, p)}
 		}
 		cause, _ := api.CauseOf(p)
 		return []*Finding{stepFinding(at, cause, cmp.Or(p.Status.Message, message), Wrong)}
