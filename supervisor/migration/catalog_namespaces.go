@@ -23,6 +23,9 @@ const (
 	// FlagCatalogs is the flag of the supervisors with that namespace, and envCatalogs the variable.
 	FlagCatalogs = "global-catalog-namespace"
 	envCatalogs  = "SUPERVISOR_GLOBAL_CATALOG_NAMESPACE"
+	// flagPackages is the flag of the supervisors that sets whether they serve PackageManifests, and envPackages the variable.
+	flagPackages = "packagemanifests"
+	envPackages  = "SUPERVISOR_PACKAGEMANIFESTS"
 )
 
 // CatalogNamespaces are the namespaces whose catalogs serve all namespaces; empty if unknown.
@@ -65,7 +68,7 @@ func readCatalogNamespaces(ctx context.Context, o Options, workloads []competing
 		if err != nil {
 			return CatalogNamespaces{}, fmt.Errorf("reading Deployment %s: %w", key, err)
 		}
-		found.OLM = catalogNamespaceOf(d, flagOLMCatalogs, "")
+		found.OLM = containerSetting(d, flagOLMCatalogs, "", defaultCatalogNamespace)
 	}
 	if found.Supervisors != "" {
 		return found, nil
@@ -75,15 +78,14 @@ func readCatalogNamespaces(ctx context.Context, o Options, workloads []competing
 		return CatalogNamespaces{}, fmt.Errorf("looking for the Deployment of the supervisors: %w", err)
 	}
 	for i := range list.Items {
-		found.Supervisors = catalogNamespaceOf(&list.Items[i], FlagCatalogs, envCatalogs)
+		found.Supervisors = containerSetting(&list.Items[i], FlagCatalogs, envCatalogs, defaultCatalogNamespace)
 	}
 	return found, nil
 }
 
-// catalogNamespaceOf returns the value of a flag or of a variable in the containers of a Deployment. A flag precedes
-// a variable.
-func catalogNamespaceOf(d *appsv1.Deployment, flag, env string) string {
-	value := defaultCatalogNamespace
+// containerSetting returns the value of a flag or of a variable in the containers of a Deployment, or else value. A flag
+// precedes a variable.
+func containerSetting(d *appsv1.Deployment, flag, env, value string) string {
 	for i := range d.Spec.Template.Spec.Containers {
 		c := &d.Spec.Template.Spec.Containers[i]
 		if at := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == env && e.Value != "" }); at >= 0 {

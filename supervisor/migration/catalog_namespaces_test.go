@@ -26,7 +26,7 @@ func TestCatalogNamespaceOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &appsv1.Deployment{}
 			d.Spec.Template.Spec.Containers = []corev1.Container{tt.container}
-			if got := catalogNamespaceOf(d, "namespace", "NAMESPACE_VARIABLE"); got != tt.want {
+			if got := containerSetting(d, "namespace", "NAMESPACE_VARIABLE", defaultCatalogNamespace); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})

@@ -39,7 +39,7 @@ func (f *Finish) Plan(ctx context.Context) (Plan, error) {
 	if missing.collect(err) != nil {
 		return Plan{}, err
 	}
-	server, err := findPackageServer(ctx, f.Client, found.Workloads)
+	server, err := findPackageServer(ctx, f.Options, found.Workloads)
 	if missing.collect(err) != nil {
 		return Plan{}, err
 	}

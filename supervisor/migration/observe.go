@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
@@ -87,7 +88,7 @@ func observe(ctx context.Context, options Options) (*ClusterState, error) {
 	if missing.collect(err) != nil {
 		return nil, err
 	}
-	o.PackageServer, err = findPackageServer(ctx, c, found.Workloads)
+	o.PackageServer, err = findPackageServer(ctx, options, found.Workloads)
 	if missing.collect(err) != nil {
 		return nil, err
 	}
@@ -202,35 +203,41 @@ type PackageServer struct {
 	Deployment string
 	// Version is the ClusterServiceVersion that owns the Deployment; empty for none.
 	Version string
+	// Kept is true if no supervisor serves the API, because of the flag --packagemanifests.
+	Kept bool
 }
 
 // describe returns what happens to the package server; empty if there is none.
 func (p PackageServer) describe() string {
-	const api = "packages.operators.coreos.com (kubectl get packagemanifests)"
+	const packages = "packages.operators.coreos.com (kubectl get packagemanifests)"
 	switch {
 	case p.Deployment == "":
 		return ""
+	case p.Kept && p.Version == "":
+		return "Deployment " + p.Deployment + " still serves " + packages + ", because supervisors have --packagemanifests=disabled; no ClusterServiceVersion owns it, so its certificate is not renewed"
+	case p.Kept:
+		return "Deployment " + p.Deployment + " still serves " + packages + ", because supervisors have --packagemanifests=disabled; they renew its certificate"
 	case p.Version == "":
-		return "Deployment " + p.Deployment + " still serves " + api + ", and is not updated while OLM is stopped; no ClusterServiceVersion owns it, so its certificate is not renewed. Delete it and APIService v1.packages.operators.coreos.com, and supervisors serve the API"
+		return "Deployment " + p.Deployment + " still serves " + packages + ", and is not updated while OLM is stopped; no ClusterServiceVersion owns it, so its certificate is not renewed. Delete it and APIService v1.packages.operators.coreos.com, and supervisors serve the API"
 	default:
-		return "supervisors serve " + api + " in place of Deployment " + p.Deployment + ", which stays until you delete ClusterServiceVersion " + p.Version + "; a handback returns the API to it"
+		return "supervisors serve " + packages + " in place of Deployment " + p.Deployment + ", which stays until you delete ClusterServiceVersion " + p.Version + "; a handback returns the API to it"
 	}
 }
 
 // remaining returns why the package server stays when OLM is removed.
 func (p PackageServer) remaining() string {
-	if p.Version == "" {
+	if p.Version == "" || p.Kept {
 		return "Deployment " + p.Deployment + " stays, because it serves packages.operators.coreos.com"
 	}
 	return "Deployment " + p.Deployment + " stays until you delete ClusterServiceVersion " + p.Version + "; supervisors serve packages.operators.coreos.com"
 }
 
 // findPackageServer returns the package server in a namespace of OLM.
-func findPackageServer(ctx context.Context, c client.Reader, workloads []competing.Workload) (PackageServer, error) {
+func findPackageServer(ctx context.Context, options Options, workloads []competing.Workload) (PackageServer, error) {
 	for i := range workloads {
 		key := client.ObjectKey{Namespace: workloads[i].Namespace, Name: competing.OLMPackageServer}
 		d := &appsv1.Deployment{}
-		err := c.Get(ctx, key, d)
+		err := options.Client.Get(ctx, key, d)
 		if client.IgnoreNotFound(err) != nil {
 			return PackageServer{}, fmt.Errorf("reading Deployment %s: %w", key, err)
 		}
@@ -241,9 +248,29 @@ func findPackageServer(ctx context.Context, c client.Reader, workloads []competi
 		if owner := ownerOf(d, operatorsv1alpha1.ClusterServiceVersionKind); owner != nil {
 			found.Version = owner.Name
 		}
-		return found, nil
+		found.Kept, err = servesNoPackages(ctx, options)
+		return found, err
 	}
 	return PackageServer{}, nil
+}
+
+// servesNoPackages reports whether the installed supervisors do not serve PackageManifests: all have
+// --packagemanifests=disabled, and no other Deployment of theirs serves them.
+func servesNoPackages(ctx context.Context, o Options) (bool, error) {
+	var list appsv1.DeploymentList
+	if err := o.Client.List(ctx, &list, client.InNamespace(o.Namespace)); err != nil {
+		return false, fmt.Errorf("listing the Deployments of namespace %s: %w", o.Namespace, err)
+	}
+	disabled := false
+	for i := range list.Items {
+		d := &list.Items[i]
+		mode := containerSetting(d, flagPackages, envPackages, "")
+		if mode == "only" || mode != "disabled" && d.Labels[labelSupervisor] == api.LeaseName {
+			return false, nil
+		}
+		disabled = disabled || mode == "disabled"
+	}
+	return disabled, nil
 }
 
 // count counts the objects to adopt.
