@@ -1,9 +1,11 @@
 package examples_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,10 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/operator-registry/alpha/declcfg"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/chandlery/chandlery/bundles/fbc"
 	"github.com/chandlery/chandlery/examples"
 )
 
@@ -81,6 +85,56 @@ func TestCommittedCatalogIsCurrent(t *testing.T) {
 		}
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
 			t.Errorf("catalog/%s is not what bundles/%s gives; run 'make generate': -committed +rendered:\n%s", pkg, pkg, diff)
+		}
+	}
+}
+
+// TestCatalogFilesAreAccepted reads each catalog.yaml and each rendered catalog as the registry and as opm do. opm refuses
+// a document without a schema, such as one with only a comment.
+func TestCatalogFilesAreAccepted(t *testing.T) {
+	t.Parallel()
+	tree := examples.Bundles()
+	packages, err := examples.Packages(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pkg := range packages {
+		versions, err := examples.Versions(tree, pkg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rendered, err := examples.Render(tree, pkg, versions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, err := fs.ReadFile(tree, pkg+"/catalog.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var bundles bytes.Buffer
+		for document := range strings.SplitSeq(string(rendered), "---\n") {
+			if strings.Contains(document, "schema: olm.bundle\n") {
+				bundles.WriteString("---\n" + document)
+			}
+		}
+		for name, catalog := range map[string]fstest.MapFS{
+			"written":  {"catalog.yaml": {Data: written}, "bundles.yaml": {Data: bundles.Bytes()}},
+			"rendered": {"catalog.yaml": {Data: rendered}},
+		} {
+			t.Run(pkg+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				read, err := fbc.Load(t.Context(), catalog, fbc.Options{})
+				if err != nil || len(read.Packages) != 1 || len(read.Packages[0].Bundles) != len(versions) {
+					t.Errorf("the registry reads %+v, %v, want package %s with %d bundles", read, err, pkg, len(versions))
+				}
+				config, err := declcfg.LoadFS(t.Context(), catalog)
+				if err != nil {
+					t.Fatalf("opm refuses it: %v", err)
+				}
+				if _, err := declcfg.ConvertToModel(*config); err != nil || len(config.Bundles) != len(versions) {
+					t.Errorf("opm reads %d bundles, want %d: %v", len(config.Bundles), len(versions), err)
+				}
+			})
 		}
 	}
 }
