@@ -35,16 +35,11 @@ type Extracted struct {
 func (c *Client) Extract(ctx context.Context, reference string, what Tree, dir, scratch string) (*Extracted, error) {
 	var out *Extracted
 	if c.options.Sources.Router != nil {
-		// A source may resolve tags and another one have the content.
-		digest, err := c.Resolve(ctx, reference)
+		pinned, err := pinned(ctx, c, reference)
 		if err != nil {
 			return nil, err
 		}
-		ref, err := c.parse(reference)
-		if err != nil {
-			return nil, describe(reference, err)
-		}
-		reference = pin(ref, digest)
+		reference = pinned
 	}
 	err := c.within(ctx, reference, c.options.PullTimeout, func(ctx context.Context, s *session) error {
 		var err error
@@ -55,6 +50,20 @@ func (c *Client) Extract(ctx context.Context, reference string, what Tree, dir, 
 		return nil, err
 	}
 	return out, nil
+}
+
+// pinned returns a reference with the digest that it resolves to. A source may resolve tags, and another one have the
+// content.
+func pinned(ctx context.Context, c *Client, reference string) (string, error) {
+	digest, err := c.Resolve(ctx, reference)
+	if err != nil {
+		return "", err
+	}
+	ref, err := c.parse(reference)
+	if err != nil {
+		return "", describe(reference, err)
+	}
+	return pin(ref, digest), nil
 }
 
 func (s *session) extract(ctx context.Context, what Tree, dir, scratch string) (*Extracted, error) {

@@ -15,8 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// manifest is the manifest of an image for one platform, checked against the
-// limits.
+// manifest is the manifest of an image for one platform.
 type manifest struct {
 	v1.Manifest
 
@@ -33,8 +32,17 @@ type document struct {
 	Layers        json.RawMessage `json:"layers"`
 }
 
-// manifest fetches the manifest of the image for the platform.
+// manifest fetches the manifest of the image for the platform, and checks it against the limits.
 func (s *session) manifest(ctx context.Context, ref name.Reference) (*manifest, error) {
+	m, err := s.anyManifest(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return m, s.client.options.Limits.check(&m.Manifest)
+}
+
+// anyManifest fetches the manifest of the image for the platform. Its layers may exceed the limits.
+func (s *session) anyManifest(ctx context.Context, ref name.Reference) (*manifest, error) {
 	top, err := s.fetchManifest(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -44,7 +52,7 @@ func (s *session) manifest(ctx context.Context, ref name.Reference) (*manifest, 
 		return nil, err
 	}
 	if len(found.Manifests) == 0 {
-		return s.parseManifest(top, "")
+		return parseManifest(top, "")
 	}
 	child, err := s.choose(found.Manifests)
 	if err != nil {
@@ -61,7 +69,7 @@ func (s *session) manifest(ctx context.Context, ref name.Reference) (*manifest, 
 	if len(nested.Manifests) > 0 {
 		return nil, fail(ReasonInvalid, "the index names another index, %s", child.Digest)
 	}
-	return s.parseManifest(inner, child.Platform.String())
+	return parseManifest(inner, child.Platform.String())
 }
 
 func (s *session) fetchManifest(ctx context.Context, ref name.Reference) (*remote.Descriptor, error) {
@@ -126,12 +134,12 @@ func (s *session) choose(all []v1.Descriptor) (*v1.Descriptor, error) {
 	return nil, fail(ReasonPlatform, "is not made for %s; it is for: %s", want.String(), strings.Join(names, ", "))
 }
 
-func (s *session) parseManifest(d *remote.Descriptor, platform string) (*manifest, error) {
+func parseManifest(d *remote.Descriptor, platform string) (*manifest, error) {
 	out := &manifest{digest: d.Digest.String(), platform: platform}
 	if err := json.Unmarshal(d.Manifest, &out.Manifest); err != nil {
 		return nil, fail(ReasonInvalid, "manifest %s cannot be decoded: %w", d.Digest, err)
 	}
-	return out, s.client.options.Limits.check(&out.Manifest)
+	return out, nil
 }
 
 var errTooLarge = errors.New("is too large")

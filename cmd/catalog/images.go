@@ -35,7 +35,8 @@ func newImagesCommand() *cobra.Command {
 		Long: "List the images of a catalog, or of the part that flags select. These are the catalog image, the bundle images and\n" +
 			"their related images. Output formats for mirror tools are skopeo (for 'skopeo sync'), oc-mirror, and mapping (for\n" +
 			"'oc image mirror').\n\n" +
-			"With --check, the command prints the images that a mirror lacks. The mirror must use the same repository paths.\n\n" +
+			"With --check, the command prints the images that a mirror lacks, and those without their configuration or layers for\n" +
+			"the platform. The mirror must use the same repository paths.\n\n" +
 			"Exit codes:\n" +
 			"  0  the mirror has all images, or --check is not set\n" +
 			"  1  the mirror lacks images\n" +
@@ -111,12 +112,15 @@ func (o *imagesOptions) ask(cmd *cobra.Command, images []mirror.Image) error {
 	}
 	var unknown error
 	for _, m := range missing {
-		if m.Reason == image.ReasonNotFound {
+		switch {
+		case m.Incomplete != nil:
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is incomplete: %v\n", m.Image, m.Mirrored, m.Incomplete)
+		case m.Reason == image.ReasonNotFound:
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is missing\n", m.Image, m.Mirrored)
-			continue
+		default:
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s; %s\n", m.Image, m.Message, source.ImageRemedy(m.Reason))
+			unknown = errUnknown
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s; %s\n", m.Image, m.Message, source.ImageRemedy(m.Reason))
-		unknown = errUnknown
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s has %d of %d images\n", o.check, len(images)-len(missing), len(images))
 	if unknown != nil {

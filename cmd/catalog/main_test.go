@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -256,7 +257,15 @@ func TestEnvironment(t *testing.T) {
 
 // TestPush pushes a catalog twice and reads the image.
 func TestPush(t *testing.T) {
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	var lacking atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if lacking.Load() && r.Method == http.MethodHead && strings.Contains(r.URL.Path, "/blobs/") {
+			http.NotFound(w, r)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}))
 	defer server.Close()
 	host := server.Listener.Addr().String()
 	dir := lantern(t)
@@ -278,6 +287,12 @@ func TestPush(t *testing.T) {
 	if output, code := run(t.Context(), "images", dir, "--check", host, "--use-http"); code != exitcode.Found || !strings.Contains(output, "is missing") {
 		t.Errorf("exit code %d:\n%s", code, output)
 	}
+	lacking.Store(true)
+	if output, code := run(t.Context(), "images", host+"/catalog:v1", "--check", host, "--use-http"); code != exitcode.Found ||
+		!strings.Contains(output, host+"/catalog:v1 is incomplete: manifest sha256:") || !strings.Contains(output, "3 of its 3 blobs are missing") {
+		t.Errorf("a mirror without layers: exit code %d:\n%s", code, output)
+	}
+	lacking.Store(false)
 	output, code := run(t.Context(), "render", host+"/nowhere:v1", "--use-http")
 	if code != 1 || !strings.Contains(output, host+"/nowhere:v1") || !strings.Contains(output, "404") {
 		t.Errorf("an image that is not there: exit code %d:\n%s", code, output)

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,12 +18,15 @@ type Missing struct {
 	Reason image.Reason `json:"reason"`
 	// Message is the answer of the mirror.
 	Message string `json:"message"`
+	// Incomplete describes the image if the mirror has its manifest and lacks blobs; nil otherwise.
+	Incomplete *image.IncompleteError `json:"-"`
 }
 
-// parallelChecks is the number of concurrent requests to a mirror.
+// parallelChecks is the number of images that are checked at once.
 const parallelChecks = 8
 
-// Check looks for all images in a mirror and returns the missing ones, in the order of the images.
+// Check looks for all images in a mirror, with their configurations and layers for the client's platform. It returns the
+// missing and the incomplete ones, in the order of the images.
 func Check(ctx context.Context, client *image.Client, images []Image, mirror string) ([]Missing, error) {
 	answers := make([]*Missing, len(images))
 	group, ctx := errgroup.WithContext(ctx)
@@ -33,8 +37,9 @@ func Check(ctx context.Context, client *image.Client, images []Image, mirror str
 			return nil, err
 		}
 		group.Go(func() error {
-			if _, err := client.Find(ctx, at); err != nil {
+			if err := image.CheckContent(ctx, client, at); err != nil {
 				answers[i] = &Missing{Image: images[i].Reference, Mirrored: at, Reason: image.ReasonOf(err), Message: err.Error()}
+				answers[i].Incomplete, _ = errors.AsType[*image.IncompleteError](err)
 			}
 			return context.Cause(ctx)
 		})

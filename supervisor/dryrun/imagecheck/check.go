@@ -17,14 +17,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
-// parallel is the number of images that are requested at once.
+// parallel is the number of images that are checked at once.
 const parallel = 8
 
 // Pull returns the options to pull an image of a catalog. An [*image.Error] is the answer for this image.
 type Pull func(ctx context.Context, catalog resolution.CatalogKey, reference string) (image.Options, error)
 
 // Check asks the sources of all images, and returns the images with the answers. It reads the bundle images, and
-// also asks for the images that these name. For the others, it requests the manifest.
+// also asks for the images that these name. For the others, it requests the manifest, and asks whether the configuration
+// and the layers exist.
 func Check(ctx context.Context, pull Pull, images []dryrun.Image) ([]dryrun.Image, error) {
 	dir, err := os.MkdirTemp("", "chandlery-images-")
 	if err != nil {
@@ -126,7 +127,7 @@ func (c *checker) ask(ctx context.Context, wanted *dryrun.Image, dir string) (an
 	if slices.Contains(wanted.Kinds, dryrun.BundleImage) {
 		found.named, err = read(ctx, client, wanted.Reference, dir)
 	} else {
-		_, err = client.Find(ctx, wanted.Reference)
+		err = image.CheckContent(ctx, client, wanted.Reference)
 	}
 	if err != nil {
 		return answer{check: failed(wanted.Reference, err)}, nil

@@ -6,17 +6,21 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/random"
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/bundles/image/sources"
@@ -174,6 +178,69 @@ insecure = true
 	}
 	if rule := found[2].Check.Tried[0].Rule; !strings.Contains(rule, "registries.conf") {
 		t.Errorf("the rule is %q", rule)
+	}
+}
+
+// TestCheckIncomplete checks an image of which a mirror has the manifest and half of the blobs. Then the next one is asked.
+func TestCheckIncomplete(t *testing.T) {
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	var lacked atomic.Pointer[map[string]bool]
+	half := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if lacks := lacked.Load(); lacks != nil && (*lacks)[path.Base(r.URL.Path)] {
+			http.NotFound(w, r)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(half.Close)
+	first, second := half.Listener.Addr().String(), mirror(t)
+	lamp, err := random.Image(64, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := images.Push(t.Context(), first+"/op/lamp:1", lamp); err != nil {
+		t.Fatal(err)
+	}
+	m, err := lamp.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lacked.Store(&map[string]bool{m.Layers[0].Digest.String(): true, m.Layers[2].Digest.String(): true})
+
+	wanted := []dryrun.Image{{Reference: "source.test/op/lamp:1", Catalog: "olm/wares", Kinds: []dryrun.ImageKind{dryrun.OperatorImage}, Bundles: []string{"lamp.v1"}}}
+	router := rules(t, fmt.Sprintf(`
+[[registry]]
+location = "source.test"
+blocked = true
+[[registry.mirror]]
+location = %q
+insecure = true
+[[registry.mirror]]
+location = %q
+insecure = true
+`, first, second))
+	check := func() []dryrun.Image {
+		found, err := imagecheck.Check(t.Context(), func(context.Context, resolution.CatalogKey, string) (image.Options, error) {
+			return image.Options{Sources: image.Sources{Router: router}, Attempts: 1}, nil
+		}, wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	found := check()
+	want := []string{"source.test/op/lamp:1 lamp.v1 operator: NotFound, " + first + "/op/lamp@DIGEST NotFound, " + second + "/op/lamp@DIGEST NotFound, not source.test/op/lamp@DIGEST"}
+	if diff := cmp.Diff(want, shown(found)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if message := found[0].Check.Tried[0].Message; !strings.Contains(message, "2 of its 4 blobs are missing, first "+m.Layers[0].Digest.String()) {
+		t.Errorf("the answer of the first mirror is %q", message)
+	}
+	if _, err := images.Push(t.Context(), second+"/op/lamp:1", lamp); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"source.test/op/lamp:1 lamp.v1 operator: " + second + "/op/lamp@DIGEST"}, shown(check())); diff != "" {
+		t.Errorf("with a complete mirror (-want +got):\n%s", diff)
 	}
 }
 
