@@ -1,7 +1,6 @@
 package operatorhub_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -109,8 +108,7 @@ func catalogImage(ctx context.Context, opm string, bundles []string) (v1.Image, 
 		if err != nil {
 			return nil, fmt.Errorf("reading packages and channels: %w", err)
 		}
-		// A catalog has no object of comments alone, as they are at the beginning.
-		_, files[name+".yaml"], _ = bytes.Cut(text, []byte("---\n"))
+		files[name+".yaml"] = text
 	}
 	dir, cache := filepath.Join(bin, "hub"), filepath.Join(bin, "hub-cache")
 	if err := os.Mkdir(dir, 0o700); err != nil {
