@@ -1,7 +1,6 @@
 package monitoring_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,41 +10,21 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/prometheus"
 )
 
 const component = "../components/monitoring"
 
-// promtool returns the path of promtool, built once.
-var promtool = sync.OnceValues(func() (string, error) {
-	dir, err := buildcache.SourceDir("test/promtool")
-	if err != nil {
-		return "", fmt.Errorf("building promtool: %w", err)
-	}
-	ctx := context.Background() // It is built once for all tests, and outlives the first.
-	programs, err := buildcache.Build(ctx, buildcache.Module{
-		Name: "promtool", Dir: dir,
-		Programs: []buildcache.Program{{Name: "promtool", Package: "github.com/prometheus/prometheus/cmd/promtool"}},
-		// Without the clients of clouds, which only service discovery needs.
-		Tags: []string{"remove_all_sd"},
-	}, os.Stderr)
-	if err != nil {
-		return "", fmt.Errorf("building promtool: %w", err)
-	}
-	return filepath.Join(programs, "promtool"), nil
-})
-
 // run runs promtool in a folder.
 func run(t *testing.T, dir string, args ...string) {
 	t.Helper()
-	path, err := promtool()
+	path, err := prometheus.Program(t.Context(), prometheus.Promtool)
 	if err != nil {
 		t.Fatal(err)
 	}
