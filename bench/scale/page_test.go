@@ -73,11 +73,11 @@ func readFigures(t *testing.T) published {
 	return p
 }
 
-// check compares a published number for each installation, and its published budget, with the budget.
+// check compares a published number for each installation, and the other cells of its row, with the budget.
 func (p published) check(t *testing.T, row scale.Row, cells map[string]string, namespaces string) {
 	t.Helper()
-	if cells["Budget"] != budget(row) {
-		t.Errorf("%s: %s has budget %q; want %q", p.page.Path, row.Kind, cells["Budget"], budget(row))
+	if cells["Budget"] != budget(row) || cells["Why"] != row.Why {
+		t.Errorf("%s: %s has budget %q, %q; want %q, %q", p.page.Path, row.Kind, cells["Budget"], cells["Why"], budget(row), row.Why)
 	}
 	column := namespaces
 	if _, one := cells["Number"]; one {
@@ -102,7 +102,7 @@ func rounding(text string) float64 {
 // TestPublishedRequests compares the published requests of one installation with the budget.
 func TestPublishedRequests(t *testing.T) {
 	p := readFigures(t)
-	rows := table(t, p.page, "Verb", "Resource", "Number", "Budget")
+	rows := table(t, p.page, "Verb", "Resource", "Number", "Budget", "Why")
 	budgets := scale.Budget()
 	if len(rows) != len(budgets) {
 		t.Errorf("%s has %d kinds of requests, and the budget has %d", p.page.Path, len(rows), len(budgets))
@@ -127,7 +127,7 @@ func TestPublishedRequests(t *testing.T) {
 // TestPublishedReconciliations compares the published reconciliations of one installation with the budget.
 func TestPublishedReconciliations(t *testing.T) {
 	p := readFigures(t)
-	rows := table(t, p.page, "Controller", p.largest, "Budget")
+	rows := table(t, p.page, "Controller", p.largest, "Budget", "Why")
 	for _, row := range scale.Reconciliations() {
 		i := slices.IndexFunc(rows, func(cells map[string]string) bool { return cells["Controller"] == row.Resource })
 		if i < 0 {

@@ -70,7 +70,7 @@ func writeAfterwards(b *strings.Builder, after afterwards) {
 
 // writePasses writes a row for each controller of the first side.
 func writePasses(b *strings.Builder, rounds []round) {
-	b.WriteString("\n## Reconciliations by controller\n\nFor each installation, by the number of namespaces, with the budget that `test/e2e/scale` enforces\n([reasons](../test/scale/budget.go)):\n\n| Controller |")
+	b.WriteString("\n## Reconciliations by controller\n\nFor each installation, by the number of namespaces, and the budget that `test/e2e/scale` enforces:\n\n| Controller |")
 	passes, limits := map[string]int{}, map[string]scale.Row{}
 	for _, row := range scale.Reconciliations() {
 		limits[row.Resource] = row
@@ -81,17 +81,18 @@ func writePasses(b *strings.Builder, rounds []round) {
 			passes[name] += n
 		}
 	}
-	b.WriteString(" Budget |\n|---" + strings.Repeat("|---", len(rounds)+1) + "|\n")
+	b.WriteString(" Budget | Why |\n|---" + strings.Repeat("|---", len(rounds)+2) + "|\n")
 	for _, name := range slices.SortedFunc(maps.Keys(passes), mostFirst(passes, strings.Compare)) {
 		fmt.Fprintf(b, "| %s |", name)
 		for _, r := range rounds {
 			fmt.Fprintf(b, " %.1f |", r.batches[0].Each(r.batches[0].Reconciles[name]))
 		}
 		limit := "none"
-		if row := limits[name]; row.Resource != "" {
+		row := limits[name]
+		if row.Resource != "" {
 			limit = budget(row)
 		}
-		fmt.Fprintf(b, " %s |\n", limit)
+		fmt.Fprintf(b, " %s | %s |\n", limit, row.Why)
 	}
 }
 
@@ -100,14 +101,13 @@ const withoutBudget = "Requests without a budget"
 
 // writeRequests writes the requests of one installation with their budget.
 func writeRequests(b *strings.Builder, r round) {
-	fmt.Fprintf(b, "\n## Requests of one installation\n\nThe mean of %d installations at once, from the audit log of the API server, with the budget that `test/e2e/scale`\n"+
-		"enforces ([reasons](../test/scale/budget.go)). Together, requests other than Events are limited to %d, and reads to %d.\n\n"+
-		"| Verb | Resource | Number | Budget |\n|---|---|---|---|\n",
+	fmt.Fprintf(b, "\n## Requests of one installation\n\nThe mean of %d installations at once, from the audit log of the API server, and the budget that `test/e2e/scale`\n"+
+		"enforces. Together, requests other than Events are limited to %d, and reads to %d.\n\n| Verb | Resource | Number | Budget | Why |\n|---|---|---|---|---|\n",
 		r.namespaces, scale.MaxRequests, scale.MaxReads)
 	batch := r.batches[0]
 	counts := batch.Counts()
 	for _, row := range scale.Budget() {
-		fmt.Fprintf(b, "| %s | %s | %.2f | %s |\n", row.Verb, row.Resource, batch.Each(counts[row.Kind]), budget(row))
+		fmt.Fprintf(b, "| %s | %s | %.2f | %s | %s |\n", row.Verb, row.Resource, batch.Each(counts[row.Kind]), budget(row), row.Why)
 		delete(counts, row.Kind)
 	}
 	compare := func(a, b scale.Kind) int { return strings.Compare(a.String(), b.String()) }
