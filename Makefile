@@ -342,6 +342,10 @@ bench-tenant: ## What a tenant with edit in one namespace can do to a supervisor
 bench-copies: ## What copied versions cost a supervisor: memory with and without, writes at rest (ARGS=--help says what else).
 	@$(GO) run ./bench/copies $(ARGS)
 
+.PHONY: bench-demo
+bench-demo: ## What make demo costs with an empty build cache, beside go build of kube-apiserver alone (ARGS=--help says what else).
+	@$(GO) run ./bench/demo --write docs/measurements.md $(ARGS)
+
 .PHONY: bench-versions
 bench-versions: ## How soon versions have succeeded, and what others notice of a removal (ARGS=--help says what else).
 	@$(GO) run ./bench/versions $(ARGS)
