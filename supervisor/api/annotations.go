@@ -5,7 +5,7 @@ const (
 	// AnnotationPin holds the operator [at a version](../operations.md#a-pinned-version), older or newer.
 	//
 	//	On:     Subscription
-	//	Value:  the name of a ClusterServiceVersion
+	//	Value:  name of a ClusterServiceVersion
 	//	Set by: users
 	AnnotationPin = "chandlery.dev/pin"
 	// AnnotationOnDelete uninstalls the operator [with its Subscription](../operations.md#uninstalling).
@@ -52,21 +52,21 @@ const (
 	// [a part of the catalog](../selections.md#in-a-cluster).
 	//
 	//	On:     CatalogSource
-	//	Value:  a selection, or the name of a ConfigMap that holds one
+	//	Value:  a selection, or name of a ConfigMap with one
 	//	Set by: users
 	AnnotationCatalogFilter = "chandlery.dev/catalog-filter"
 	// AnnotationImageConfig names [mirrors and certificates](../registries.md#for-one-catalog) for the digest and the
 	// bundle images of a catalog.
 	//
 	//	On:     CatalogSource
-	//	Value:  the name of a ConfigMap
+	//	Value:  name of a ConfigMap
 	//	Set by: users
 	AnnotationImageConfig = "chandlery.dev/image-config"
 	// AnnotationOperatorPullSecrets names [pull secrets for the operators](../registries.md#images-of-operators) of a
 	// catalog. The supervisor records them on the Deployments of operators.
 	//
 	//	On:     CatalogSource; Deployment of a ClusterServiceVersion
-	//	Value:  names of Secrets, separated by commas
+	//	Value:  Secrets, as `NAME,NAME`
 	//	Set by: users; supervisor on Deployments
 	AnnotationOperatorPullSecrets = "chandlery.dev/operator-pull-secrets" //nolint:gosec // names of Secrets, not what they hold
 	// AnnotationTLS connects to `spec.address` [with TLS](../operations.md#tls-to-catalogs), and names the authorities
@@ -79,7 +79,7 @@ const (
 	// AnnotationTLSClientCertificate names the Secret with the client certificate for `spec.address`.
 	//
 	//	On:     CatalogSource
-	//	Value:  the name of a Secret with `tls.crt` and `tls.key`
+	//	Value:  name of a Secret with `tls.crt` and `tls.key`
 	//	Set by: users
 	AnnotationTLSClientCertificate = "chandlery.dev/tls-client-certificate"
 	// AnnotationTLSServerName is the name to verify instead of the host of `spec.address`.
@@ -105,7 +105,7 @@ const (
 	// AnnotationPriorityClass overrides `spec.grpcPodConfig.priorityClassName`.
 	//
 	//	On:     CatalogSource
-	//	Value:  the name of a PriorityClass
+	//	Value:  name of a PriorityClass
 	//	Set by: users
 	AnnotationPriorityClass = "operatorframework.io/priorityclass"
 	// AnnotationExcludeGlobal excludes the catalogs of the global namespace from resolution.
@@ -131,7 +131,7 @@ const (
 	// `spec.staticProvidedAPIs` may provide.
 	//
 	//	On:     OperatorGroup
-	//	Value:  `Kind.version.group`, separated by commas
+	//	Value:  `Kind.version.group,…`
 	//	Set by: supervisor; users with `spec.staticProvidedAPIs`
 	AnnotationProvidedAPIs = "olm.providedAPIs"
 )
@@ -163,7 +163,7 @@ const (
 	// AnnotationGeneratedBy names the plan that created a Subscription for a dependency.
 	//
 	//	On:     Subscription
-	//	Value:  the name of an InstallPlan
+	//	Value:  name of an InstallPlan
 	//	Set by: supervisor
 	AnnotationGeneratedBy = "olm.generated-by"
 	// PrefixComponent begins the label of all components of an operator, which the Operator lists.
@@ -217,7 +217,7 @@ const (
 
 // Catalogs.
 const (
-	// AnnotationUnavailableSince is when the catalog of a package stopped serving. The package is the last known one.
+	// AnnotationUnavailableSince is when the catalog of a last known package stopped serving.
 	//
 	//	On:     PackageManifest
 	//	Value:  a time
@@ -241,7 +241,7 @@ const (
 	// AnnotationPullSecrets names the pull secrets of the CatalogSource, which the ServiceAccount has.
 	//
 	//	On:     pods of a catalog
-	//	Value:  names of Secrets, separated by commas
+	//	Value:  Secrets, as `NAME,NAME`
 	//	Set by: supervisor
 	AnnotationPullSecrets = "chandlery.dev/pull-secrets" //nolint:gosec // names of Secrets, not what they hold
 	// AnnotationAppliedHash is a hash of the applied object, to detect fields that are no longer set.
@@ -263,7 +263,7 @@ const (
 	// them with the originals.
 	//
 	//	On:     OperatorCondition
-	//	Value:  condition types, separated by commas
+	//	Value:  condition types, as `TYPE,TYPE`
 	//	Set by: supervisor
 	AnnotationShownConditions = "chandlery.dev/shown-conditions"
 	// PrefixServes begins the annotations that name the Subscriptions of a plan, to restore removed owner
@@ -297,14 +297,14 @@ const (
 	// ones if no object loses data.
 	//
 	//	On:     InstallPlan
-	//	Value:  the name of a ClusterServiceVersion
+	//	Value:  name of a ClusterServiceVersion
 	//	Set by: supervisor
 	AnnotationReverts = "chandlery.dev/reverts"
 	// AnnotationGroupAccount is the service account of the version's OperatorGroup, empty for none, for its
 	// [clean-up](../security.md#custom-resources). It is absent while the group targets no namespace.
 	//
 	//	On:     ClusterServiceVersion
-	//	Value:  the name of a ServiceAccount
+	//	Value:  name of a ServiceAccount
 	//	Set by: supervisor
 	AnnotationGroupAccount = "chandlery.dev/operator-group-account"
 	// AnnotationWithdrawn marks a version that never worked and is deleted so that an older one runs again.
@@ -317,7 +317,7 @@ const (
 	// AnnotationUninstalls names the generated Subscriptions that are uninstalled with this one.
 	//
 	//	On:     Subscription that is being deleted
-	//	Value:  names, separated by commas
+	//	Value:  `NAME,NAME`
 	//	Set by: supervisor
 	AnnotationUninstalls = "chandlery.dev/uninstalls"
 	// AnnotationCause states [why an object does not continue](conditions.md#installplan).

@@ -8,23 +8,23 @@ const (
 	// LabelManaged is `true` on objects that the supervisor manages, and `false` on a ConfigMap that a
 	// CatalogSource names.
 	//
-	//	On:     objects of operators and of catalogs; ConfigMaps of catalogs
+	//	On:     objects of operators and catalogs; ConfigMaps of catalogs
 	//	Value:  `true` or `false`
 	//	Set by: supervisor
 	LabelManaged = "olm.managed"
 	// LabelOwner names the owner of an object. The object is deleted with its owner.
 	//
-	//	On:     objects of operators and of OperatorGroups
+	//	On:     objects of operators and OperatorGroups
 	//	Set by: supervisor
 	LabelOwner = "olm.owner"
-	// LabelOwnerNamespace is the namespace of the owner of an object.
+	// LabelOwnerNamespace is the namespace of the owner.
 	//
-	//	On:     objects of operators and of OperatorGroups
+	//	On:     objects of operators and OperatorGroups
 	//	Set by: supervisor
 	LabelOwnerNamespace = "olm.owner.namespace"
-	// LabelOwnerKind is the kind of the owner of an object.
+	// LabelOwnerKind is the kind of the owner.
 	//
-	//	On:     objects of operators and of OperatorGroups
+	//	On:     objects of operators and OperatorGroups
 	//	Set by: supervisor
 	LabelOwnerKind = "olm.owner.kind"
 	// LabelCopiedFrom is the namespace of the original of a copy.
@@ -45,7 +45,7 @@ const (
 	// AnnotationTargetNamespaces lists the namespaces that an operator watches. It is empty for all.
 	//
 	//	On:     ClusterServiceVersion, pods of its Deployments
-	//	Value:  namespaces, separated by commas
+	//	Value:  `NAME,NAME`
 	//	Set by: supervisor
 	AnnotationTargetNamespaces = "olm.targetNamespaces"
 	// PrefixOperatorGroup begins the label of the namespaces that an OperatorGroup selects.
@@ -135,7 +135,7 @@ const (
 	// LabelUpdate marks a pod that resolves the tag of an image. It does not count as a replica.
 	//
 	//	On:     pods of another manager
-	//	Value:  the name of a CatalogSource
+	//	Value:  name of a CatalogSource
 	//	Set by: other managers
 	LabelUpdate = "catalogsource.operators.coreos.com/update"
 )

@@ -35,10 +35,17 @@ func annotationsPage(ctx context.Context) (string, error) {
 		if n.Value != "" {
 			value = ": " + n.Value
 		}
-		fmt.Fprintf(&lists, "- `%s`, %s on %s%s. %s\n", n.Name, n.Kind, n.On, value, meaning)
+		kind := n.Kind + " "
+		if n.Kind == mostNames {
+			kind = ""
+		}
+		fmt.Fprintf(&lists, "- `%s`, %son %s%s. %s\n", n.Name, kind, n.On, value, meaning)
 	}
 	return fmt.Sprintf(annotationsText, lists.String()), nil
 }
+
+// mostNames is the kind of names of which the lists do not state the kind.
+const mostNames = "annotation"
 
 // annotationsText is the text around the lists.
 //

@@ -22,7 +22,7 @@ func programs() []program {
 		{name: "catalog", called: "catalog", about: "creates catalogs and their images. Its commands `validate` and `diff` are those of the program `registry`,\n" +
 			"without `--allow-empty` and `--cache-dir`. Their SOURCE is a directory or an image"},
 		{name: "supervisor", called: "supervisor", about: "runs in the cluster. It also has the commands of kubectl chandlery"},
-		{name: "kubectl-chandlery", called: "kubectl chandlery", about: "is a plugin of kubectl; its executable is `kubectl-chandlery`"},
+		{name: "kubectl-chandlery", called: "kubectl chandlery", about: "is a plugin of kubectl (executable `kubectl-chandlery`)"},
 	}
 }
 

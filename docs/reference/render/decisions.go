@@ -34,6 +34,6 @@ func decisionsPage(context.Context) (string, error) {
 // decisionsText is the introduction of the page.
 const decisionsText = `# Decisions
 
-Why things are as they are, one page each: what was to be decided, what was decided, and what follows.
+Why things are as they are, one page each.
 
 `

@@ -29,7 +29,7 @@ var errBareCode = errors.New("a code without meaning or remedy")
 const findingsText = `# Findings
 
 This page lists the findings of ` + "[`explain`](../command-line.md#explain) and `status`" + `. In JSON and YAML output, the field
-` + "`code`" + ` contains the code. Codes do not change between releases. The output often contains a more specific remedy.
+` + "`code`" + ` contains the code, which does not change between releases. Remedies in the output are often more specific.
 
 | Code | Meaning | Remedy |
 |---|---|---|

@@ -32,16 +32,14 @@ func metricsPage(ctx context.Context) (string, error) {
 // metricsText is the text around the lists.
 const metricsText = `# Metrics
 
-Both programs serve metrics in the format of Prometheus under ` + "`/metrics`" + `, at the address of
-` + "`--metrics-address`" + `, by default without TLS and without authentication
-([security](../security.md#network)).
-[Alerts](../alerts.md) use the metrics. The name of a metric ends with its unit; a timestamp is in
-seconds since 1970. The lists have the type and the labels of each metric. A metric with labels appears when it has a
-value for them.
+Both programs serve metrics for Prometheus at ` + "`--metrics-address`" + `, under ` + "`/metrics`" + `
+([security](../security.md#network)). [Alerts](../alerts.md) use them. The name of a metric ends with its unit; a
+timestamp is in seconds since 1970. The lists have the type and the labels of each metric. A metric with labels appears
+when it has a value for them.
 
 ## Registry
 
-The default address is ` + "`:9090`" + `. The registry also serves the usual metrics of Go and of the process
+The default address is ` + "`:9090`" + `. The registry also serves the usual metrics of Go and the process
 (` + "`go_*`, `process_*`" + `).
 
 %s
