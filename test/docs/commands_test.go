@@ -217,7 +217,7 @@ func TestDocumented(t *testing.T) {
 
 ### lamp light
 
-`+"```text\nlamp light WICK [flags]\n```"+`
+`+"```text\nlamp light WICK\n```"+`
 
 - `+"`--slow` (`1s`)"+`: take time
 
@@ -229,9 +229,9 @@ Exit codes:
 
 ### lamp cut
 
-`+"```text\nlamp cut [flags]\n```"+`
+`+"```text\nlamp cut\n```"+`
 
-[Shared flags](#flags-that-several-commands-have): `+"`--quiet`, `--wick`"+`, [oil flags](#oil-flags), [air flags](commands-stove.md#air-flags)
+[Shared flags](#flags-that-several-commands-have): `+"`--quiet`, `--wick`"+`, [oil](#oil-flags), [air](commands-stove.md#air-flags)
 
 ### lamp snuff
 

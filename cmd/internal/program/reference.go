@@ -87,8 +87,7 @@ func (p *page) program(root *cobra.Command) {
 			before = ""
 			continue
 		}
-		// The usage line comes first: p.flags adds flags to the command, which change the line.
-		use := cmd.UseLine()
+		use := strings.TrimSuffix(cmd.UseLine(), " [flags]")
 		sections = append(sections, section{cmd: cmd, use: use, rows: p.flags(cmd)})
 	}
 	shared, common := p.sharedRows(sections), sharedParagraphs(sections)

@@ -79,7 +79,7 @@ func (p *page) split(rows []flagRow, shared map[string]flagRow) (own []flagRow, 
 		}
 	}
 	for _, group := range slices.Sorted(slices.Values(groups)) {
-		names = append(names, "["+group+"]("+p.groupsOn[group]+"#"+anchor(group)+")")
+		names = append(names, "["+strings.TrimSuffix(group, " flags")+"]("+p.groupsOn[group]+"#"+anchor(group)+")")
 	}
 	return own, names
 }

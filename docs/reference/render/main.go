@@ -25,7 +25,7 @@ func main() {
 }
 
 // generated is the first line of each page.
-const generated = "<!-- Made by `make generate`; edits are lost. -->\n\n"
+const generated = "<!-- Made by `make generate`. -->\n\n"
 
 // render writes all pages.
 func render(ctx context.Context, dir string) error {

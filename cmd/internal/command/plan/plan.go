@@ -32,24 +32,22 @@ type options struct {
 }
 
 const help = `Print the installations and updates that the supervisor would make: from which catalog
-and channel, in which order, and why. Also print the Subscriptions whose
-operators the supervisor cannot install or update, and why. The command does not change
-the cluster.
+and channel, in which order, and why. Also print the Subscriptions whose operators it
+cannot install or update, and why. The command does not change the cluster.
 
 With -n NAMESPACE, the command reads the Subscriptions of a namespace of the cluster.
 With -f FILE, it reads Subscriptions from files, and assumes that their namespace
 contains nothing else. With both, it assumes that you have applied the files to the
 namespace. From a directory, -f reads all *.yaml, *.yml and *.json files. The files can
-also contain InstallPlans, OperatorGroups, CatalogSources and ClusterServiceVersions.
-The ClusterServiceVersions count as installed. If the files lack the
-ClusterServiceVersion or InstallPlan that the status of a Subscription names, the command
-ignores the status.
+also contain InstallPlans, OperatorGroups, CatalogSources and installed
+ClusterServiceVersions. The command ignores a status that names objects outside the
+files.
 
 --catalog [[NAMESPACE/]NAME=]SOURCE sets the content of a catalog. SOURCE is a
-directory, an index file, or host:port of a server. Without a name, the command uses the
-source for every catalog that the Subscriptions name. If you set -f, and --catalog for
-every catalog, the command does not contact a cluster. Otherwise, it reads the other
-catalogs from the cluster, at their spec.address or through a port-forward.
+directory, an index file, or host:port of a server. Without a name, it is the content of
+every catalog. If you set -f, and --catalog for every catalog, the command does not
+contact a cluster. It reads other catalogs from the cluster, at their spec.address or
+through a port-forward.
 
 --images shows the images of the steps. With --check, the command asks for each image
 where the supervisor would, and shows the answers. It also checks the images that bundle

@@ -23,14 +23,12 @@ is ready, it cleans up the operators. Otherwise, the command removes the finaliz
 the supervisor. Then the command removes the CustomResourceDefinitions of
 operators.coreos.com. It removes the ClusterRoles for users, the namespace "operators"
 and the namespace of the global catalogs only if they have the label
-app.kubernetes.io/part-of=chandlery.
-
-The command keeps the CustomResourceDefinitions of operators and their custom resources.
-If OLM is installed, the command refuses --everything, because OLM uses the same kinds.
+app.kubernetes.io/part-of=chandlery. CustomResourceDefinitions of operators and their
+custom resources stay. If OLM is installed, the command refuses --everything, because OLM
+uses the same kinds.
 
 The command lists the objects that it removes and keeps, and asks for confirmation. You
-can interrupt the command and repeat it. You need the permissions of a cluster
-administrator.
+can interrupt and repeat it. You need the permissions of a cluster administrator.
 
 Exit codes:
   0  the removal is complete; with --dry-run: it is possible
