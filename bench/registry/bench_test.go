@@ -56,6 +56,19 @@ func TestQuick(t *testing.T) {
 	}
 }
 
+// TestTable checks that a table has no column without figures, and shows where single figures are missing.
+func TestTable(t *testing.T) {
+	table := table{title: "Lamps", header: []string{"Lamp", "bright", "opm", "dim"}}
+	table.row("a", "1", missing, missing)
+	table.row("b", missing, missing, "2")
+	var out strings.Builder
+	table.markdown(&out)
+	want := "### Lamps\n\n| Lamp | bright | dim |\n|---|---|---|\n| a | 1 | n/a |\n| b | n/a | 2 |\n\n"
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestSample(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -82,11 +83,28 @@ func (t *table) markdown(out *strings.Builder) {
 	if len(t.rows) == 0 {
 		return
 	}
-	line := func(cells []string) { out.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	measured := t.measured()
+	line := func(cells []string) {
+		for _, i := range measured {
+			out.WriteString("| " + cells[i] + " ")
+		}
+		out.WriteString("|\n")
+	}
 	line(t.header)
-	out.WriteString(strings.Repeat("|---", len(t.header)) + "|\n")
+	out.WriteString(strings.Repeat("|---", len(measured)) + "|\n")
 	for _, row := range t.rows {
 		line(row)
 	}
 	out.WriteString("\n")
+}
+
+// measured returns the indexes of the columns in which a figure is not [missing].
+func (t *table) measured() []int {
+	var columns []int
+	for i := range t.header {
+		if slices.ContainsFunc(t.rows, func(row []string) bool { return row[i] != missing }) {
+			columns = append(columns, i)
+		}
+	}
+	return columns
 }
