@@ -63,7 +63,7 @@ const (
 	//	Set by: users
 	AnnotationImageConfig = "chandlery.dev/image-config"
 	// AnnotationOperatorPullSecrets names [pull secrets for the operators](../registries.md#images-of-operators) of a
-	// catalog. The supervisor records them on the Deployments of operators.
+	// catalog.
 	//
 	//	On:     CatalogSource; Deployment of a ClusterServiceVersion
 	//	Value:  Secrets, as `NAME,NAME`

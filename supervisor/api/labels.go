@@ -9,7 +9,6 @@ const (
 	// CatalogSource names.
 	//
 	//	On:     objects of operators and catalogs; ConfigMaps of catalogs
-	//	Value:  `true` or `false`
 	//	Set by: supervisor
 	LabelManaged = "olm.managed"
 	// LabelOwner names the owner of an object. The object is deleted with its owner.

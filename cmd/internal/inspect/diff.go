@@ -39,7 +39,7 @@ func Diff(p Program) *cobra.Command {
 		Long: "Show the changes of a catalog update: packages, channels, channel heads, bundles and deprecations. A ! marks a\n" +
 			"change that breaks installed versions: a removed package or channel, or a bundle that loses its upgrade path. A !\n" +
 			"also marks a channel head that has a lower version, or that no longer provides an API.\n\n" +
-			"OLD and NEW are sources. " + p.Sources + "\n\n" +
+			"OLD and NEW are sources.\n\n" + p.Sources + "\n\n" +
 			"Exit codes:\n" +
 			"  0  the catalogs were compared\n" +
 			"  1  the catalogs differ in a way that --exit-code selects\n" +

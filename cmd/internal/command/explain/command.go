@@ -23,8 +23,8 @@ catalogsource/NAME, installplan/NAME or csv/NAME.
 
 Read access is enough, for example through a RoleBinding to the ClusterRole view. If you
 cannot read an object that may contain the cause, the output names the object and the
-missing RBAC rule. If you cannot read the supervisor's Lease, the command cannot check
-whether a supervisor runs. It then trusts healthy statuses, which may be out of date.
+missing RBAC rule. If you cannot read the supervisor's Lease, the command trusts healthy
+statuses, which may be out of date.
 
 Exit codes:
   0  everything is healthy, in progress or waiting
