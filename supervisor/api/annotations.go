@@ -217,7 +217,7 @@ const (
 
 // Catalogs.
 const (
-	// AnnotationUnavailableSince is when the catalog of a last known package stopped serving.
+	// AnnotationUnavailableSince is when the catalog of a package stopped serving. The package is the last known one.
 	//
 	//	On:     PackageManifest
 	//	Value:  a time

@@ -32,7 +32,7 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 // AddAddressFlag adds only the flag for the address of profiles, with its default.
 func (f *Flags) AddAddressFlag(flags *pflag.FlagSet, address string) {
 	flags.StringVar(&f.address, "pprof-addr", address,
-		"host:port for profiles, at /debug/pprof; \"\" or 0: none; if the port is taken, there are no profiles")
+		"host:port for profiles, at /debug/pprof; \"\" or 0: none; if the port is taken, the program starts without profiles")
 }
 
 // Profiles serves profiles.
