@@ -42,7 +42,7 @@ type figures struct {
 	table, list, crowd time.Duration
 	// idle is the anonymous memory before the calls, and peak the largest resident memory after them, in bytes.
 	idle, peak int64
-	// processor is the processor time of the server for all calls.
+	// processor is the processor time of the server for all calls, without what it needs at rest in that time.
 	processor time.Duration
 }
 
@@ -74,6 +74,10 @@ func (s *scene) observe(ctx context.Context, name string, p *process.Process) (f
 		return f, err
 	}
 	f.ready = time.Since(begun)
+	idle, err := processor(p.PID())
+	if err != nil {
+		return f, err
+	}
 	if !pause.For(ctx, s.rest) {
 		return f, context.Cause(ctx)
 	}
@@ -84,14 +88,16 @@ func (s *scene) observe(ctx context.Context, name string, p *process.Process) (f
 	if err != nil {
 		return f, err
 	}
+	called := time.Now()
 	if err := s.call(ctx, &f); err != nil {
 		return f, err
 	}
+	took := time.Since(called)
 	after, err := processor(p.PID())
 	if err != nil {
 		return f, err
 	}
-	f.processor = after - before
+	f.processor = after - before - time.Duration(float64(before-idle)*took.Seconds()/s.rest.Seconds())
 	f.peak, err = memory(p.PID(), "VmHWM:")
 	return f, err
 }

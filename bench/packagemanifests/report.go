@@ -16,7 +16,7 @@ func markdown(o options, all []figures) string {
 			f.name, f.ready.Seconds(), milliseconds(f.table), milliseconds(f.list), milliseconds(f.crowd),
 			f.processor.Seconds(), mebibytes(f.idle), mebibytes(f.peak))
 	}
-	fmt.Fprintf(&b, "\nTimes of single calls are medians of %d. Idle memory is anonymous (RssAnon), %s after the first answer; the peak is resident (VmHWM).\n", o.calls, o.rest)
+	fmt.Fprintf(&b, "\nTimes of single calls are medians of %d. Idle memory is anonymous (RssAnon), %s after the first answer; the peak is resident (VmHWM). Processor time is that of the server, without its time at rest.\n", o.calls, o.rest)
 	return b.String()
 }
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/compressed"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
@@ -99,7 +100,7 @@ func (r *reconciler) readSnapshot(ctx context.Context, key types.NamespacedName,
 
 // read returns the packages of a catalog, sorted by name. A channel whose head cannot be read is left out.
 func (r *reconciler) read(ctx context.Context, key types.NamespacedName, c *content.Catalog) ([]*manifest.Package, error) {
-	compressor, err := manifest.NewCompressor()
+	compressor, err := compressed.NewCompressor()
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (r *reconciler) read(ctx context.Context, key types.NamespacedName, c *cont
 				log.FromContext(ctx).Info("Leaving a channel out of the PackageManifests", "package", pkg.Name, "problem", problem.Error())
 			}
 			broken += len(problems)
-			p, err := compressor.Package(pkg, known)
+			p, err := manifest.NewPackage(compressor, pkg, known)
 			if err != nil {
 				return err
 			}

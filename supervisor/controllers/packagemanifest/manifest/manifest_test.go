@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/compressed"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
@@ -154,11 +155,11 @@ func heads(t *testing.T, names ...string) map[string]manifest.Head {
 // pack returns the package lamp with some channels.
 func pack(t *testing.T, channels ...string) *manifest.Package {
 	t.Helper()
-	z, err := manifest.NewCompressor()
+	z, err := compressed.NewCompressor()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := z.Package(lamp(t), heads(t, channels...))
+	p, err := manifest.NewPackage(z, lamp(t), heads(t, channels...))
 	if err != nil {
 		t.Fatal(err)
 	}

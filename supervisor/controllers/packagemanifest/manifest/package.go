@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/compressed"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
@@ -21,16 +21,16 @@ type Package struct {
 
 	// labels are the labels that the content determines.
 	labels map[string]string
-	// status is the compressed JSON of a Content.
-	status []byte
+	// content is the JSON of a Content without its first brace.
+	content compressed.Text
 }
 
 // IconSource names the channel, and the ClusterServiceVersion at its head, that has the icon of a package. It is zero
 // if the package has no icon.
 type IconSource struct{ Channel, CSV string }
 
-// Package returns a package with the channels whose heads are known. It is nil without any such channel.
-func (z *Compressor) Package(pkg *content.Package, heads map[string]Head) (*Package, error) {
+// NewPackage returns a package with the channels whose heads are known. It is nil without any such channel.
+func NewPackage(z *compressed.Compressor, pkg *content.Package, heads map[string]Head) (*Package, error) {
 	c := Content{PackageName: pkg.Name, Deprecation: deprecation(pkg.Deprecation)}
 	for _, channel := range pkg.Channels {
 		head, known := heads[channel.Name]
@@ -59,7 +59,10 @@ func (z *Compressor) Package(pkg *content.Package, heads map[string]Head) (*Pack
 	if err != nil {
 		return nil, fmt.Errorf("encoding package %s: %w", pkg.Name, err)
 	}
-	p := &Package{Name: pkg.Name, labels: map[string]string{labelProvider: c.Provider.Name, labelProviderURL: c.Provider.URL}, status: z.compress(text)}
+	p := &Package{Name: pkg.Name, labels: map[string]string{labelProvider: c.Provider.Name, labelProviderURL: c.Provider.URL}}
+	if p.content, err = z.Compress(text[1:]); err != nil {
+		return nil, fmt.Errorf("storing package %s: %w", pkg.Name, err)
+	}
 	if c.DefaultChannel != "" {
 		maps.Copy(p.labels, shown.Labels)
 		if shown.HasIcon {
@@ -146,13 +149,23 @@ type Status struct {
 
 // StatusJSON returns the JSON of the Status of a package of a catalog.
 func (p *Package) StatusJSON(source *Source) ([]byte, error) {
-	first, err := json.Marshal(catalogStatus{source.Name, source.DisplayName, source.Publisher, source.Namespace})
+	head, rest, err := p.StatusParts(source)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the catalog of package %s: %w", p.Name, err)
+		return nil, err
 	}
-	rest, err := decompress(p.status)
+	text, err := rest.Bytes()
 	if err != nil {
 		return nil, fmt.Errorf("reading package %s: %w", p.Name, err)
 	}
-	return slices.Concat(bytes.TrimSuffix(first, []byte("}")), []byte(","), bytes.TrimPrefix(rest, []byte("{"))), nil
+	return append(head, text...), nil
+}
+
+// StatusParts returns two texts that are the JSON of StatusJSON when they are joined.
+func (p *Package) StatusParts(source *Source) (head []byte, rest compressed.Text, err error) {
+	head, err = json.Marshal(catalogStatus{source.Name, source.DisplayName, source.Publisher, source.Namespace})
+	if err != nil {
+		return nil, compressed.Text{}, fmt.Errorf("encoding the catalog of package %s: %w", p.Name, err)
+	}
+	head[len(head)-1] = ','
+	return head, p.content, nil
 }

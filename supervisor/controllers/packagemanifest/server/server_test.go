@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -33,6 +34,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/compressed"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/server"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
@@ -190,7 +192,7 @@ func run(t *testing.T) *running {
 func (r *running) fill(t *testing.T) {
 	t.Helper()
 	for namespace, name := range map[string]string{"olm": "lamp", "a": "torch"} {
-		z, err := manifest.NewCompressor()
+		z, err := compressed.NewCompressor()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +209,7 @@ func (r *running) fill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := z.Package(b.Build().Package(name), map[string]manifest.Head{"stable": head})
+		p, err := manifest.NewPackage(z, b.Build().Package(name), map[string]manifest.Head{"stable": head})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,6 +275,7 @@ func TestServer(t *testing.T) {
 	t.Run("before the first reading", r.waits)
 	r.fill(t)
 	t.Run("lists", r.lists)
+	t.Run("encodings", r.encodings)
 	t.Run("table", r.table)
 	t.Run("icons", r.icons)
 	t.Run("callers", r.callers)
@@ -332,6 +335,35 @@ func (r *running) lists(t *testing.T) {
 	}
 	if got := r.view(t, group+"/packagemanifests?fieldSelector=metadata.name%3Dx"); !strings.Contains(got.body, `"items":[]`) {
 		t.Errorf("an empty list: %s", got.body)
+	}
+}
+
+// encodings compares whole lists with the same lists from the encoder of the library, which gets requests with other parameters.
+func (r *running) encodings(t *testing.T) {
+	for _, path := range []string{group + "/packagemanifests", group + "/namespaces/a/packagemanifests", group + "/namespaces/none/packagemanifests?limit=500"} {
+		separator := "?"
+		if strings.Contains(path, "?") {
+			separator = "&"
+		}
+		want := r.view(t, path+separator+"timeoutSeconds=5")
+		for encoding, packed := range map[string]bool{"identity": false, "gzip": true, "br, gzip;q=0.5": true, "gzip; q=0": false} {
+			got := r.get(t, r.proxy, "viewer", path, http.Header{"Accept-Encoding": {encoding}})
+			text := got.body
+			if packed {
+				reader, err := gzip.NewReader(strings.NewReader(text))
+				if err != nil {
+					t.Fatalf("%s with %s: %v", path, encoding, err)
+				}
+				read, err := io.ReadAll(reader)
+				if err != nil {
+					t.Fatalf("%s with %s: %v", path, encoding, err)
+				}
+				text = string(read)
+			}
+			if diff := cmp.Diff(want.body, text); diff != "" || got.header.Get("Content-Type") != want.header.Get("Content-Type") {
+				t.Errorf("%s with %s has the type %s (-want +got):\n%s", path, encoding, got.header.Get("Content-Type"), diff)
+			}
+		}
 	}
 }
 

@@ -78,6 +78,14 @@ func notReady() error {
 
 // List returns the packages that the namespace of a request shows. It ignores limits.
 func (s storage) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
+	list, err := s.list(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func (s storage) list(ctx context.Context, options *internalversion.ListOptions) (*PackageManifestList, error) {
 	if !s.index.Ready() {
 		return nil, notReady()
 	}

@@ -1,0 +1,91 @@
+package compressed_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/compressed"
+)
+
+var texts = map[string][]string{
+	"Nothing":   {},
+	"Empty":     {""},
+	"One":       {"abc"},
+	"Several":   {"[", `{"a":"` + strings.Repeat("long ", 50_000) + `"}`, ",", `{"b":1}`, "]"},
+	"LongPlain": {strings.Repeat("x", 200_000), "y"},
+}
+
+// body writes every second text in compressed form.
+func body(t *testing.T, out io.Writer, parts []string, gzip bool) error {
+	t.Helper()
+	compressor, err := compressed.NewCompressor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := compressed.NewBody(out, gzip)
+	for i, part := range parts {
+		if i%2 == 0 {
+			b.Plain([]byte(part))
+			continue
+		}
+		text, err := compressor.Compress([]byte(part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := text.Bytes()
+		if err != nil || string(got) != part {
+			t.Errorf("text %d is %d bytes after decompression, want %d: %v", i, len(got), len(part), err)
+		}
+		b.Text(text)
+	}
+	return b.End()
+}
+
+// TestBody checks that a body has the joined texts. The reader compares the checksum and the length of gzip.
+func TestBody(t *testing.T) {
+	t.Parallel()
+	for name, parts := range texts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := strings.Join(parts, "")
+			var plain, packed bytes.Buffer
+			if err := body(t, &plain, parts, false); err != nil || plain.String() != want {
+				t.Errorf("%d bytes without coding, want %d: %v", plain.Len(), len(want), err)
+			}
+			if err := body(t, &packed, parts, true); err != nil {
+				t.Fatal(err)
+			}
+			reader, err := gzip.NewReader(&packed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reader.Multistream(false)
+			got, err := io.ReadAll(reader)
+			if err != nil || string(got) != want {
+				t.Errorf("%d bytes with gzip, want %d: %v", len(got), len(want), err)
+			}
+			if packed.Len() != 0 {
+				t.Errorf("%d bytes follow the stream", packed.Len())
+			}
+		})
+	}
+}
+
+var errClosed = errors.New("closed")
+
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, errClosed }
+
+func TestBodyReturnsError(t *testing.T) {
+	t.Parallel()
+	for _, gzip := range []bool{false, true} {
+		if err := body(t, closed{}, texts["Several"], gzip); !errors.Is(err, errClosed) {
+			t.Errorf("gzip %t: %v", gzip, err)
+		}
+	}
+}
