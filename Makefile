@@ -310,6 +310,10 @@ bench-registry: ## Compare the registry with opm and a bare server, about half a
 bench-catalog: ## Compare making catalogs with opm (ARGS=--help says what else).
 	@$(GO) run ./bench/catalog --write docs/measurements.md $(ARGS)
 
+.PHONY: bench-footprint
+bench-footprint: ## Binaries, memory at rest and an installation, beside another commit (ARGS="--base COMMIT").
+	@$(GO) run ./bench/footprint --write docs/measurements.md $(ARGS)
+
 .PHONY: bench-failover
 bench-failover: ## Lose nodes and leaders on real nodes, beside a plain Deployment: half an hour, as root.
 	@$(GO) run ./bench/failover $(ARGS)
