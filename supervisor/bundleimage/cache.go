@@ -301,6 +301,9 @@ func (c *Cache) attempt(ctx context.Context, r *Request, e *entry) (digest strin
 	a, err := c.authorizer.authorize(ctx, r)
 	switch {
 	case err != nil:
+		if ctx.Err() == nil {
+			countPull(err) // Without an answer of the registry, no pull begins.
+		}
 		return "", err
 	case a.cached:
 		return a.digest, nil

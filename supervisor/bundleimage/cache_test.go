@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
+	"github.com/chandlery/chandlery/test/ports"
 )
 
 func TestUnpack(t *testing.T) {
@@ -584,5 +586,26 @@ func TestOwnMirror(t *testing.T) {
 	third := source.started(nil)
 	if _, err := third.Content(t.Context(), own); image.ReasonOf(err) != image.ReasonUnreachable {
 		t.Errorf("rights end with the rule: got %v", err)
+	}
+}
+
+// TestPullsAreCounted counts a pull, and images that a registry does not have or that have no registry.
+func TestPullsAreCounted(t *testing.T) {
+	b := newBed(t)
+	reference, _ := b.push("lamp:v1", b.bundle())
+	c := b.started(nil)
+	for result, tc := range map[string]struct {
+		reference string
+		ended     func(State) bool
+	}{
+		"success":     {reference, ready},
+		"notfound":    {b.host() + "/lamp:absent", failed},
+		"unreachable": {ports.Address(t) + "/lamp:v1", failed},
+	} {
+		before := testutil.ToFloat64(pullsTotal.WithLabelValues(result))
+		b.await(c, request(tc.reference, "user"), result, tc.ended)
+		if got := testutil.ToFloat64(pullsTotal.WithLabelValues(result)) - before; got < 1 {
+			t.Errorf("%s: counted %v pulls", result, got)
+		}
 	}
 }

@@ -37,6 +37,12 @@ var (
 
 // recordPull records a pull in the metrics.
 func recordPull(err error, took time.Duration) {
+	countPull(err)
+	pullSeconds.Observe(took.Seconds())
+}
+
+// countPull counts a pull, or an image that its registry did not grant.
+func countPull(err error) {
 	result := "success"
 	if err != nil {
 		result = strings.ToLower(string(image.ReasonOf(err)))
@@ -45,5 +51,4 @@ func recordPull(err error, took time.Duration) {
 		result = "other"
 	}
 	pullsTotal.WithLabelValues(result).Inc()
-	pullSeconds.Observe(took.Seconds())
 }
