@@ -31,8 +31,8 @@ const (
 	// supervisor uses and never writes.
 	//
 	//	On:     Secret `SERVICE-cert` of an operator
-	//	Value:  `provided`
-	//	Set by: users
+	//	Value:  `provided`; `issued` by cert-manager for the supervisor
+	//	Set by: users; cert-manager
 	AnnotationCertificate = "chandlery.dev/certificate"
 	// AnnotationReplicas sets the number of replicas instead of `--catalog-replicas`. A
 	// HorizontalPodAutoscaler [overrides it](../operations.md#catalogs-in-a-cluster).

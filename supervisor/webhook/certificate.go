@@ -34,8 +34,10 @@ const (
 	// organization is the organization of the subject.
 	organization = "Chandlery"
 
-	// Provided is the value of api.AnnotationCertificate.
+	// Provided is the value of api.AnnotationCertificate on the Secret of a user, and Issued the one on the Secret of a
+	// certificate that the supervisor requests from cert-manager.
 	Provided = "provided"
+	Issued   = "issued"
 
 	// keyCA is the key of the authority's certificate in existing clusters, although its name suggests a private key.
 	// The authority's key is not stored: it signs once.
@@ -62,7 +64,7 @@ type Certificate struct {
 	PreviousCA []byte
 	// Next is the next certificate.
 	Next *Certificate
-	// Provided is true if a user manages the certificate.
+	// Provided is true if a user or cert-manager manages the certificate.
 	Provided bool
 }
 
@@ -215,9 +217,14 @@ func Renew(have *Certificate, s Server, namespace string, now time.Time) (*Certi
 	return &out, nil
 }
 
-// IsProvided reports whether a user manages the certificate in a Secret.
+// IsProvided reports whether a user or cert-manager manages the certificate in a Secret.
 func IsProvided(secret metav1.Object) bool {
-	return secret.GetAnnotations()[api.AnnotationCertificate] == Provided
+	return secret.GetAnnotations()[api.AnnotationCertificate] == Provided || IsIssued(secret)
+}
+
+// IsIssued reports whether cert-manager manages the certificate in a Secret at the request of the supervisor.
+func IsIssued(secret metav1.Object) bool {
+	return secret.GetAnnotations()[api.AnnotationCertificate] == Issued
 }
 
 // FromSecret reads a certificate that the function Secret, another lifecycle manager or a user wrote.

@@ -26,6 +26,8 @@ const (
 type Objects struct {
 	// Secrets hold the certificates, except provided ones.
 	Secrets []*corev1.Secret
+	// Requests are the Certificates of cert-manager. Desired returns none.
+	Requests []*unstructured.Unstructured
 	// Services are in front of the Deployments.
 	Services []*corev1.Service
 	// Roles and RoleBindings allow Deployments to read their certificates, and, in the namespace kube-system, how

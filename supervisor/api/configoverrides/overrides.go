@@ -5,6 +5,7 @@ package configoverrides
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,19 @@ type Overrides struct {
 	PodSecurityContext *corev1.PodSecurityContext `json:"podSecurityContext,omitempty"`
 	// Containers are the changes to single containers, by the container's name.
 	Containers map[string]Container `json:"containers,omitempty"`
+	// CertificateIssuer is the issuer of cert-manager for the certificates of the operator's webhooks and APIs; nil for
+	// certificates of the supervisor.
+	CertificateIssuer *CertificateIssuer `json:"certificateIssuer,omitempty"`
+}
+
+// CertificateIssuer is a reference to an issuer of cert-manager.
+type CertificateIssuer struct {
+	// Name is the name of the issuer.
+	Name string `json:"name"`
+	// Kind is Issuer or ClusterIssuer, or a kind of another group; Issuer if empty.
+	Kind string `json:"kind,omitempty"`
+	// Group is the API group of the issuer; that of cert-manager if empty.
+	Group string `json:"group,omitempty"`
 }
 
 // Container is the changes to one container.
@@ -72,6 +86,9 @@ func (o Overrides) validate() error {
 	}
 	if refused := validation.ValidateLabels(o.PodLabels, field.NewPath("podLabels")); len(refused) > 0 {
 		return refused[0]
+	}
+	if o.CertificateIssuer != nil && o.CertificateIssuer.Name == "" {
+		return errors.New("certificateIssuer.name is empty")
 	}
 	return nil
 }

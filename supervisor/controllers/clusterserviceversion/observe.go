@@ -93,17 +93,19 @@ func (o *observer) observeInstallation(ctx context.Context, s *state, others ver
 	if s.ClusterRBAC, err = o.clusterRBAC(ctx, s.CSV, s.copies, found.RBAC); err != nil {
 		return nil, err
 	}
-	if s.webhooks, s.Webhooks, err = o.webhooks.Observe(ctx, webhookVersion(s, others)); err != nil {
+	config, invalid, err := o.deployments.settings(ctx, s.CSV)
+	if err != nil {
+		return nil, err
+	}
+	version := webhookVersion(s, others)
+	version.Issuer = webhook.Issuer{Reference: config.overrides.CertificateIssuer, Unknown: invalid != ""}
+	if s.webhooks, s.Webhooks, err = o.webhooks.Observe(ctx, version); err != nil {
 		return nil, err
 	}
 	if s.Webhooks, err = o.addUnlistedAPI(ctx, s.CSV, s.Webhooks); err != nil {
 		return nil, err
 	}
 	s.Webhooks.Disrupted = cmp.Or(disrupted, s.Webhooks.Disrupted)
-	config, invalid, err := o.deployments.settings(ctx, s.CSV)
-	if err != nil {
-		return nil, err
-	}
 	desired, live, err := o.deployments.derive(ctx, s.CSV, config, s.webhooks)
 	if err != nil {
 		return nil, err

@@ -60,6 +60,12 @@ func TestConfigCondition(t *testing.T) {
 		`{"replicas": -1}`:  "must not be negative",
 		`{"replicas": 2}`:   "",
 		`{"replicas": "2"}`: "cannot unmarshal",
+		`{"containers": {"manager": {"resources": {"limits": {"memory": "1 GiB"}}}}}`:     "quantities must match",
+		`{"containers": {"manager": {"securityContext": {"runAsUser": "root"}}}}`:         "cannot unmarshal",
+		`{"containers": {"manager": {"securityContext": {"readOnlyRootFileSystem": 1}}}}`: "cannot unmarshal",
+		`{"podLabels": {"team": "tea & coffee"}}`:                                         "podLabels",
+		`{"certificateIssuer": {"kind": "ClusterIssuer"}}`:                                "certificateIssuer.name is empty",
+		`{"certificateIssuer": {"name": "internal"}}`:                                     "",
 	} {
 		o := observed(read(t), subscription("my", "lamp", func(sub *operatorsv1alpha1.Subscription) {
 			sub.Annotations = map[string]string{api.AnnotationConfig: text}

@@ -125,9 +125,13 @@ type Certificates struct {
 	Present bool
 	// Due is true when a certificate has to be replaced.
 	Due bool
-	// RenewDue is true when a waiting version has to replace a certificate, or the pods that have
-	// it. Certificates that another version has taken over do not count.
+	// RenewDue is true when a waiting version has to request a certificate, or to replace one or the pods
+	// that have it. Certificates that another version has taken over do not count.
 	RenewDue bool
+	// NotIssued states why the supervisor's certificates are still used instead of those of cert-manager.
+	NotIssued string
+	// Requested is true while a certificate of cert-manager is awaited.
+	Requested bool
 	// IssuedAt and RotateAt are when the certificates were issued and when they have to be
 	// replaced; zero when there are none.
 	IssuedAt, RotateAt time.Time

@@ -17,6 +17,8 @@ const (
 	disruptionDelay = 10 * time.Second
 	// probingDelay is the pause before another call of a webhook that has not answered.
 	probingDelay = 2 * time.Second
+	// requestedDelay is the time between checks of a certificate that cert-manager issues.
+	requestedDelay = 5 * time.Second
 	// certificatesDelay is the time between checks of certificates. They are in Secrets, and a
 	// watch would read all Secrets. A pod that lacks one causes an event of its Deployment sooner.
 	certificatesDelay = time.Minute
@@ -99,6 +101,9 @@ func Next(o Input) Transition {
 	}
 	if o.Webhooks.Probing {
 		t = noLater(t, probingDelay)
+	}
+	if o.Webhooks.Certificates.Requested {
+		t = noLater(t, requestedDelay)
 	}
 	if o.Webhooks.Certificates.Present {
 		t = noLater(t, certificatesDelay)

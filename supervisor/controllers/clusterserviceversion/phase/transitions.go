@@ -136,5 +136,8 @@ func notUpdated(o Input) string {
 	if o.Components.Invalid != "" {
 		return "the Deployments are not updated: " + o.Components.Invalid
 	}
+	if o.Webhooks.Certificates.NotIssued != "" {
+		return "the supervisor still issues the certificates: " + o.Webhooks.Certificates.NotIssued
+	}
 	return ""
 }

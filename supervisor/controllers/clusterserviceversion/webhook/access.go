@@ -24,6 +24,12 @@ func (o *Observer) refusal(ctx context.Context, s *State, found []object) (strin
 			return refused, err
 		}
 	}
+	if slices.ContainsFunc(found, isRequest) {
+		refused, err := o.requestRefusal(ctx, s.version)
+		if err != nil || refused != "" {
+			return refused, err
+		}
+	}
 	return o.conversions.refusal(ctx, s)
 }
 

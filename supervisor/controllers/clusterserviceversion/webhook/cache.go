@@ -114,7 +114,7 @@ type reader struct {
 // labels.
 func (r reader) read(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	switch want.GetKind() {
-	case "Secret": // is in no cache
+	case "Secret", webhook.CertificateRequestKind().Kind: // are in no cache
 	case "Role", "RoleBinding", "ClusterRoleBinding":
 		live, err := r.readRBAC(ctx, want)
 		if err != nil || !webhook.NeedsUpdate(want, live) {

@@ -75,8 +75,9 @@ func (o *Observer) Observe(ctx context.Context, v Version) (*State, phase.Webhoo
 }
 
 // ObserveRotation returns the state of the certificates of a version that is being replaced when
-// they are due. Until then it reads nothing.
+// they are due. Until then it reads nothing. Certificates stay with their issuers.
 func (o *Observer) ObserveRotation(ctx context.Context, v Version) (*State, phase.Webhooks, error) {
+	v.Issuer = Issuer{Unknown: true}
 	at := v.CSV.Status.CertsRotateAt
 	if v.CSV.Status.Phase != operatorsv1alpha1.CSVPhaseReplacing || at == nil || at.After(v.Now) || v.Group == nil {
 		return nil, phase.Webhooks{}, nil
@@ -178,10 +179,14 @@ func (o *Observer) readCertificates(ctx context.Context, s *State) (phase.Webhoo
 	seen := phase.Webhooks{Certificates: phase.Certificates{Present: true}}
 	namespace := s.version.CSV.Namespace
 	for _, server := range s.servers {
+		if err := o.readRequest(ctx, s, server); err != nil {
+			return seen, err
+		}
 		secret := &corev1.Secret{}
 		err := o.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: server.SecretName()}, secret)
 		if apierrors.IsNotFound(err) {
-			continue // reported with the other objects
+			seen = s.withoutSecret(seen, server)
+			continue
 		}
 		if err != nil {
 			return seen, fmt.Errorf("getting Secret %s/%s: %w", namespace, server.SecretName(), err)
@@ -202,8 +207,9 @@ func (o *Observer) readCertificates(ctx context.Context, s *State) (phase.Webhoo
 			seen.Broken = cmp.Or(seen.Broken, err.Error())
 			continue
 		}
+		seen, cert = s.withIssuer(seen, server, secret, cert)
 		s.certs.current[server.Deployment] = cert
-		s.certs.stored[secret.Name] = true
+		s.certs.stored[secret.Name] = !s.certs.requests[server.Deployment].obsolete
 		seen = withCertificate(seen, s.version, server, cert)
 		due, err := o.observeOwn(ctx, s, server, secret)
 		if err != nil {

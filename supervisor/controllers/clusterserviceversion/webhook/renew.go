@@ -20,8 +20,11 @@ import (
 )
 
 // Renew replaces the certificates of a waiting version, and the pods that have them. It skips those
-// that another version has taken over.
+// that another version has taken over. It requests missing certificates from cert-manager.
 func (w *Writer) Renew(ctx context.Context, s *State) error {
+	if err := w.request(ctx, s); err != nil {
+		return err
+	}
 	s.servers = slices.DeleteFunc(slices.Clone(s.servers), func(server webhook.Server) bool { return !s.certs.own[server.Deployment] })
 	if err := w.renew(ctx, s); err != nil {
 		return err

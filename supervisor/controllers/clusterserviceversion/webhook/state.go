@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/configoverrides"
 	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
@@ -30,7 +31,17 @@ type Version struct {
 	Group *operatorsv1.OperatorGroup
 	// Others are the versions of its namespace.
 	Others versions.List
+	// Issuer is the issuer of its certificates in its Subscription.
+	Issuer Issuer
 	Now    time.Time
+}
+
+// Issuer is the issuer that a Subscription sets for the certificates of a version.
+type Issuer struct {
+	// Reference is the issuer; nil when the supervisor issues the certificates.
+	Reference *configoverrides.CertificateIssuer
+	// Unknown is true when the setting could not be read. Each certificate then stays with its issuer.
+	Unknown bool
 }
 
 // State is the state of the webhooks of a version, as read and as written since. A nil State is that
@@ -58,6 +69,8 @@ type certificates struct {
 	// stored are the names of the Secrets from which this pass has read a certificate, or to which
 	// it has written one. A user who deletes such a Secret requests a new certificate.
 	stored map[string]bool
+	// requests holds, by Deployment, what is known of the Certificates of cert-manager.
+	requests map[string]request
 }
 
 func newState(v Version, servers []webhook.Server, scope webhook.Scope) *State {
@@ -67,6 +80,7 @@ func newState(v Version, servers []webhook.Server, scope webhook.Scope) *State {
 func newCertificates() certificates {
 	return certificates{
 		current: map[string]*webhook.Certificate{}, unreadable: map[string]string{}, own: map[string]bool{}, stored: map[string]bool{},
+		requests: map[string]request{},
 	}
 }
 
@@ -114,6 +128,7 @@ func (s *State) desired() (webhook.Objects, error) {
 	if err != nil {
 		return webhook.Objects{}, fmt.Errorf("deriving what ClusterServiceVersion %s/%s serves: %w", s.version.CSV.Namespace, s.version.CSV.Name, err)
 	}
+	objects.Requests = s.desiredRequests()
 	return s.scope.Restrict(objects), nil
 }
 
@@ -279,9 +294,9 @@ func (o object) addMissingTo(seen phase.Webhooks, installed bool) phase.Webhooks
 	return seen
 }
 
-// prerequisites returns the objects that must exist before the pods, without certificates.
+// prerequisites returns the objects that must exist before the pods, without certificates of the supervisor.
 func prerequisites(o webhook.Objects) []client.Object {
-	return slices.Concat(asObjects(o.Services), asObjects(o.Roles), asObjects(o.RoleBindings), asObjects(o.ClusterRoleBindings))
+	return slices.Concat(asObjects(o.Requests), asObjects(o.Services), asObjects(o.Roles), asObjects(o.RoleBindings), asObjects(o.ClusterRoleBindings))
 }
 
 // registrations returns the objects that make the API server call the version.

@@ -47,7 +47,7 @@ func New(o Options) (*Observer, *Writer) {
 	}
 	writer := &Writer{
 		client: o.Client, live: o.Live, cache: o.Cache, conversions: c, switches: s,
-		former: formerObjects{client: o.Client, live: o.Live, events: o.Events},
+		former: formerObjects{client: o.Client, live: o.Live, events: o.Events}, requests: requestSettler{client: o.Client, live: o.Live},
 	}
 	return observer, writer
 }
@@ -60,11 +60,15 @@ type Writer struct {
 	conversions *conversions
 	switches    *switchCounter
 	former      formerObjects
+	requests    requestSettler
 }
 
 // Prepare applies what Deployments that serve the API server need to start: first certificates, then
 // Services and RBAC. Callers trust a new certificate before it is used.
 func (w *Writer) Prepare(ctx context.Context, s *State) error {
+	if err := w.requests.settle(ctx, s); err != nil {
+		return err
+	}
 	if err := w.renew(ctx, s); err != nil {
 		return err
 	}
