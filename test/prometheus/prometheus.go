@@ -1,4 +1,4 @@
-// Package prometheus builds promtool and Prometheus from their module, and runs Prometheus during a test.
+// Package prometheus builds promtool from its module and a server of the same packages, and runs the server during a test.
 package prometheus
 
 import (
@@ -22,7 +22,7 @@ import (
 // Names of the programs.
 const (
 	Promtool = "promtool"
-	server   = "prometheus"
+	server   = "server"
 )
 
 // Program returns the path of a program, which it builds if necessary.
@@ -31,10 +31,12 @@ func Program(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("building %s: %w", name, err)
 	}
-	const commands = "github.com/prometheus/prometheus/cmd/"
 	built, err := buildcache.Build(ctx, buildcache.Module{
-		Name: "prometheus", Dir: dir,
-		Programs: []buildcache.Program{{Name: Promtool, Package: commands + Promtool}, {Name: server, Package: commands + server}},
+		Name: "promtool", Dir: dir,
+		Programs: []buildcache.Program{
+			{Name: Promtool, Package: "github.com/prometheus/prometheus/cmd/promtool"},
+			{Name: server, Package: "./server"},
+		},
 		// Without the clients of clouds, which only service discovery needs.
 		Tags: []string{"remove_all_sd"},
 	}, os.Stderr, name)
@@ -44,10 +46,10 @@ func Program(ctx context.Context, name string) (string, error) {
 	return filepath.Join(built, name), nil
 }
 
-// Server is a running Prometheus.
+// Server scrapes a target with the code of Prometheus, and answers queries.
 type Server struct{ url string }
 
-// Start runs Prometheus until the test ends. It scrapes a target every second, with the labels of a job and others.
+// Start runs a server until the test ends. It scrapes a target every second, with the labels of a job and others.
 func Start(t *testing.T, target, job string, labels map[string]string) *Server {
 	t.Helper()
 	path, err := Program(t.Context(), server)
@@ -69,7 +71,7 @@ func Start(t *testing.T, target, job string, labels map[string]string) *Server {
 		t.Fatal(err)
 	}
 	address := ports.Address(t)
-	programs.Start(t, server, path, "--config.file", file, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", address)
+	programs.Start(t, server, path, "--config", file, "--data", filepath.Join(dir, "data"), "--address", address)
 	return &Server{url: "http://" + address}
 }
 
@@ -82,7 +84,7 @@ type Sample struct {
 
 // Query returns the result of an instant query.
 func (s *Server) Query(ctx context.Context, expression string) ([]Sample, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/query?query="+url.QueryEscape(expression), http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/query?query="+url.QueryEscape(expression), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("querying Prometheus: %w", err)
 	}
@@ -95,14 +97,12 @@ func (s *Server) Query(ctx context.Context, expression string) ([]Sample, error)
 	if err != nil {
 		return nil, fmt.Errorf("querying Prometheus: %w", err)
 	}
-	var answer struct {
-		Status string `json:"status"`
-		Data   struct {
-			Result []Sample `json:"result"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(text, &answer); err != nil || answer.Status != "success" {
+	if reply.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("querying Prometheus: %s: %.300s", reply.Status, text)
 	}
-	return answer.Data.Result, nil
+	var samples []Sample
+	if err := json.Unmarshal(text, &samples); err != nil {
+		return nil, fmt.Errorf("querying Prometheus: %w", err)
+	}
+	return samples, nil
 }
