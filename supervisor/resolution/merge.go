@@ -34,6 +34,7 @@ type merger struct {
 	*partition
 
 	operators *operators
+	evaluator *evaluator
 	results   []*groupResult
 	// replaced holds the requests that replace operators.
 	replaced map[*Operator]*request
@@ -43,7 +44,7 @@ type merger struct {
 // different providers of an API, or one has replaced a dependency of another. The result has fewer groups for
 // each conflict.
 func (res *resolver) mergeConflicting(groups [][]*request, results []*groupResult) [][]*request {
-	m := &merger{partition: newPartition(res.requests), operators: res.operators, results: results, replaced: replaced(results)}
+	m := &merger{partition: newPartition(res.requests), operators: res.operators, evaluator: res.evaluator, results: results, replaced: replaced(results)}
 	for _, group := range groups {
 		for _, req := range group[1:] {
 			m.join(group[0], req)
@@ -99,11 +100,21 @@ func (m *merger) joinByNewDependencies() {
 				continue
 			}
 			for i := range n.entry.Bundle.Requires {
-				if c := &n.entry.Bundle.Requires[i]; !m.metWithin(a, c) {
-					m.joinReplacing(a.group[0], c)
-				}
+				m.joinByNewDependency(a, &n.entry.Bundle.Requires[i])
 			}
 		}
+	}
+}
+
+// joinByNewDependency joins a group with those that replace an operator which meets its dependency, or a part of it.
+func (m *merger) joinByNewDependency(a *groupResult, c *constraint.Constraint) {
+	if m.metWithin(a, c) {
+		return
+	}
+	m.joinReplacing(a.group[0], c)
+	parts := m.evaluator.split(c)
+	for i := range parts {
+		m.joinByNewDependency(a, &parts[i])
 	}
 }
 

@@ -433,6 +433,14 @@ func TestPresentOperators(t *testing.T) {
 			held: map[string][]string{"my-lamp": {"clusterserviceversion crate.v1.0.0 requires an operator"}},
 		},
 		{
+			rule:    "3.4 an update must not break what a new operator needs of several",
+			shop:    []pack{lamp(), lone("crate", constrained(compound("all", ofGVK("Lamp"), ofPackage("lid", ">=1.0.0"))))},
+			present: []resolution.Operator{there("lamp.v1.0.0", bringing("Lamp")), there("lid.v1.0.0")},
+			subs:    []resolution.Subscription{sub("lamp", channel("stable"), installed("lamp.v1.0.0")), sub("crate")},
+			want:    map[string]string{"my-lamp": "held", "my-crate": "shop/stable/crate.v1.0.0"},
+			held:    map[string][]string{"my-lamp": {"bundle crate.v1.0.0 requires an operator"}},
+		},
+		{
 			rule: "3.4 an update brings what it needs", shop: []pack{lamp().with("lamp.v1.1.0", needing("Lid")), lone("lid", bringing("Lid"))}, present: []resolution.Operator{there("lamp.v1.0.0")},
 			subs: []resolution.Subscription{sub("lamp", installed("lamp.v1.0.0"))}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.1.0 +shop/stable/lid.v1.0.0"},
 		},
