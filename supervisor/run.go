@@ -36,6 +36,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/operatorgroup"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
+	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
 	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/informer/crdcache"
@@ -101,9 +102,10 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	settings := imagesources.New(o.Catalogs.Registries, o.Catalogs.SharedSecrets())
 	settings.UseProxy(o.Catalogs.Proxy)
 	settings.AwaitMirrors()
+	policies := imagepolicy.New(o.Catalogs.Registries.Config)
 	images, err := bundleimage.New(bundleimage.Options{
 		Reader: mgr.GetAPIReader(), Dir: o.Caches.BundleDir, Size: o.Caches.BundleSize, Timeout: o.BundleUnpackTimeout,
-		Sources: settings, PlainHTTP: o.Catalogs.PlainHTTP, SkipTLSVerify: o.Catalogs.SkipTLSVerify,
+		Sources: settings, Policies: policies, PlainHTTP: o.Catalogs.PlainHTTP, SkipTLSVerify: o.Catalogs.SkipTLSVerify,
 	})
 	if err != nil {
 		return fmt.Errorf("preparing to unpack bundles: %w", err)
@@ -127,7 +129,8 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 		catalogs.Setup(mgr, store),
 		images.Setup(mgr),
 		mgr.Add(settings),
-		catalogsource.Setup(mgr, catalogsource.Options{Store: store, Config: o.Catalogs, Sources: settings}),
+		mgr.Add(policies),
+		catalogsource.Setup(mgr, catalogsource.Options{Store: store, Config: o.Catalogs, Sources: settings, Policies: policies}),
 		failover.Setup(mgr, failover.Options{
 			Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}, Role: role,
 		}),

@@ -160,6 +160,8 @@ type session struct {
 	source *Source
 	ref    name.Reference
 	puller *remote.Puller
+	// options are those of the puller.
+	options []remote.Option
 	// hasNext is set if another source follows, which is better asked than this one twice.
 	hasNext bool
 	// admitted is set if the registry has answered with content.
@@ -187,11 +189,12 @@ func (c *Client) within(ctx context.Context, reference string, timeout time.Dura
 
 // run runs an operation with a credential.
 func (s *session) run(ctx context.Context, guarded http.RoundTripper, auth authn.Authenticator, run operation) error {
-	puller, err := remote.NewPuller(
+	s.options = []remote.Option{
 		remote.WithTransport(guarded), remote.WithAuth(auth), remote.WithUserAgent(s.client.options.UserAgent),
 		// The retry function counts attempts, because its pauses end with the context.
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
-	)
+	}
+	puller, err := remote.NewPuller(s.options...)
 	if err != nil {
 		return err //nolint:wrapcheck // the caller describes it
 	}

@@ -46,6 +46,11 @@ const (
 	ReasonBlocked Reason = "Blocked"
 	// ReasonConfiguration: the rules for the sources of images cannot be read.
 	ReasonConfiguration Reason = "BadRegistriesConfiguration"
+	// ReasonPolicyRefused: a policy forbids the image, or requires a signature that it lacks. Only other signatures or
+	// another policy allow it: no other program may pull it instead.
+	ReasonPolicyRefused Reason = "PolicyRefused"
+	// ReasonPolicyNotSupported: a policy covers the image that only nodes can apply. They may pull it.
+	ReasonPolicyNotSupported Reason = "PolicyNotSupported"
 	// ReasonLocal: the local file system fails.
 	ReasonLocal Reason = "LocalFailure"
 )
@@ -71,7 +76,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) MayPass() bool {
 	switch e.Reason {
 	case ReasonUnreachable, ReasonLocal, ReasonUnauthorized, ReasonNotFound, ReasonUntrusted, ReasonCredentials, ReasonPlainHTTP,
-		ReasonBlocked, ReasonConfiguration:
+		ReasonBlocked, ReasonConfiguration, ReasonPolicyRefused, ReasonPolicyNotSupported:
 		return true
 	default:
 		return false

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
@@ -40,8 +41,12 @@ type authorization struct {
 // key returns the key of the content.
 func (a *authorization) key() contentKey { return contentKey{a.catalog().Realm(), a.resolved} }
 
-// authorize asks the registry for the digest of an image, with the credentials of the request.
-func (a *authorizer) authorize(ctx context.Context, r *Request) (*authorization, error) {
+// authorize asks the registry for the digest of an image, with the credentials of the request, and checks that the image
+// meets the rules for signatures.
+func (a *authorizer) authorize(ctx context.Context, r *Request, rules imagepolicy.Rules) (*authorization, error) {
+	if err := rules.Forbidden(r.Image); err != nil {
+		return nil, err //nolint:wrapcheck // it names the image
+	}
 	ref, err := name.ParseReference(r.Image)
 	if err != nil {
 		return nil, &image.Error{Reference: r.Image, Reason: image.ReasonReference, Err: err}
@@ -72,7 +77,31 @@ func (a *authorizer) authorize(ctx context.Context, r *Request) (*authorization,
 		}
 	}
 	found.resolved = ref.Context().Digest(found.digest).Name()
-	return found, nil
+	return found, a.verify(ctx, client, found, rules)
+}
+
+// verify checks that an image meets the rules for signatures. It stores the answer: what a rule accepts for a digest does
+// not change.
+func (a *authorizer) verify(ctx context.Context, client *image.Client, found *authorization, rules imagepolicy.Rules) error {
+	if len(rules) == 0 {
+		return nil
+	}
+	verdict := "signed for " + rules.ID() + " " + found.digest
+	if _, known := a.contents.store.Recall(verdict); !known {
+		release, err := a.limiter.acquire(ctx, host(found.resolved))
+		if err != nil {
+			return fmt.Errorf("waiting to ask for signatures of image %q: %w", found.Image, err)
+		}
+		defer release()
+		if err := rules.Check(ctx, client, found.Image, found.digest); err != nil {
+			return err //nolint:wrapcheck // it names the image
+		}
+	}
+	// An answer that is used stays stored.
+	if err := a.contents.store.Remember(verdict, found.digest); err != nil {
+		log.FromContext(ctx).Error(err, "Storing that an image is signed failed", "image", found.Image)
+	}
+	return nil
 }
 
 // find asks the registry for the digest of an image.

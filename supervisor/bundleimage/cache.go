@@ -20,8 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/image/signature"
 	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/bundles/manifests"
+	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
 	"github.com/chandlery/chandlery/supervisor/privatedir"
 )
@@ -44,6 +46,8 @@ type Options struct {
 	Timeout time.Duration
 	// Sources are the cluster's settings for registries; nil for none.
 	Sources *imagesources.Settings
+	// Policies are the rules for signatures; nil for none.
+	Policies *imagepolicy.Policies
 	// PlainHTTP and SkipTLSVerify relax the security of connections to registries.
 	PlainHTTP, SkipTLSVerify bool
 	// Limits bound the content of a bundle.
@@ -201,13 +205,13 @@ func (c *Cache) State(_ context.Context, r Request) State {
 	defer c.mu.Unlock()
 	now := c.o.Clock.Now()
 	e := c.entry(&r, now)
-	if e.isDue(now) {
+	if e.isDue(now, c.o.Policies.Version()) {
 		c.startAttempt(e, &r, now)
 	}
 	if e.running != nil {
 		e.namespaces[r.Namespace] = true
 	}
-	return e.state(now)
+	return e.state(now, c.o.Policies.Version())
 }
 
 // attempts is how often content is pulled again that was evicted before it was read.
@@ -258,7 +262,7 @@ func (c *Cache) authorized(r *Request) (digest string, running <-chan struct{}, 
 	now := c.o.Clock.Now()
 	e := c.entry(r, now)
 	switch {
-	case e.isAuthorized(now):
+	case e.isAuthorized(now, c.o.Policies.Version()):
 		return e.digest, nil, nil
 	case e.running != nil:
 	case e.inBackOff(now):
@@ -291,22 +295,35 @@ func (c *Cache) startAttempt(e *entry, r *Request, now time.Time) {
 	request.Secrets = slices.Clone(r.Secrets)
 	c.work.Go(func() {
 		defer close(running)
-		digest, err := c.attempt(c.ctx, &request, e)
-		c.finish(e, &request, digest, err)
+		c.finish(e, &request, c.attempt(c.ctx, &request, e))
 	})
 }
 
-// attempt checks with the registry that the request may have an image, and ensures that its content is cached.
-func (c *Cache) attempt(ctx context.Context, r *Request, e *entry) (digest string, err error) {
-	a, err := c.authorizer.authorize(ctx, r)
+// outcome is the result of an attempt: an authorized digest or an error.
+type outcome struct {
+	digest string
+	// policy is the version of the cluster's policy for signatures that allowed it.
+	policy string
+	err    error
+}
+
+// attempt checks with the registry that the request may have an image, that the image has the required signatures, and
+// ensures that its content is cached.
+func (c *Cache) attempt(ctx context.Context, r *Request, e *entry) outcome {
+	rules, err := c.o.Policies.Rules(imagepolicy.Query{Image: r.Image, Use: signature.Bundles})
+	if err != nil {
+		return outcome{err: err}
+	}
+	policy := c.o.Policies.Version()
+	a, err := c.authorizer.authorize(ctx, r, rules)
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
 			countPull(err) // Without an answer of the registry, no pull begins.
 		}
-		return "", err
+		return outcome{err: rules.Required(err)}
 	case a.cached:
-		return a.digest, nil
+		return outcome{digest: a.digest, policy: policy}
 	}
 	err = c.puller.ensure(ctx, a, func(p *pull) {
 		c.mu.Lock()
@@ -314,10 +331,10 @@ func (c *Cache) attempt(ctx context.Context, r *Request, e *entry) (digest strin
 		e.pull = p
 	})
 	if err != nil {
-		return "", withReference(r.Image, withSecretProblem(err, a.access.SecretProblem))
+		return outcome{err: rules.Required(withReference(r.Image, withSecretProblem(err, a.access.SecretProblem)))}
 	}
 	c.authorizer.record(ctx, a)
-	return a.digest, nil
+	return outcome{digest: a.digest, policy: policy}
 }
 
 // recordProgress records the number of transferred bytes. It notifies the namespaces that wait for the
@@ -339,29 +356,29 @@ func (c *Cache) recordProgress(p *pull, done, total int64) {
 }
 
 // finish ends an attempt, records its result, and notifies its namespaces.
-func (c *Cache) finish(e *entry, r *Request, digest string, err error) {
+func (c *Cache) finish(e *entry, r *Request, o outcome) {
 	logger := log.FromContext(c.ctx).WithName("unpack").WithValues("image", r.Image, "catalog", r.Catalog.String())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.o.Clock.Now()
 	e.running, e.pull = nil, nil
-	same := e.digest == digest && err == nil
+	same := e.digest == o.digest && o.err == nil
 	switch {
 	case c.ctx.Err() != nil:
 		return
-	case err != nil:
-		e.fail(err, r.RetryInterval, now)
-		logger.Info("Image cannot be unpacked", "error", err.Error(), "attempt", e.attempts, "retryAt", e.retryAt)
+	case o.err != nil:
+		e.fail(o.err, r.RetryInterval, now)
+		logger.Info("Image cannot be unpacked", "error", o.err.Error(), "attempt", e.attempts, "retryAt", e.retryAt)
 	default:
-		e.succeed(digest, now)
-		if resolved, err := withDigest(r.Image, digest); err == nil && resolved != r.Image {
+		e.succeed(&o, now)
+		if resolved, err := withDigest(r.Image, o.digest); err == nil && resolved != r.Image {
 			// A request that is authorized for a tag is authorized for its digest.
 			byDigest := *r
 			byDigest.Image = resolved
-			c.entry(&byDigest, now).succeed(digest, now)
+			c.entry(&byDigest, now).succeed(&o, now)
 		}
 		if !same {
-			logger.Info("Image is unpacked", "digest", digest)
+			logger.Info("Image is unpacked", "digest", o.digest)
 		}
 	}
 	c.notifier.add(e.namespaces)

@@ -39,8 +39,10 @@ type entry struct {
 	// pull is the pull that the current attempt waits for.
 	pull *pull
 
-	// digest is the digest that the registry authorized at authorizedAt.
+	// digest is the digest that the registry authorized at authorizedAt, and that a version of the policy for signatures
+	// allowed.
 	digest       string
+	policy       string
 	authorizedAt time.Time
 
 	// attempts is the number of consecutive failures, and err the error of the last one.
@@ -50,19 +52,19 @@ type entry struct {
 }
 
 // isAuthorized reports whether the digest may be returned.
-func (e *entry) isAuthorized(now time.Time) bool {
-	return e.digest != "" && now.Sub(e.authorizedAt) < authorizedTime
+func (e *entry) isAuthorized(now time.Time, policy string) bool {
+	return e.digest != "" && e.policy == policy && now.Sub(e.authorizedAt) < authorizedTime
 }
 
 // isDue reports whether an attempt is to start.
-func (e *entry) isDue(now time.Time) bool {
+func (e *entry) isDue(now time.Time, policy string) bool {
 	switch {
 	case e.running != nil:
 		return false
 	case e.err != nil:
 		return !e.retryAt.IsZero() && !now.Before(e.retryAt)
 	default:
-		return e.digest == "" || now.Sub(e.authorizedAt) >= freshTime
+		return e.digest == "" || e.policy != policy || now.Sub(e.authorizedAt) >= freshTime
 	}
 }
 
@@ -71,8 +73,8 @@ func (e *entry) inBackOff(now time.Time) bool {
 	return e.err != nil && (e.retryAt.IsZero() || now.Sub(e.failedAt) < restTime)
 }
 
-func (e *entry) state(now time.Time) State {
-	if e.isAuthorized(now) {
+func (e *entry) state(now time.Time, policy string) State {
+	if e.isAuthorized(now, policy) {
 		return State{Ready: true, Digest: e.digest}
 	}
 	s := State{Attempts: e.attempts, Err: e.err, FailedAt: e.failedAt, RetryAt: e.retryAt}
@@ -86,8 +88,8 @@ func (e *entry) state(now time.Time) State {
 }
 
 // succeed records that the request is authorized for a digest.
-func (e *entry) succeed(digest string, now time.Time) {
-	e.digest, e.authorizedAt = digest, now
+func (e *entry) succeed(o *outcome, now time.Time) {
+	e.digest, e.policy, e.authorizedAt = o.digest, o.policy, now
 	e.attempts, e.err, e.failedAt, e.retryAt = 0, nil, time.Time{}, time.Time{}
 }
 

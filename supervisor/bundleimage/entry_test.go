@@ -27,7 +27,7 @@ func TestPause(t *testing.T) {
 }
 
 func TestEntry(t *testing.T) {
-	now := time.Now()
+	now, allowed := time.Now(), &outcome{digest: "d", policy: "1"}
 	trouble := func(reason image.Reason, reference string) error {
 		return &image.Error{Reference: reference, Reason: reason, Err: errors.New("trouble")}
 	}
@@ -41,9 +41,11 @@ func TestEntry(t *testing.T) {
 		pausing    bool
 	}{
 		"New":         {reason: "nothing is known", happened: func(*entry) {}, due: true},
-		"Fresh":       {reason: "it was let in", happened: func(e *entry) { e.succeed("d", now) }, after: freshTime - 1, authorized: true},
-		"Stale":       {reason: "it is asked again in time", happened: func(e *entry) { e.succeed("d", now) }, after: freshTime, authorized: true, due: true},
-		"Expired":     {reason: "what was allowed does not count for ever", happened: func(e *entry) { e.succeed("d", now) }, after: authorizedTime, due: true},
+		"Fresh":       {reason: "it was let in", happened: func(e *entry) { e.succeed(allowed, now) }, after: freshTime - 1, authorized: true},
+		"Stale":       {reason: "it is asked again in time", happened: func(e *entry) { e.succeed(allowed, now) }, after: freshTime, authorized: true, due: true},
+		"Expired":     {reason: "what was allowed does not count for ever", happened: func(e *entry) { e.succeed(allowed, now) }, after: authorizedTime, due: true},
+		"OtherPolicy": {reason: "it was allowed by another policy", happened: func(e *entry) { e.succeed(&outcome{digest: "d"}, now) }, due: true},
+		"Unsigned":    {reason: "a signature may come", happened: func(e *entry) { e.fail(trouble(image.ReasonPolicyRefused, pinned), 0, now) }, after: 2 * backoff.First, due: true},
 		"Running":     {reason: "one attempt at a time", happened: func(e *entry) { e.running = make(chan struct{}) }},
 		"Failed":      {reason: "a failure rests", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: time.Second, pausing: true},
 		"FailedLater": {reason: "and for those who wait not for long", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: restTime},
@@ -55,25 +57,29 @@ func TestEntry(t *testing.T) {
 		"Other":       {reason: "other errors may pass", happened: func(e *entry) { e.fail(errAway, 0, now) }, after: 2 * backoff.First, due: true},
 		"KeptAway": {
 			reason: "a registry that is away takes nothing back", after: time.Second, authorized: true, pausing: true,
-			happened: func(e *entry) { e.succeed("d", now); e.fail(trouble(image.ReasonUnreachable, tag), 0, now) },
+			happened: func(e *entry) { e.succeed(allowed, now); e.fail(trouble(image.ReasonUnreachable, tag), 0, now) },
 		},
 		"TakenBack": {
 			reason: "one that refuses does", after: time.Second, pausing: true,
-			happened: func(e *entry) { e.succeed("d", now); e.fail(trouble(image.ReasonUnauthorized, tag), 0, now) },
+			happened: func(e *entry) { e.succeed(allowed, now); e.fail(trouble(image.ReasonUnauthorized, tag), 0, now) },
+		},
+		"Refused": {
+			reason: "so does a policy", after: time.Second, pausing: true,
+			happened: func(e *entry) { e.succeed(allowed, now); e.fail(trouble(image.ReasonPolicyRefused, tag), 0, now) },
 		},
 		"Recovered": {
 			reason: "success ends all failures", authorized: true,
-			happened: func(e *entry) { e.fail(errAway, 0, now); e.succeed("d", now) },
+			happened: func(e *entry) { e.fail(errAway, 0, now); e.succeed(allowed, now) },
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			e := &entry{}
 			tc.happened(e)
 			at := now.Add(tc.after)
-			if e.isAuthorized(at) != tc.authorized || e.isDue(at) != tc.due || e.inBackOff(at) != tc.pausing {
-				t.Errorf("%s: authorized %v, due %v, pausing %v, want %v, %v, %v", tc.reason, e.isAuthorized(at), e.isDue(at), e.inBackOff(at), tc.authorized, tc.due, tc.pausing)
+			if e.isAuthorized(at, "1") != tc.authorized || e.isDue(at, "1") != tc.due || e.inBackOff(at) != tc.pausing {
+				t.Errorf("%s: authorized %v, due %v, pausing %v, want %v, %v, %v", tc.reason, e.isAuthorized(at, "1"), e.isDue(at, "1"), e.inBackOff(at), tc.authorized, tc.due, tc.pausing)
 			}
-			if s := e.state(at); s.Ready != tc.authorized || s.Ready && s.Err != nil {
+			if s := e.state(at, "1"); s.Ready != tc.authorized || s.Ready && s.Err != nil {
 				t.Errorf("%s: %+v", tc.reason, s)
 			}
 		})
@@ -85,9 +91,9 @@ func TestSameFailure(t *testing.T) {
 	e, now := &entry{}, time.Now()
 	known := &image.Error{Reference: "registry.example/a:v1", Reason: image.ReasonInvalid, Err: errors.New("two versions")}
 	e.fail(known, 0, now)
-	first := e.state(now)
+	first := e.state(now, "")
 	e.fail(known, 0, now.Add(time.Hour))
-	if s := e.state(now.Add(time.Hour)); s.Attempts != 1 || !s.FailedAt.Equal(first.FailedAt) || !s.RetryAt.After(first.RetryAt) {
+	if s := e.state(now.Add(time.Hour), ""); s.Attempts != 1 || !s.FailedAt.Equal(first.FailedAt) || !s.RetryAt.After(first.RetryAt) {
 		t.Errorf("%+v became %+v", first, s)
 	}
 }

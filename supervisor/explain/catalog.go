@@ -143,6 +143,8 @@ func codeOfCatalog(reason, message string) string {
 		return CodeCatalogUnschedulable
 	case "FailedCreate":
 		return CodeCatalogPodsRefused
+	case api.ReasonPolicyRefused:
+		return CodeImageRefused
 	}
 	if codeOfRefusal(message) != "" {
 		return CodeCatalogPodsRefused

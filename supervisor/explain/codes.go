@@ -38,6 +38,7 @@ const (
 	CodeResolutionFailed                   = "ResolutionFailed"
 	CodeBundleImagePullFailed              = "BundleImagePullFailed"
 	CodeBundleUnusable                     = "BundleUnusable"
+	CodeImageRefused                       = "ImageRefused"
 	CodePlanNeedsApproval                  = "PlanNeedsApproval"
 	CodePlanStepAPIMissing                 = "PlanStepAPIMissing"
 	CodePlanDefinitionUnsafe               = "PlanDefinitionUnsafe"
@@ -149,6 +150,7 @@ func resolutionCodes() []CodeInfo {
 		{CodeConstraintsNotSatisfiable, "No version satisfies all constraints.", "See the constraints in the output. Usually, another operator conflicts with the requested version."},
 		{CodeResolutionFailed, "The supervisor could not decide what to install.", "Fix the cause in the message."},
 		{CodeBundleImagePullFailed, "The image of a bundle cannot be pulled.", "Correct the credentials or the reference, and check that the supervisor's pods can reach the image registry."},
+		{CodeImageRefused, "A rule for signatures refuses the image of a bundle or of a catalog.", "Sign the image as the rule requires, or ask an administrator to change the rule."},
 		{CodeBundleUnusable, "The catalog contains a bundle that cannot be installed.", "Ask the publisher of the catalog to fix it, or choose another version."},
 	}
 }

@@ -322,6 +322,13 @@ func TestExplainResolution(t *testing.T) {
 			remedy:  "Push the image, or change the catalog to an existing image; the supervisor retries.",
 		},
 		{
+			reason: "a bundle image without a required signature", state: explain.Broken, code: explain.CodeImageRefused,
+			change: all(says(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonBundleUnpackFailed, "Bundle unpacking failed - PolicyRefused: bundle lamp.v1: it has no signature"),
+				tells(api.ConditionBlocked, api.ReasonPolicyRefused, "sign the image, or correct the rule for its signatures; the supervisor retries")),
+			summary: []string{"image of a bundle is refused: PolicyRefused: bundle lamp.v1: it has no signature"},
+			remedy:  "Sign the image, or correct the rule for its signatures; the supervisor retries.",
+		},
+		{
 			reason: "a bundle image that cannot be pulled, of a former release", state: explain.Broken, code: explain.CodeBundleImagePullFailed,
 			change:  says(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonBundleUnpackFailed, "Bundle unpacking failed - NotFound: bundle lamp.v1: not found"),
 			summary: []string{"image of a bundle cannot be pulled: NotFound: bundle lamp.v1"},

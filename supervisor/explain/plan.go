@@ -131,7 +131,11 @@ func lookupFindings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
 		}
 		at := s.follow(Ref{Kind: KindBundleImage, Name: lookup.Path}, "", "")
 		cause := fmt.Sprintf("image %s of bundle %s cannot be pulled or used: %s: %s", lookup.Path, lookup.Identifier, failed.Reason, failed.Message)
-		return []*Finding{at.finding(CodeBundleImagePullFailed, Wrong, cause).withRemedy(lookupRemedy(s.Subscriptions, p))}
+		code := CodeBundleImagePullFailed
+		if failed.Reason == api.ReasonPolicyRefused {
+			code, cause = CodeImageRefused, fmt.Sprintf("image %s of bundle %s is refused: %s", lookup.Path, lookup.Identifier, failed.Message)
+		}
+		return []*Finding{at.finding(code, Wrong, cause).withRemedy(lookupRemedy(s.Subscriptions, p))}
 	}
 	return nil
 }

@@ -30,9 +30,12 @@ func bundleFindings(s *search) []*Finding {
 	if !is || len(subscribedPlan(s)) > 0 {
 		return nil // the plan names the image
 	}
-	_, remedy := blockedOf(s.sub)
+	blocked, remedy := blockedOf(s.sub)
 	code := CodeBundleUnusable
-	if reason == api.ReasonBundleUnpackFailed {
+	switch {
+	case blocked == api.ReasonPolicyRefused:
+		code, message = CodeImageRefused, "image of a bundle is refused: "+strings.TrimPrefix(message, unpacking)
+	case reason == api.ReasonBundleUnpackFailed:
 		code, message = CodeBundleImagePullFailed, "image of a bundle cannot be pulled: "+strings.TrimPrefix(message, unpacking)
 	}
 	return []*Finding{s.finding(code, Wrong, s.subject.String()+": "+message).withRemedy(remedy)}

@@ -204,6 +204,13 @@ func TestExplainCausesApart(t *testing.T) {
 			},
 		},
 		{
+			reason: "one whose new image is refused", severity: explain.Note, codes: []string{explain.CodeImageRefused},
+			change: func(o *clusterState) {
+				o.catalog().Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "registry.example.com/wares:1"}
+				o.catalog().Status.Conditions = []metav1.Condition{{Type: api.ConditionProgressing, Status: metav1.ConditionFalse, Reason: api.ReasonPolicyRefused, Message: "it has no signature"}}
+			},
+		},
+		{
 			reason: "settings for registries that are invalid", severity: explain.Note, codes: []string{explain.CodeImageSettingsInvalid},
 			change: func(o *clusterState) {
 				o.catalog().Status.Conditions = []metav1.Condition{{Type: api.ConditionImageSettingsInvalid, Status: metav1.ConditionTrue, Message: "registries.conf, line 3: x"}}

@@ -47,6 +47,7 @@ var codesOfCauses = map[string]string{
 	api.ReasonObjectOwnedByOther:     CodePlanObjectOwnedByOther,
 	api.ReasonKindNotAllowed:         CodePlanObjectUnsupported,
 	api.ReasonContentInvalid:         CodeBundleUnusable,
+	api.ReasonPolicyRefused:          CodeImageRefused,
 	api.ReasonDeploymentNotAvailable: CodeDeploymentNotAvailable,
 	api.ReasonWaitingForPredecessor:  CodePredecessorNotReady,
 }

@@ -277,7 +277,10 @@ func (c *content) readCerts(dir string) error {
 	return nil
 }
 
-// readDir reads the files in a directory, except hidden ones: a mounted ConfigMap has such.
+// ReadDir returns the files in a directory by name, except hidden ones: a mounted ConfigMap has such. Their number and
+// sizes are limited. The error is an [*InvalidError].
+func ReadDir(dir string) (map[string][]byte, error) { return readDir(dir) }
+
 func readDir(dir string) (map[string][]byte, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -16,10 +16,18 @@ const (
 	suffixRegistries = ".registries.conf"
 	suffixHosts      = ".hosts.toml"
 	hostsFileName    = "hosts.toml"
+
+	// KeyVerification is the key with the rules for signatures, which package signature reads.
+	KeyVerification = "verification.yaml"
 )
 
+// isForSignatures reports whether a key is for the verification of signatures: rules, public keys and trusted roots.
+func isForSignatures(key string) bool {
+	return key == KeyVerification || strings.HasSuffix(key, ".pub") || strings.HasSuffix(key, ".json")
+}
+
 // keysRemedy lists the keys of a ConfigMap.
-const keysRemedy = "name it registries.conf, NAME.registries.conf, HOST.hosts.toml, HOST (for certificates to trust), HOST.cert and HOST.key, or ca-bundle.crt; write a port as HOST..PORT"
+const keysRemedy = "name it registries.conf, NAME.registries.conf, HOST.hosts.toml, HOST (for certificates to trust), HOST.cert and HOST.key, ca-bundle.crt, or verification.yaml, NAME.pub and NAME.json (for signatures); write a port as HOST..PORT"
 
 // Parse returns the rules in the keys of a ConfigMap or a Secret. origin names the object in messages.
 func Parse(origin string, keys map[string][]byte) (*Table, error) {
@@ -81,7 +89,7 @@ func (p *parser) keys(origin string, all map[string][]byte) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if !used[key] || key == keyRoots {
+		if (!used[key] || key == keyRoots) && !isForSignatures(key) {
 			p.certificate(origin, key, all)
 		}
 	}

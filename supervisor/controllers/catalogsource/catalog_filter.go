@@ -57,9 +57,9 @@ func (r *hostedReconciler) filter(ctx context.Context, source *operatorsv1alpha1
 	case err == nil:
 		return text, reconcileResult{}
 	case isFilterError(err):
-		return "", reconcileResult{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: err.Error(), blocked: true}
+		return "", reconcileResult{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: err.Error(), blocked: api.ReasonBlocked}
 	default:
-		return "", reconcileResult{reason: operatorsv1alpha1.CatalogSourceConfigMapError, problem: err.Error(), blocked: true, failed: true}
+		return "", reconcileResult{reason: operatorsv1alpha1.CatalogSourceConfigMapError, problem: err.Error(), blocked: api.ReasonBlocked, failed: true}
 	}
 }
 

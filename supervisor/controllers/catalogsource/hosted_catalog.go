@@ -19,6 +19,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
+	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
@@ -28,6 +29,7 @@ type hostedReconciler struct {
 	catalogObjects *catalogObjects
 	images         *digest.Resolver
 	settings       *imagesources.Settings
+	policies       *imagepolicy.Policies
 	configMaps     *configMaps
 	rebalancer     *rebalancer
 	secrets        *secretChecker
@@ -133,14 +135,17 @@ func (r *hostedReconciler) content(ctx context.Context, view *catalogReplicas) (
 	content.Image = decision.Image
 	switch {
 	case decision.Invalid:
-		h = reconcileResult{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: decision.Err.Error(), blocked: true}
+		h = reconcileResult{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: decision.Err.Error(), blocked: api.ReasonBlocked}
 	case decision.Err != nil:
 		h = serverProblem(decision.Err)
+		if decision.Refused {
+			h.blocked = api.ReasonPolicyRefused
+		}
 	}
 	problem := r.settings.CatalogProblem(ctx, r.secrets.reader, &imagesources.Catalog{
 		NamespacedName: client.ObjectKeyFromObject(view.source), Config: view.source.Annotations[api.AnnotationImageConfig],
 	})
-	if problem != "" {
+	if problem = cmp.Or(problem, r.policies.Problem()); problem != "" {
 		h.conditions = append(h.conditions, metav1.Condition{
 			Type: api.ConditionImageSettingsInvalid, Status: metav1.ConditionTrue, Reason: api.ReasonInvalidFiles, Message: problem,
 		})
@@ -245,8 +250,8 @@ func (r *hostedReconciler) describe(h reconcileResult, view *catalogReplicas) re
 		problem.shownInProgressing = true
 		h = h.merge(problem)
 	}
-	if h.blocked || (view.deployment == nil && h.problem != "") {
-		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, api.ReasonBlocked, h.problem
+	if h.blocked != "" || (view.deployment == nil && h.problem != "") {
+		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, cmp.Or(h.blocked, api.ReasonBlocked), h.problem
 		h.shownInProgressing = true
 	}
 	h.starting = available.Status == metav1.ConditionFalse && progressing.Status == metav1.ConditionTrue && len(view.unreachable()) == 0

@@ -31,8 +31,9 @@ type reconcileResult struct {
 	next time.Duration
 	// starting is true if no replica serves yet and no problem prevents it.
 	starting bool
-	// blocked is true if the wanted state cannot run. Running replicas stay unchanged.
-	blocked bool
+	// blocked is the reason of the condition Progressing if the wanted state cannot run, and empty otherwise. Running
+	// replicas stay unchanged.
+	blocked string
 	// failed is true if a retry may solve the problem.
 	failed bool
 }
@@ -78,7 +79,7 @@ func (h reconcileResult) merge(later reconcileResult) reconcileResult {
 		h.polled = later.polled
 	}
 	h.configMap = cmp.Or(h.configMap, later.configMap)
-	h.starting, h.blocked, h.failed = h.starting || later.starting, h.blocked || later.blocked, h.failed || later.failed
+	h.starting, h.blocked, h.failed = h.starting || later.starting, cmp.Or(h.blocked, later.blocked), h.failed || later.failed
 	return h.requeueWithin(later.next)
 }
 

@@ -34,6 +34,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
+	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
@@ -56,6 +57,8 @@ type Options struct {
 	Config Config
 	// Sources are the cluster's settings for registries; nil for none.
 	Sources *imagesources.Settings
+	// Policies are the rules for signatures; nil for none.
+	Policies *imagepolicy.Policies
 }
 
 // reconcileTimeout limits one reconciliation, so that a hanging call cannot block a worker. Other
@@ -70,13 +73,16 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Sources == nil {
 		o.Sources = imagesources.New(sources.Paths{}, nil)
 	}
+	if o.Policies == nil {
+		o.Policies = imagepolicy.New("")
+	}
 	o.Config.Settings = o.Config.WithDefaults()
 	objects, err := newObjectCache(mgr)
 	if err != nil {
 		return err
 	}
 	images := digest.NewResolver(digest.Options{
-		Reader: mgr.GetAPIReader(), Clock: o.Clock, Sources: o.Sources, PlainHTTP: o.Config.PlainHTTP, SkipTLSVerify: o.Config.SkipTLSVerify,
+		Reader: mgr.GetAPIReader(), Clock: o.Clock, Sources: o.Sources, Policies: o.Policies, PlainHTTP: o.Config.PlainHTTP, SkipTLSVerify: o.Config.SkipTLSVerify,
 	})
 	r, err := newReconciler(mgr, o, objects, images)
 	if err != nil {
@@ -92,6 +98,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Channel(o.Store.Listen(), &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(images.Events(), &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(o.Sources.Changes(), handler.EnqueueRequestsFromMapFunc(m.all))).
+		WatchesRawSource(source.Channel(o.Policies.Changes(), handler.EnqueueRequestsFromMapFunc(m.all))).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Service{}, toOwner)).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.ServiceAccount{}, toOwner)).
 		WatchesRawSource(source.Kind[client.Object](objects, &networkingv1.NetworkPolicy{}, toOwner)).
@@ -131,7 +138,7 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache, images *dig
 		reader: cached, client: writer, version: version,
 		hosted: &hostedReconciler{
 			observer:       &observer{reader: cached, objects: objects, live: live, catalogObjects: catalogObjects, version: version},
-			catalogObjects: catalogObjects, images: images, settings: o.Sources, recorder: recorder, clock: o.Clock, config: &o.Config,
+			catalogObjects: catalogObjects, images: images, settings: o.Sources, policies: o.Policies, recorder: recorder, clock: o.Clock, config: &o.Config,
 			configMaps: &configMaps{
 				cached: objects, live: live, client: writer, catalogObjects: catalogObjects, clock: o.Clock,
 				owners: &configMapOwners{cached: objects, live: live, client: writer, recorder: recorder, clock: o.Clock},

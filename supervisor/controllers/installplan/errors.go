@@ -145,6 +145,9 @@ func reasonOf(err error) string {
 		return api.ReasonDefinitionRefused
 	}
 	if failed, is := errors.AsType[*image.Error](err); is {
+		if failed.Reason == image.ReasonPolicyRefused {
+			return api.ReasonPolicyRefused
+		}
 		if failed.MayPass() {
 			return api.ReasonBundleUnpackFailed
 		}

@@ -37,6 +37,7 @@ func TestContentEndsAPlan(t *testing.T) {
 		{err: of(image.ReasonNotFound)},
 		{err: of(image.ReasonUnreachable)},
 		{err: of(image.ReasonUnauthorized)},
+		{err: of(image.ReasonPolicyRefused)},
 		{err: status.Error(codes.NotFound, "no such bundle"), then: true},
 		{err: status.Error(codes.Unknown, "no such bundle"), then: true},
 		{err: status.Error(codes.Unavailable, "loading")},

@@ -11,6 +11,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/api/configoverrides"
 	"github.com/chandlery/chandlery/supervisor/api/olmtext"
@@ -280,6 +281,8 @@ func (l imagesError) reasonAndRemedy() (reason, remedy string) {
 		return "", ""
 	case failed.invalid():
 		return api.ReasonBundleUnusable, failed.remedy()
+	case image.ReasonOf(failed.state.Err) == image.ReasonPolicyRefused:
+		return api.ReasonPolicyRefused, failed.remedy()
 	default:
 		return api.ReasonBundleUnpackFailed, failed.remedy()
 	}

@@ -162,6 +162,10 @@ func (m *missingImage) remedy() string {
 		return "use a registry certificate that the supervisor trusts, or see --image-plain-http and --image-skip-tls-verify of the supervisor" + again
 	case reason == image.ReasonBlocked || reason == image.ReasonConfiguration:
 		return "correct the supervisor's settings for image registries" + again
+	case reason == image.ReasonPolicyRefused:
+		return "sign the image, or correct the rule for its signatures" + again
+	case reason == image.ReasonPolicyNotSupported:
+		return "write a rule with keys or identities for the image" + again
 	case reason == image.ReasonUnreachable:
 		return "check that the supervisor's pods can reach the registry" + again
 	default:

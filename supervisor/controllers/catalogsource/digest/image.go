@@ -64,8 +64,13 @@ type result struct {
 	err error
 	// time is when the query started.
 	time time.Time
-	// generation is the generation of the CatalogSource at that time.
+	// generation is the generation of the CatalogSource at that time, and policy the version of the policy for signatures.
 	generation int64
+	policy     string
+	// guarded is true if rules for signatures apply: nothing may run that has not met them.
+	guarded bool
+	// verified identifies the digest and the rules that it meets; empty without rules.
+	verified string
 }
 
 // refused reports whether the registry has no such image, or denies access to it. For other errors,
@@ -86,6 +91,8 @@ func (r *result) refused() bool {
 func (r *result) consequence(chosen Image, running *Image) string {
 	remedy := "check that the registry has the image, and check spec.secrets"
 	switch reason := image.ReasonOf(r.err); {
+	case reason == image.ReasonPolicyRefused:
+		remedy = "sign the image, or correct the rule for its signatures"
 	case reason == image.ReasonBlocked, reason == image.ReasonConfiguration:
 		remedy = "correct the settings for image registries of the supervisor"
 	case reason == image.ReasonPlainHTTP:
@@ -100,6 +107,10 @@ func (r *result) consequence(chosen Image, running *Image) string {
 		return "image " + chosen.Reference() + " still runs; " + remedy
 	case r.refused():
 		return remedy
+	case r.guarded && running != nil && chosen == *running:
+		return "image " + chosen.Reference() + " still runs by its tag; " + remedy
+	case r.guarded:
+		return "it does not run before its signature is accepted; " + remedy
 	default:
 		return "the image is run by its tag; " + remedy
 	}
@@ -116,7 +127,7 @@ func choose(wanted string, running *Image, last *result) (chosen Image, ok bool)
 		return last.image, true
 	}
 	if running == nil {
-		return Image{Spec: wanted}, last != nil
+		return Image{Spec: wanted}, last != nil && !last.guarded
 	}
 	switch {
 	case running.Spec == wanted && running.IsFixed():
@@ -124,8 +135,8 @@ func choose(wanted string, running *Image, last *result) (chosen Image, ok bool)
 	case last == nil:
 		// The registry has not answered yet.
 		return *running, true
-	case last.refused():
-		// The running content is better than an image that is not available.
+	case last.refused(), last.guarded:
+		// The running content is better than an image that is not available, or that must not run.
 		return *running, true
 	default:
 		return Image{Spec: wanted}, true

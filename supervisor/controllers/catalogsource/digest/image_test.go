@@ -65,6 +65,8 @@ func TestChoose(t *testing.T) {
 	byTag := &Image{Spec: wanted}
 	answered := &result{image: Image{Spec: wanted, Digest: otherDigest}}
 	fails := func(err error) *result { return &result{image: Image{Spec: wanted}, err: err} }
+	unsigned := &image.Error{Reference: wanted, Reason: image.ReasonPolicyRefused, Err: errors.New("unsigned")}
+	guarded := func(err error) *result { return &result{image: Image{Spec: wanted}, err: err, guarded: true} }
 	for _, tt := range []struct {
 		reason  string
 		running *Image
@@ -86,6 +88,11 @@ func TestChoose(t *testing.T) {
 		{reason: "it runs and no registry answers", running: same, last: fails(away), want: *same},
 		{reason: "it runs by its tag", running: byTag, want: *byTag},
 		{reason: "it runs by its tag, and the registry answers", running: byTag, last: answered, want: answered.image},
+		{reason: "nothing runs and the signature is refused", last: guarded(unsigned), want: *byTag, waits: true},
+		{reason: "nothing runs and the signature cannot be read", last: guarded(away), want: *byTag, waits: true},
+		{reason: "another runs and the signature is refused", running: old, last: guarded(unsigned), want: *old},
+		{reason: "another runs and the signature cannot be read", running: old, last: guarded(away), want: *old},
+		{reason: "it runs by its tag, and the signature is refused", running: byTag, last: guarded(unsigned), want: *byTag},
 		{reason: "the answer is of another image", last: &result{image: *old}, want: *byTag, waits: true},
 	} {
 		got, ok := choose(wanted, tt.running, tt.last)
@@ -102,6 +109,7 @@ func TestConsequence(t *testing.T) {
 		reason  image.Reason
 		running *Image
 		want    string
+		guarded bool
 	}{
 		{reason: image.ReasonNotFound, want: "check that the registry has the image, and check spec.secrets"},
 		{reason: image.ReasonNotFound, running: &chosen, want: runsOn + "check that the registry has the image, and check spec.secrets"},
@@ -109,8 +117,11 @@ func TestConsequence(t *testing.T) {
 		{reason: image.ReasonUnreachable, running: &chosen, want: runsOn + "check that the supervisor can reach the registry, and check spec.secrets"},
 		{reason: image.ReasonPlainHTTP, want: byTag + "serve the registry with TLS, or start the supervisor with --image-plain-http"},
 		{reason: image.ReasonUntrusted, want: byTag + "use a registry certificate that the supervisor trusts, or start the supervisor with --image-skip-tls-verify"},
+		{reason: image.ReasonPolicyRefused, guarded: true, want: "it does not run before its signature is accepted; sign the image, or correct the rule for its signatures"},
+		{reason: image.ReasonPolicyRefused, guarded: true, running: &chosen, want: runsOn + "sign the image, or correct the rule for its signatures"},
+		{reason: image.ReasonUnreachable, guarded: true, want: "it does not run before its signature is accepted; check that the supervisor can reach the registry, and check spec.secrets"},
 	} {
-		failed := result{err: &image.Error{Reference: chosen.Spec, Reason: tt.reason, Err: errors.New("it fails")}}
+		failed := result{err: &image.Error{Reference: chosen.Spec, Reason: tt.reason, Err: errors.New("it fails")}, guarded: tt.guarded}
 		if diff := cmp.Diff(tt.want, failed.consequence(chosen, tt.running)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 		}

@@ -67,6 +67,8 @@ type times struct {
 	retry time.Time
 	// unpulled is since when a node has been unable to pull the running image; zero if none is.
 	unpulled time.Time
+	// policy is the version of the policy for signatures.
+	policy string
 }
 
 // isDue reports whether to query the registry now. Otherwise, next is when to query it; zero for
@@ -79,7 +81,7 @@ func isDue(source *operatorsv1alpha1.CatalogSource, running *Image, last *result
 		return !at.IsZero() && !t.now.Before(at), at
 	}
 	switch {
-	case last != nil && last.err != nil && last.generation != source.Generation:
+	case last != nil && last.err != nil && (last.generation != source.Generation || last.policy != t.policy):
 		// The change may have fixed the error.
 		return true, time.Time{}
 	case last != nil && last.err != nil:

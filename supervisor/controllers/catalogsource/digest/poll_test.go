@@ -71,6 +71,7 @@ func TestIsDue(t *testing.T) {
 	changed := shop()
 	changed.Generation = 2
 	failed := &result{image: Image{Spec: known.Spec}, err: errors.New("away"), time: at(1)}
+	refused := &result{image: Image{Spec: known.Spec}, err: errors.New("unsigned"), time: at(1), policy: "before"}
 	for _, tt := range []struct {
 		reason  string
 		source  *operatorsv1alpha1.CatalogSource
@@ -102,6 +103,7 @@ func TestIsDue(t *testing.T) {
 		{reason: "failed, too early", source: shop(), last: failed, now: 1},
 		{reason: "failed, again", source: shop(), last: failed, now: 3, due: true},
 		{reason: "failed, and the CatalogSource was changed", source: changed, last: failed, now: 1, due: true},
+		{reason: "failed by another policy", source: shop(), last: refused, now: 1, due: true},
 	} {
 		if tt.polled > 0 {
 			tt.source.Status.LatestImageRegistryPoll = &metav1.Time{Time: at(tt.polled)}

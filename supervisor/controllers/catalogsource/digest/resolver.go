@@ -16,9 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/image/signature"
 	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
@@ -39,6 +41,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Sources are the cluster's settings for registries; nil for none.
 	Sources *imagesources.Settings
+	// Policies are the rules for signatures; nil for none.
+	Policies *imagepolicy.Policies
 	// PlainHTTP and SkipTLSVerify relax the transport security of queries.
 	PlainHTTP, SkipTLSVerify bool
 }
@@ -116,8 +120,8 @@ type Decision struct {
 	Image Image
 	// Ready is false if nothing can run before the registry answers, or if the spec is invalid.
 	Ready bool
-	// Invalid is true if spec.image is not an image reference.
-	Invalid bool
+	// Invalid is true if spec.image is not an image reference, and Refused if a rule for signatures refuses the image.
+	Invalid, Refused bool
 	// Polled is when the registry was last queried; zero if it was not.
 	Polled time.Time
 	// Next is the pause until the next query; 0 if none is scheduled.
@@ -136,13 +140,13 @@ func (r *Resolver) Decide(ctx context.Context, req *Request) Decision {
 		if running != nil && running.CatalogDir == "" {
 			running = nil
 		}
-	} else if image.IsDigest(wanted) {
+	} else if image.IsDigest(wanted) && !r.isGuarded(wanted) {
 		return Decision{Image: Image{Spec: wanted}, Ready: true}
 	}
 	now := r.options.Clock.Now()
 	last, retry := r.last(client.ObjectKeyFromObject(req.Source))
 	var d Decision
-	if due, next := isDue(req.Source, running, last, times{now: now, retry: retry, unpulled: req.Unpulled}); due {
+	if due, next := isDue(req.Source, running, last, times{now: now, retry: retry, unpulled: req.Unpulled, policy: r.options.Policies.Version()}); due {
 		r.query(ctx, &Request{Source: req.Source.DeepCopy(), Account: req.Account, ReadLabel: req.ReadLabel})
 	} else if !next.IsZero() {
 		d.Next = next.Sub(now)
@@ -152,9 +156,16 @@ func (r *Resolver) Decide(ctx context.Context, req *Request) Decision {
 		d.Polled = last.time
 		if last.err != nil {
 			d.Err = fmt.Errorf("%w; %s", last.err, last.consequence(d.Image, running))
+			d.Refused = image.ReasonOf(last.err) == image.ReasonPolicyRefused
 		}
 	}
 	return d
+}
+
+// isGuarded reports whether rules for signatures apply to an image, or may apply.
+func (r *Resolver) isGuarded(reference string) bool {
+	rules, err := r.options.Policies.Rules(imagepolicy.Query{Image: reference, Use: signature.Catalogs})
+	return err != nil || len(rules) > 0
 }
 
 // last returns the last result for the image of a catalog; nil if there is none. retry is when a
@@ -223,7 +234,17 @@ func (r *Resolver) record(ctx context.Context, key types.NamespacedName, e *entr
 // resolve queries the registry with the credentials that nodes pull the image with.
 func (r *Resolver) resolve(ctx context.Context, req *Request) result {
 	source := req.Source
-	failed := result{image: Image{Spec: source.Spec.Image}, time: r.options.Clock.Now(), generation: source.Generation}
+	failed := result{image: Image{Spec: source.Spec.Image}, time: r.options.Clock.Now(), generation: source.Generation, guarded: true}
+	rules, err := r.options.Policies.Rules(imagepolicy.Query{Image: source.Spec.Image, Use: signature.Catalogs})
+	failed.policy = r.options.Policies.Version()
+	if err == nil {
+		err = rules.Forbidden(source.Spec.Image)
+	}
+	if err != nil {
+		failed.err = err //nolint:wrapcheck // names the image
+		return failed
+	}
+	failed.guarded = len(rules) > 0
 	access, err := r.options.Sources.Access(ctx, r.options.Reader, &imagesources.Catalog{
 		NamespacedName: client.ObjectKeyFromObject(source), Account: req.Account, Secrets: source.Spec.Secrets,
 		Config: source.Annotations[api.AnnotationImageConfig],
@@ -242,6 +263,9 @@ func (r *Resolver) resolve(ctx context.Context, req *Request) result {
 	}
 	resolved := failed
 	if resolved.image, err = lookUp(ctx, c, req); err == nil {
+		resolved.verified, err = r.verify(ctx, c, req, &resolved.image, rules)
+	}
+	if err == nil {
 		return resolved
 	}
 	failed.err = err
@@ -249,6 +273,19 @@ func (r *Resolver) resolve(ctx context.Context, req *Request) result {
 		failed.err = fmt.Errorf("%w; Secret %s", err, access.SecretProblem)
 	}
 	return failed
+}
+
+// verify checks that an image meets the rules for signatures, and returns what identifies both. It does not ask again for
+// what it has found before.
+func (r *Resolver) verify(ctx context.Context, c *image.Client, req *Request, found *Image, rules imagepolicy.Rules) (string, error) {
+	if len(rules) == 0 {
+		return "", nil
+	}
+	verified := rules.ID() + " " + found.Digest
+	if last, _ := r.last(client.ObjectKeyFromObject(req.Source)); last != nil && last.verified == verified {
+		return verified, nil
+	}
+	return verified, rules.Check(ctx, c, found.Spec, found.Digest) //nolint:wrapcheck // names the image
 }
 
 // lookUp returns the image with its digest and, if required, the catalog directory in its label.

@@ -1,0 +1,198 @@
+package signature_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/chandlery/chandlery/bundles/image/signature"
+	"github.com/chandlery/chandlery/bundles/image/sources"
+	"github.com/chandlery/chandlery/test/signing"
+)
+
+// files returns the keys of a ConfigMap with rules, a public key and a trusted root.
+func files(t testing.TB, rules string) map[string][]byte {
+	t.Helper()
+	key, err := signing.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := key.PEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance, err := signing.NewSigstore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted, err := instance.TrustedRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]byte{sources.KeyVerification: []byte(rules), "acme.pub": public, "root.json": trusted, "bad.pub": []byte("none"), "bad.json": []byte("{")}
+}
+
+// TestTheLongestPrefixCounts looks for the rules of images.
+func TestTheLongestPrefixCounts(t *testing.T) {
+	policy, err := signature.Parse("ConfigMap a/b", files(t, `
+rules:
+- prefix: quay.io/acme
+  keys: [acme.pub]
+- prefix: quay.io/acme/open
+  require: none
+- prefix: quay.io/acme/lamp
+  for: [bundles]
+  require: reject
+- prefix: docker.io
+  require: node
+- prefix: localhost:5000
+  require: reject
+- prefix: ""
+  for: [catalogs]
+  require: reject
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const digest = "@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	for _, tt := range []struct {
+		image string
+		use   signature.Use
+		want  string
+		needs signature.Requirement
+	}{
+		{"quay.io/acme/x:1", signature.Bundles, "quay.io/acme", signature.RequireSignature},
+		{"quay.io/acme:1", signature.Catalogs, "quay.io/acme", signature.RequireSignature},
+		{"quay.io/acme/x" + digest, signature.Catalogs, "quay.io/acme", signature.RequireSignature},
+		{"quay.io/acme/open/a/b", signature.Bundles, "quay.io/acme/open", signature.RequireNone},
+		{"quay.io/acme/opener", signature.Bundles, "quay.io/acme", signature.RequireSignature},
+		{"quay.io/acmes/x", signature.Bundles, "-", ""},
+		{"quay.io/acmes/x", signature.Catalogs, "", signature.RequireReject},
+		{"quay.io/acme/lamp:1", signature.Bundles, "quay.io/acme/lamp", signature.RequireReject},
+		{"quay.io/acme/lamp:1", signature.Catalogs, "quay.io/acme", signature.RequireSignature},
+		{"nginx", signature.Bundles, "docker.io", signature.RequireNode},
+		{"index.docker.io/library/nginx", signature.Bundles, "docker.io", signature.RequireNode},
+		{"localhost:5000/x", signature.Bundles, "localhost:5000", signature.RequireReject},
+		{"localhost:50001/x", signature.Bundles, "-", ""},
+	} {
+		ref, err := name.ParseReference(tt.image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule := policy.For(ref, tt.use)
+		switch {
+		case rule == nil && tt.want != "-", rule != nil && (rule.Prefix != tt.want || rule.Requirement != tt.needs):
+			t.Errorf("rule for %s of %s: %v, want prefix %q with %s", tt.image, tt.use, rule, tt.want, tt.needs)
+		}
+	}
+}
+
+// TestInvalidPolicies checks that a policy is refused as a whole, with the line and what to do.
+func TestInvalidPolicies(t *testing.T) {
+	for reason, tt := range map[string]struct {
+		rules, want string
+		line        int
+	}{
+		"no YAML":                       {rules: "rules: [", want: "is not YAML"},
+		"no map":                        {rules: "- a", want: "a map is expected here", line: 1},
+		"no rules":                      {rules: "rules: []", want: `field "rules" is no list with items`, line: 1},
+		"empty":                         {rules: "", want: "has no rules"},
+		"an unknown field":              {rules: "rules:\n- prefix: quay.io\n  kays: [acme.pub]", want: `field "kays" is unknown; use prefix, for`, line: 3},
+		"a field twice":                 {rules: "rules:\n- prefix: quay.io\n  prefix: quay.io", want: "is there twice", line: 3},
+		"an unknown requirement":        {rules: "rules:\n- prefix: quay.io\n  require: notation", want: `require: "notation" is unknown; write signature, none, node or reject`, line: 3},
+		"no prefix":                     {rules: "rules:\n- require: none", want: "a rule has no prefix", line: 2},
+		"a tag":                         {rules: "rules:\n- prefix: quay.io/acme:1\n  require: none", want: "is no start of a repository", line: 2},
+		"no registry":                   {rules: "rules:\n- prefix: acme/lamp\n  require: none", want: "does not start with a registry", line: 2},
+		"a slash at the end":            {rules: "rules:\n- prefix: quay.io/\n  require: none", want: "is no start of a repository", line: 2},
+		"no signer":                     {rules: "rules:\n- prefix: quay.io", want: "neither keys nor identities", line: 2},
+		"a signer that is not needed":   {rules: "rules:\n- prefix: quay.io\n  require: none\n  keys: [acme.pub]", want: "remove either", line: 3},
+		"a key that is missing":         {rules: "rules:\n- prefix: quay.io\n  keys: [other.pub]", want: `names "other.pub", which does not exist; add the key`, line: 3},
+		"a key that is none":            {rules: "rules:\n- prefix: quay.io\n  keys: [bad.pub]", want: "bad.pub has no usable public key", line: 3},
+		"an unknown use":                {rules: "rules:\n- prefix: quay.io\n  for: [pods]\n  require: none", want: `"pods" is no use of images`, line: 3},
+		"two rules for a prefix":        {rules: "rules:\n- prefix: quay.io\n  require: none\n- prefix: quay.io\n  for: [bundles]\n  require: reject", want: "has two rules", line: 4},
+		"an identity without a root":    {rules: "rules:\n- prefix: quay.io\n  identities:\n  - issuer: i\n    subject: s", want: "has no trustedRoot", line: 2},
+		"an identity without an issuer": {rules: "rules:\n- prefix: quay.io\n  identities:\n  - subject: s\n  trustedRoot: root.json", want: "needs an issuer and a subject", line: 4},
+		"a pattern without a start":     {rules: "rules:\n- prefix: quay.io\n  identities:\n  - issuer: i\n    subjectRegExp: acme\n  trustedRoot: root.json", want: "does not start with ^", line: 5},
+		"a pattern that is none":        {rules: "rules:\n- prefix: quay.io\n  identities:\n  - issuer: i\n    subjectRegExp: ^(\n  trustedRoot: root.json", want: "cannot be used", line: 5},
+		"a root that is none":           {rules: "rules:\n- prefix: quay.io\n  keys: [acme.pub]\n  trustedRoot: bad.json", want: "is no trusted root", line: 4},
+		"a log without a root":          {rules: "rules:\n- prefix: quay.io\n  keys: [acme.pub]\n  transparencyLog: true", want: "has no trustedRoot", line: 2},
+		"a root that is not needed":     {rules: "rules:\n- prefix: quay.io\n  require: none\n  trustedRoot: root.json", want: "without signers has a trustedRoot", line: 2},
+		"a log that is no bool":         {rules: "rules:\n- prefix: quay.io\n  keys: [acme.pub]\n  transparencyLog: maybe", want: "neither true nor false", line: 4},
+		"an alias":                      {rules: "rules:\n- &a\n  prefix: quay.io\n  require: none\n- *a", want: "a map is expected here", line: 5},
+		"a number":                      {rules: "rules:\n- prefix: 1\n  require: none", want: `field "prefix" is no text`, line: 2},
+	} {
+		policy, err := signature.Parse("ConfigMap a/b", files(t, tt.rules))
+		invalid, ok := errors.AsType[*sources.InvalidError](err)
+		if policy != nil || !ok || invalid.Line != tt.line || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "ConfigMap a/b key verification.yaml") {
+			t.Errorf("%s: policy %v, error %v, want line %d and %q", reason, policy, err, tt.line, tt.want)
+		}
+	}
+}
+
+// TestTheIdentityOfARule checks that what a rule accepts changes its ID, and nothing else.
+func TestTheIdentityOfARule(t *testing.T) {
+	keys := files(t, "")
+	other := files(t, "")
+	ids := map[string]string{}
+	ref, err := name.ParseReference("quay.io/acme/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for reason, tt := range map[string]struct{ rules, key string }{
+		"as it is":         {rules: "rules:\n- prefix: quay.io\n  keys: [acme.pub]"},
+		"another line":     {rules: "rules:\n# a comment\n- prefix: quay.io/acme\n  keys: [acme.pub]"},
+		"another key":      {rules: "rules:\n- prefix: quay.io\n  keys: [acme.pub]", key: "other"},
+		"a log":            {rules: "rules:\n- prefix: quay.io\n  keys: [acme.pub]\n  transparencyLog: true\n  trustedRoot: root.json"},
+		"an identity":      {rules: "rules:\n- prefix: quay.io\n  identities: [{issuer: i, subject: s}]\n  trustedRoot: root.json"},
+		"another identity": {rules: "rules:\n- prefix: quay.io\n  identities: [{issuer: i, subject: t}]\n  trustedRoot: root.json"},
+	} {
+		all := map[string][]byte{sources.KeyVerification: []byte(tt.rules), "acme.pub": keys["acme.pub"], "root.json": keys["root.json"]}
+		if tt.key != "" {
+			all["acme.pub"] = other["acme.pub"]
+		}
+		policy, err := signature.Parse("a", all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[reason] = policy.For(ref, signature.Bundles).ID()
+	}
+	if ids["as it is"] != ids["another line"] {
+		t.Error("another line changes what identifies a rule")
+	}
+	delete(ids, "another line")
+	seen := map[string]string{}
+	for reason, id := range ids {
+		if seen[id] != "" {
+			t.Errorf("%s and %s have the same ID", reason, seen[id])
+		}
+		seen[id] = reason
+	}
+}
+
+// FuzzParse checks that no text ends the program, and that an error names the key.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"", "rules: []", "rules:\n- prefix: quay.io/acme\n  keys: [acme.pub]", "rules:\n- prefix: \"\"\n  require: reject\n  for: [bundles]",
+		"rules:\n- prefix: a.b\n  identities: [{issuer: i, subjectRegExp: ^x}]\n  trustedRoot: root.json\n  transparencyLog: false", "a: &a [*a]", "{", "- 1",
+	} {
+		f.Add([]byte(seed))
+	}
+	keys := files(f, "")
+	ref, err := name.ParseReference("quay.io/acme/x")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, rules []byte) {
+		all := map[string][]byte{sources.KeyVerification: rules, "acme.pub": keys["acme.pub"], "root.json": keys["root.json"]}
+		policy, err := signature.Parse("the file", all)
+		if err != nil {
+			if policy != nil || !strings.HasPrefix(err.Error(), "the file key verification.yaml") {
+				t.Errorf("policy %v, error %v", policy, err)
+			}
+			return
+		}
+		policy.For(ref, signature.Bundles)
+	})
+}

@@ -1,0 +1,79 @@
+package imagepolicy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/image/signature"
+)
+
+// ErrSignatureRequired is wrapped by the error of an image that needs a signature and could not be checked. The supervisor
+// must not let nodes pull it instead: they may have no such rule.
+var ErrSignatureRequired = errors.New("a signature is required")
+
+var (
+	errRejected = errors.New("it is not allowed")
+	errForNodes = errors.New("only nodes may pull it")
+)
+
+// Rules are the rules that an image has to meet, all of them.
+type Rules []*signature.Rule
+
+// ID identifies what the rules accept; empty without rules.
+func (r Rules) ID() string {
+	ids := make([]string, 0, len(r))
+	for _, rule := range r {
+		ids = append(ids, rule.ID())
+	}
+	return strings.Join(ids, "+")
+}
+
+// Forbidden returns an [*image.Error] if no signature can allow the supervisor to pull an image. Its reason is
+// [image.ReasonPolicyRefused], or [image.ReasonPolicyNotSupported] if nodes may pull the image.
+func (r Rules) Forbidden(reference string) error {
+	for _, rule := range r {
+		if rule.Requirement == signature.RequireReject {
+			return &image.Error{Reference: reference, Reason: image.ReasonPolicyRefused, Err: fmt.Errorf("%w by %s", errRejected, rule)}
+		}
+	}
+	for _, rule := range r {
+		if rule.Requirement == signature.RequireNode {
+			return &image.Error{Reference: reference, Reason: image.ReasonPolicyNotSupported, Err: fmt.Errorf("%w by %s", errForNodes, rule)}
+		}
+	}
+	return nil
+}
+
+// Check returns an error if the image with a digest lacks a signature that the rules require.
+func (r Rules) Check(ctx context.Context, client *image.Client, reference, digest string) error {
+	if err := r.Forbidden(reference); err != nil {
+		return err
+	}
+	for _, rule := range r {
+		err := client.FindSignature(ctx, reference, digest, func(s *image.Signature) error { return rule.Verify(s, digest) })
+		if known, ok := errors.AsType[*image.Error](err); ok && known.Reason == image.ReasonPolicyRefused {
+			return &image.Error{
+				Reference: reference, Reason: known.Reason, Err: fmt.Errorf("%w; %s accepts %s", known.Err, rule, rule.Accepts()),
+			}
+		}
+		if err != nil {
+			return r.Required(err)
+		}
+	}
+	return nil
+}
+
+// Required returns the error of an image that could not be checked. If the rules require a signature, it wraps
+// [ErrSignatureRequired].
+func (r Rules) Required(err error) error {
+	known, ok := errors.AsType[*image.Error](err)
+	for _, rule := range r {
+		if ok && rule.Requirement == signature.RequireSignature && !errors.Is(err, ErrSignatureRequired) {
+			return &image.Error{Reference: known.Reference, Reason: known.Reason, Err: fmt.Errorf("%w; %w by %s", known.Err, ErrSignatureRequired, rule)}
+		}
+	}
+	return err
+}

@@ -1,0 +1,207 @@
+// Package signing signs images in tests, in the formats of cosign 2 and 3, with keys and with identities of an instance of
+// Sigstore that a test makes.
+package signing
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Types of what cosign stores in registries.
+const (
+	bundleType  = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	simpleType  = "application/vnd.dev.cosign.simplesigning.v1+json"
+	payloadType = "application/vnd.in-toto+json"
+	// SignPredicate is the type of statements that are signatures.
+	SignPredicate = "https://sigstore.dev/cosign/sign/v1"
+)
+
+// Key is a key pair.
+type Key struct{ private *ecdsa.PrivateKey }
+
+// NewKey returns a new key pair.
+func NewKey() (*Key, error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	return &Key{private}, nil
+}
+
+// PEM returns the public key, as the file cosign.pub.
+func (k *Key) PEM() ([]byte, error) {
+	der, err := x509.MarshalPKIXPublicKey(k.private.Public())
+	if err != nil {
+		return nil, fmt.Errorf("encoding a public key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
+}
+
+// sign returns the signature of a text.
+func (k *Key) sign(text []byte) ([]byte, error) {
+	sum := sha256.Sum256(text)
+	raw, err := k.private.Sign(rand.Reader, sum[:], crypto.SHA256)
+	if err != nil {
+		return nil, fmt.Errorf("signing: %w", err)
+	}
+	return raw, nil
+}
+
+// Statement returns a statement about the image with a digest.
+func Statement(digest, predicate string) []byte {
+	return fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":%q,"predicate":{}}`,
+		strings.TrimPrefix(digest, "sha256:"), predicate)
+}
+
+// Bundle returns a signature of cosign 3 for the image with a digest. It has no entry of a transparency log.
+func (k *Key) Bundle(digest string) ([]byte, error) { return k.Attest(digest, SignPredicate) }
+
+// Attest returns a bundle with a statement of some kind about the image with a digest.
+func (k *Key) Attest(digest, predicate string) ([]byte, error) {
+	statement := Statement(digest, predicate)
+	raw, err := k.sign(fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(payloadType), payloadType, len(statement), statement))
+	if err != nil {
+		return nil, err
+	}
+	return encode(map[string]any{
+		"mediaType":            bundleType,
+		"verificationMaterial": map[string]any{"publicKey": map[string]any{"hint": "a test"}},
+		"dsseEnvelope": map[string]any{
+			"payload": statement, "payloadType": payloadType, "signatures": []any{map[string]any{"sig": raw}},
+		},
+	})
+}
+
+// Simple is a signature of cosign 2.
+type Simple struct {
+	Payload     []byte
+	Annotations map[string]string
+}
+
+// SimplePayload returns the text that cosign 2 signs for the image with a digest.
+func SimplePayload(repository, digest string) []byte {
+	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`,
+		repository, digest)
+}
+
+// Simple returns a signature of cosign 2 for the image with a digest.
+func (k *Key) Simple(repository, digest string) (*Simple, error) {
+	payload := SimplePayload(repository, digest)
+	raw, err := k.sign(payload)
+	if err != nil {
+		return nil, err
+	}
+	return &Simple{payload, map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(raw)}}, nil
+}
+
+// AttachBundle stores a signature of cosign 3 in a registry: it refers to an image.
+func AttachBundle(ctx context.Context, image name.Digest, bundle []byte, options ...remote.Option) error {
+	hash, err := v1.NewHash(image.DigestStr())
+	if err != nil {
+		return fmt.Errorf("attaching a signature: %w", err)
+	}
+	subject := &v1.Descriptor{MediaType: types.OCIManifestSchema1, Digest: hash, Size: 1}
+	m := v1.Manifest{ArtifactType: bundleType, Subject: subject}
+	return push(ctx, nil, image.Context(), m, []v1.Layer{static.NewLayer(bundle, bundleType)}, nil, options)
+}
+
+// AttachSimple stores signatures of cosign 2 in a registry, with the tag of an image.
+func AttachSimple(ctx context.Context, image name.Digest, signatures []*Simple, options ...remote.Option) error {
+	var (
+		layers      []v1.Layer
+		annotations []map[string]string
+	)
+	for _, one := range signatures {
+		layers = append(layers, static.NewLayer(one.Payload, simpleType))
+		annotations = append(annotations, one.Annotations)
+	}
+	tag := image.Context().Tag(strings.Replace(image.DigestStr(), ":", "-", 1) + ".sig")
+	return push(ctx, tag, image.Context(), v1.Manifest{}, layers, annotations, options)
+}
+
+// push stores a manifest with its layers; with its digest if it has no tag.
+func push(
+	ctx context.Context, to name.Reference, repository name.Repository, m v1.Manifest, layers []v1.Layer, annotations []map[string]string, options []remote.Option,
+) error {
+	options = append([]remote.Option{remote.WithContext(ctx)}, options...)
+	config := static.NewLayer([]byte("{}"), "application/vnd.oci.empty.v1+json")
+	m.SchemaVersion, m.MediaType = 2, types.OCIManifestSchema1
+	for i, one := range append([]v1.Layer{config}, layers...) {
+		if err := remote.WriteLayer(repository, one, options...); err != nil {
+			return fmt.Errorf("pushing a signature: %w", err)
+		}
+		d, err := describe(one)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			m.Config = *d
+			continue
+		}
+		if annotations != nil {
+			d.Annotations = annotations[i-1]
+		}
+		m.Layers = append(m.Layers, *d)
+	}
+	text, err := encode(m)
+	if err != nil {
+		return err
+	}
+	if to == nil {
+		sum := sha256.Sum256(text)
+		to = repository.Digest(fmt.Sprintf("sha256:%x", sum))
+	}
+	if err := remote.Put(to, raw(text), options...); err != nil {
+		return fmt.Errorf("pushing a signature: %w", err)
+	}
+	return nil
+}
+
+func describe(layer v1.Layer) (*v1.Descriptor, error) {
+	digest, err := layer.Digest()
+	if err != nil {
+		return nil, fmt.Errorf("describing a layer: %w", err)
+	}
+	size, err := layer.Size()
+	if err != nil {
+		return nil, fmt.Errorf("describing a layer: %w", err)
+	}
+	kind, err := layer.MediaType()
+	if err != nil {
+		return nil, fmt.Errorf("describing a layer: %w", err)
+	}
+	return &v1.Descriptor{MediaType: kind, Digest: digest, Size: size}, nil
+}
+
+// raw is the text of a manifest.
+type raw []byte
+
+// RawManifest returns the text.
+func (r raw) RawManifest() ([]byte, error) { return r, nil }
+
+// MediaType returns the type of the manifest.
+func (r raw) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
+
+func encode(value any) ([]byte, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encoding: %w", err)
+	}
+	return text, nil
+}
