@@ -11,7 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,7 +70,7 @@ func start(ctx context.Context, args []string) (err error) {
 	}
 	text := report(document.Machine(ctx), server, demo, again)
 	if page == "" {
-		_, err = io.WriteString(os.Stdout, text)
+		_, err = os.Stdout.WriteString(text)
 		return err
 	}
 	return document.Insert(page, section, text, document.NewOrigin(ctx, "./test/demo", "./test/controlplane", "./test/buildcache"))

@@ -34,10 +34,10 @@ const (
 	// organization is the organization of the subject.
 	organization = "Chandlery"
 
-	// Provided is the value of api.AnnotationCertificate on the Secret of a user, and Issued the one on the Secret of a
-	// certificate that the supervisor requests from cert-manager.
+	// Provided is the value of api.AnnotationCertificate on the Secret of a user.
 	Provided = "provided"
-	Issued   = "issued"
+	// Issued is its value on the Secret of a certificate that the supervisor requests from cert-manager.
+	Issued = "issued"
 
 	// keyCA is the key of the authority's certificate in existing clusters, although its name suggests a private key.
 	// The authority's key is not stored: it signs once.

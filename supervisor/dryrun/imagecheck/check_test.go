@@ -41,11 +41,11 @@ func mirror(t *testing.T) string {
 // rules returns the rules of a registries.conf.
 func rules(t *testing.T, text string) image.Router {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "registries.conf")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	name := filepath.Join(t.TempDir(), "registries.conf")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return sources.NewFiles(sources.Paths{RegistriesConf: path})
+	return sources.NewFiles(sources.Paths{RegistriesConf: name})
 }
 
 const csv = `{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": {"name": "lamp.v1"}, "spec": {

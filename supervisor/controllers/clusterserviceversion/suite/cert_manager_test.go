@@ -100,7 +100,7 @@ func TestCertManagerIssuesCertificates(t *testing.T) {
 	w.Expect(apierrors.IsNotFound(w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: certName}, &corev1.Secret{}))).To(gomega.BeTrue())
 
 	w.install()
-	w.nudge("kettle.v1")
+	w.nudge()
 	request := w.request()
 	issuer, _, _ := unstructured.NestedStringMap(request.Object, "spec", "issuerRef")
 	w.Expect(issuer).To(gomega.Equal(map[string]string{"group": "cert-manager.io", "kind": "ClusterIssuer", "name": "internal"}))
@@ -151,12 +151,12 @@ func TestAccountMustBeAllowedToRequestCertificates(t *testing.T) {
 	sub := w.wish(nil)
 	sub.Annotations = map[string]string{api.AnnotationConfig: fromIssuer}
 	group, account := w.weakGroup()
-	api := func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	owned := func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		csv.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{
 			{Name: "cups", Group: "weak.example.com", Version: "v1", Kind: "Cup", DeploymentName: "kettle", ContainerPort: 443},
 		}
 	}
-	w.Create(group, account, sub, w.kettle("kettle.v1", w.packaged, api))
+	w.Create(group, account, sub, w.kettle("kettle.v1", w.packaged, owned))
 	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
 	w.says(csv, "ServiceAccount "+w.Namespace+"/weak of OperatorGroup own lacks permission to create certificates of cert-manager.io")
 }

@@ -62,10 +62,10 @@ type shifted struct {
 func (s *shifted) Now() time.Time                  { return s.RealClock.Now().Add(time.Duration(s.by.Load())) }
 func (s *shifted) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 
-// nudge causes a reconcile.
-func (w *world) nudge(name string) {
+// nudge causes a reconcile of kettle.v1.
+func (w *world) nudge() {
 	w.T.Helper()
-	csv := w.csv(name)
+	csv := w.csv("kettle.v1")
 	patch := client.MergeFrom(csv.DeepCopy())
 	if csv.Annotations == nil {
 		csv.Annotations = map[string]string{}
@@ -132,7 +132,7 @@ func TestServesWebhooksAndTakesThemAway(t *testing.T) {
 	hook := w.hooks(w)[0]
 
 	// Without a change there are no writes.
-	w.nudge("kettle.v1")
+	w.nudge()
 	w.Consistently(func(g gomega.Gomega) {
 		for _, o := range w.served() {
 			g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(o), o)).To(gomega.Succeed())
@@ -188,7 +188,7 @@ func TestHealsWhatMakesOperatorsReachable(t *testing.T) {
 	secret := w.secret(w)
 	before := string(secret.Data["olmCAKey"])
 	w.Expect(w.Delete(t.Context(), secret)).To(gomega.Succeed())
-	w.nudge("kettle.v1")
+	w.nudge()
 	w.Eventually(func(g gomega.Gomega) {
 		g.Expect(string(w.secret(g).Data["olmCAKey"])).NotTo(gomega.Equal(before))
 	}).Should(gomega.Succeed())
@@ -205,7 +205,7 @@ func TestReplacesCertificatesBeforeTheirEnd(t *testing.T) {
 	before := w.believed()
 
 	now.by.Store(int64(715 * 24 * time.Hour))
-	w.nudge("kettle.v1")
+	w.nudge()
 
 	w.Eventually(func(g gomega.Gomega) {
 		secret := w.secret(g)

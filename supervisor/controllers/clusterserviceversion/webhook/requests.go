@@ -79,7 +79,9 @@ func (s *State) notIssued(server webhook.Server) string {
 
 // withIssuer returns the certificate in a Secret as the setting of the issuer changes it, and an observation with what
 // that setting waits for.
-func (s *State) withIssuer(seen phase.Webhooks, server webhook.Server, secret *corev1.Secret, cert *webhook.Certificate) (phase.Webhooks, *webhook.Certificate) {
+func (s *State) withIssuer(
+	seen phase.Webhooks, server webhook.Server, secret *corev1.Secret, cert *webhook.Certificate,
+) (phase.Webhooks, *webhook.Certificate) {
 	r, requested := s.certs.requests[server.Deployment]
 	switch {
 	case webhook.IsIssued(secret) && !requested && !s.version.Issuer.Unknown:

@@ -237,7 +237,8 @@ func TestLeavesCertificatesOfUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.withObjects(phase.Webhooks{}, found); !strings.Contains(s.OwnerConflict(), "Certificate") {
+	s.withObjects(phase.Webhooks{}, found)
+	if !strings.Contains(s.OwnerConflict(), "Certificate") {
 		t.Errorf("owner conflict is %q", s.OwnerConflict())
 	}
 }

@@ -20,13 +20,13 @@ var texts = map[string][]string{
 }
 
 // body writes every second text in compressed form.
-func body(t *testing.T, out io.Writer, parts []string, gzip bool) error {
+func body(t *testing.T, out io.Writer, parts []string, packed bool) error {
 	t.Helper()
 	compressor, err := compressed.NewCompressor()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := compressed.NewBody(out, gzip)
+	b := compressed.NewBody(out, packed)
 	for i, part := range parts {
 		if i%2 == 0 {
 			b.Plain([]byte(part))
@@ -83,9 +83,9 @@ func (closed) Write([]byte) (int, error) { return 0, errClosed }
 
 func TestBodyReturnsError(t *testing.T) {
 	t.Parallel()
-	for _, gzip := range []bool{false, true} {
-		if err := body(t, closed{}, texts["Several"], gzip); !errors.Is(err, errClosed) {
-			t.Errorf("gzip %t: %v", gzip, err)
+	for _, packed := range []bool{false, true} {
+		if err := body(t, closed{}, texts["Several"], packed); !errors.Is(err, errClosed) {
+			t.Errorf("gzip %t: %v", packed, err)
 		}
 	}
 }

@@ -49,9 +49,8 @@ func (l *fullLists) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	out := bufio.NewWriterSize(w, bufferSize)
 	if err := errors.Join(writeList(compressed.NewBody(out, gzip), list), out.Flush()); err != nil {
-		// The client notices the incomplete body.
+		// The client notices that the JSON is incomplete.
 		log.FromContext(r.Context()).Error(err, "Sending a list of PackageManifests")
-		panic(http.ErrAbortHandler)
 	}
 }
 
