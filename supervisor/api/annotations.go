@@ -144,22 +144,16 @@ const (
 	//	Value:  a JSON object
 	//	Set by: supervisor
 	AnnotationProperties = "operatorframework.io/properties"
-	// AnnotationCatalog names the catalog of a version.
-	//
-	//	On:     ClusterServiceVersion
-	//	Value:  `NAMESPACE/NAME`
-	//	Set by: supervisor
-	AnnotationCatalog = "chandlery.dev/catalog"
-	// AnnotationChannel is the name of the channel of a version.
+	// LabelCatalog is the name of the catalog of a version, if it fits a label.
 	//
 	//	On:     ClusterServiceVersion
 	//	Set by: supervisor
-	AnnotationChannel = "chandlery.dev/channel"
-	// AnnotationBundleDigest is the digest of a bundle, to detect other content of that name.
+	LabelCatalog = "chandlery.dev/catalog"
+	// LabelCatalogNamespace is the namespace of the catalog of a version.
 	//
 	//	On:     ClusterServiceVersion
 	//	Set by: supervisor
-	AnnotationBundleDigest = "chandlery.dev/bundle-digest"
+	LabelCatalogNamespace = "chandlery.dev/catalog-namespace"
 	// AnnotationGeneratedBy names the plan that created a Subscription for a dependency.
 	//
 	//	On:     Subscription
@@ -300,13 +294,13 @@ const (
 	//	Value:  name of a ClusterServiceVersion
 	//	Set by: supervisor
 	AnnotationReverts = "chandlery.dev/reverts"
-	// AnnotationGroupAccount is the service account of the version's OperatorGroup, empty for none, for its
+	// LabelGroupAccount states whether the version's OperatorGroup names a service account, for its
 	// [clean-up](../security.md#custom-resources). It is absent while the group targets no namespace.
 	//
 	//	On:     ClusterServiceVersion
-	//	Value:  name of a ServiceAccount
+	//	Value:  `named` or `none`
 	//	Set by: supervisor
-	AnnotationGroupAccount = "chandlery.dev/operator-group-account"
+	LabelGroupAccount = "chandlery.dev/operator-group-account"
 	// AnnotationWithdrawn marks a version that never worked and is deleted so that an older one runs again.
 	// Custom resources stay.
 	//

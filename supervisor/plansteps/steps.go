@@ -95,7 +95,7 @@ func csvOf(b Bundle, objects []*unstructured.Unstructured) (*unstructured.Unstru
 	return found, nil
 }
 
-// isReserved reports whether only the supervisor may write an annotation of a ClusterServiceVersion. The
+// isReserved reports whether only the supervisor may write a label or annotation of a ClusterServiceVersion. The
 // recorded OperatorGroup of a version bounds its clean-up, so bundles must not set it.
 func isReserved(key string) bool {
 	switch key {
@@ -123,12 +123,11 @@ func completeCSV(csv *unstructured.Unstructured, namespace string, b Bundle) err
 	annotations := csv.GetAnnotations()
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return isReserved(key) })
 	csv.SetAnnotations(merged(annotations, map[string]string{
-		api.AnnotationProperties:   properties,
-		api.AnnotationCatalog:      b.Catalog.String(),
-		api.AnnotationChannel:      b.Channel,
-		api.AnnotationBundleDigest: Digest(b.Objects),
+		api.AnnotationProperties: properties,
 	}))
-	csv.SetLabels(merged(csv.GetLabels(), map[string]string{ComponentLabel(b.Package, namespace): ""}))
+	labels := csv.GetLabels()
+	maps.DeleteFunc(labels, func(key, _ string) bool { return isReserved(key) })
+	csv.SetLabels(merged(merged(labels, api.CatalogLabels(b.Catalog)), map[string]string{ComponentLabel(b.Package, namespace): ""}))
 	// With the finalizer from the start, objects that later steps create outside the namespace are never left behind.
 	csv.SetFinalizers([]string{api.FinalizerCleanup})
 	return nil

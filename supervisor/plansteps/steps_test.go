@@ -115,7 +115,9 @@ func TestStepsPlaceAndLabelObjects(t *testing.T) {
 		namespace          string
 		labels             map[string]string
 	}{
-		{kind: "ClusterServiceVersion", reason: "the plan's namespace wins over the manifest's", namespace: "home", labels: map[string]string{api.LabelManaged: "true", "operators.coreos.com/lamp.home": ""}},
+		{kind: "ClusterServiceVersion", reason: "the plan's namespace wins over the manifest's", namespace: "home", labels: map[string]string{
+			api.LabelManaged: "true", "operators.coreos.com/lamp.home": "", api.LabelCatalogNamespace: "olm", api.LabelCatalog: "shop",
+		}},
 		{kind: "CustomResourceDefinition", reason: "a definition outlives its version and is owned by none", labels: managed},
 		{kind: "ConfigMap", reason: "the plan's namespace wins over the manifest's", namespace: "home", labels: managed},
 		{kind: "BundleSecret", reason: "a namespace is added", namespace: "home", labels: managed},
@@ -148,7 +150,6 @@ func TestStepsCompleteTheCSV(t *testing.T) {
 	want := map[string]string{
 		"kept":                   "yes",
 		api.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}`,
-		api.AnnotationCatalog:    "olm/shop", api.AnnotationChannel: "stable", api.AnnotationBundleDigest: Digest(b.Objects),
 	}
 	if diff := cmp.Diff(want, csv.GetAnnotations()); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
@@ -161,14 +162,19 @@ func TestStepsCompleteTheCSV(t *testing.T) {
 	}
 }
 
-// TestStepsDropRecords uses a bundle with annotations that bound the clean-up of its version.
+// TestStepsDropRecords uses a bundle with labels and annotations that bound the clean-up of its version.
 func TestStepsDropRecords(t *testing.T) {
 	claims := `"kept":"yes","olm.targetNamespaces":"","olm.operatorGroup":"own","olm.operatorNamespace":"kitchen",` +
 		`"chandlery.dev/operator-group-account":"","chandlery.dev/withdrawn":"to-return"`
-	b := lamp(strings.Replace(csvManifest, `"kept":"yes"`, claims, 1))
+	manifest := strings.Replace(csvManifest, `"kept":"yes"`, claims, 1)
+	labels := `"labels":{"own":"yes","chandlery.dev/operator-group-account":"none"},"annotations"`
+	b := lamp(strings.Replace(manifest, `"annotations"`, labels, 1))
 	csv := object(t, mustSteps(t, b), "ClusterServiceVersion", "")
+	if _, found := csv.GetLabels()[api.LabelGroupAccount]; found || csv.GetLabels()["own"] != "yes" {
+		t.Errorf("labels %v", csv.GetLabels())
+	}
 	got := slices.Sorted(maps.Keys(csv.GetAnnotations()))
-	want := []string{api.AnnotationBundleDigest, api.AnnotationCatalog, api.AnnotationChannel, "kept", api.AnnotationProperties}
+	want := []string{"kept", api.AnnotationProperties}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
@@ -312,19 +318,6 @@ func TestStepsDoNotDependOnTheOrderOfTheBundle(t *testing.T) {
 		second, err := Steps("home", lamp(shuffled...), nil)
 		if err != nil {
 			t.Fatal(err)
-		}
-		// Only the digest of the bundle depends on the order.
-		for _, steps := range [][]*operatorsv1alpha1.Step{first, second} {
-			u, _, err := Manifest(steps[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", api.AnnotationBundleDigest)
-			text, err := u.MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
-			steps[0].Resource.Manifest = string(text)
 		}
 		if diff := cmp.Diff(first, second); diff != "" {
 			t.Fatalf("the order of the bundle matters:\n%s", diff)

@@ -496,8 +496,6 @@ func testInheritedPods(t *testing.T) {
 	compattest.Check(t, "P9", func(t *testing.T, c *compattest.Cluster) {
 		p := newPodCase(t, c, lampWithAnnotations)
 		annotations := allPodAnnotations(p.csv)
-		// A handback removes it.
-		delete(annotations, api.AnnotationGroupAccount)
 		if have, want := p.deployment.Labels["olm.deployment-spec-hash"], olmHash(p.csv, annotations); have != want {
 			t.Errorf("hash %s, want %s", have, want)
 		}

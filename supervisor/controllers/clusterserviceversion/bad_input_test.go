@@ -32,7 +32,7 @@ func asOwner(name string, age time.Duration) *operatorsv1alpha1.ClusterServiceVe
 func needing(c cluster, change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*phase.Input) {
 	return func(o *phase.Input) {
 		change(o.CSV)
-		o.CSV.Labels = phase.APILabels(o.CSV)
+		o.CSV.Labels = phase.Labels(o.CSV, &o.Groups[0])
 		o.Requirements = requirements(o.CSV, c)
 	}
 }

@@ -50,12 +50,11 @@ func (r deploymentReader) pullSecrets(ctx context.Context, csv *operatorsv1alpha
 	return catalogPullSecrets{names: names, unknown: err != nil}, nil
 }
 
-// catalogOf returns the catalog that a version comes from: the one that its annotation names, or else that of its
-// Subscription. OLM sets no such annotation.
+// catalogOf returns the catalog that a version comes from: the one that its labels name, or else that of its
+// Subscription. OLM sets no such labels.
 func catalogOf(csv *operatorsv1alpha1.ClusterServiceVersion, sub *operatorsv1alpha1.Subscription) types.NamespacedName {
-	if named, given := csv.Annotations[api.AnnotationCatalog]; given {
-		namespace, name, _ := strings.Cut(named, "/")
-		return types.NamespacedName{Namespace: namespace, Name: name}
+	if recorded, _ := api.RecordedCatalog(csv); recorded.Name != "" {
+		return recorded
 	}
 	if sub == nil || sub.Spec == nil {
 		return types.NamespacedName{}
@@ -95,10 +94,10 @@ func (m mapper) forCatalog(ctx context.Context, obj client.Object) []reconcile.R
 	if obj.GetNamespace() != m.global {
 		opts = append(opts, client.InNamespace(obj.GetNamespace()))
 	}
-	key := client.ObjectKeyFromObject(obj).String()
+	key := client.ObjectKeyFromObject(obj)
 	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-		named, given := csv.Annotations[api.AnnotationCatalog]
-		return !given || named == key
+		recorded, _ := api.RecordedCatalog(csv)
+		return recorded.Name == "" || recorded == key
 	}, opts...)
 }
 

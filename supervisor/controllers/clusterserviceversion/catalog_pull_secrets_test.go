@@ -2,11 +2,13 @@ package clusterserviceversion
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -54,7 +56,8 @@ func TestPullSecretsOfCatalog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			csv := kettle()
 			if tt.annotated != "" {
-				csv.Annotations = map[string]string{api.AnnotationCatalog: tt.annotated}
+				namespace, name, _ := strings.Cut(tt.annotated, "/")
+				csv.Labels = map[string]string{api.LabelCatalogNamespace: namespace, api.LabelCatalog: name}
 			}
 			r := deploymentReader{global: "olm", catalogs: memory(t,
 				catalog("olm", "shop", "a, b"), catalog("olm", "plain", ""), catalog("olm", "invalid", "garden/a"),
@@ -110,7 +113,8 @@ func TestVersionsOfCatalog(t *testing.T) {
 		csv := kettle()
 		csv.Namespace, csv.Name = namespace, name
 		if from != "" {
-			csv.Annotations = map[string]string{api.AnnotationCatalog: from}
+			namespace, name, _ := strings.Cut(from, "/")
+			csv.Labels = api.CatalogLabels(types.NamespacedName{Namespace: namespace, Name: name})
 		}
 		return csv
 	}

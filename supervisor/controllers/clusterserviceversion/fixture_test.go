@@ -53,7 +53,7 @@ func good(p operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alph
 		}},
 		Requirements: phase.Requirements{Met: true},
 	}
-	csv.Annotations = phase.GroupAnnotations(&o.Groups[0])
+	csv.Annotations, csv.Labels = phase.GroupAnnotations(&o.Groups[0]), phase.Labels(csv, &o.Groups[0])
 	for _, c := range change {
 		c(&o)
 	}

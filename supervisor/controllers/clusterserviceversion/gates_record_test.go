@@ -18,7 +18,7 @@ import (
 // the clean-up after the deletion of the group (package cleanup, TestBoundsOfADeletedGroup).
 func TestRecordOfTheGroup(t *testing.T) {
 	const failed, pending, succeeded = operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseSucceeded
-	none, cook := new(""), new("cook")
+	none, named := new(api.GroupAccountNone), new(api.GroupAccountNamed)
 	cases := map[string]struct {
 		reason   string
 		phase    operatorsv1alpha1.ClusterServiceVersionPhase
@@ -28,17 +28,17 @@ func TestRecordOfTheGroup(t *testing.T) {
 		want     *string
 	}{
 		"New":           {"the account is recorded with the targets", pending, nil, []string{"a"}, "", none},
-		"NewAccount":    {"an account bounds the clean-up and may be deleted too", pending, nil, []string{"a"}, "cook", cook},
-		"Gained":        {"a group that names an account counts at once", failed, none, []string{"a"}, "cook", cook},
-		"GainedPending": {"so it does for a version that waits", pending, none, []string{"a"}, "cook", cook},
-		"Other":         {"another account counts", failed, cook, []string{"a"}, "chef", new("chef")},
-		"LostFailed":    {"a former account bounds more than need be, so it may stay", failed, cook, []string{"a"}, "", cook},
-		"LostPending":   {"so it may for a version that waits", pending, cook, []string{"a"}, "", cook},
-		"LostSucceeded": {"a version that works is written", succeeded, cook, []string{"a"}, "", none},
+		"NewAccount":    {"an account bounds the clean-up and may be deleted too", pending, nil, []string{"a"}, "cook", named},
+		"Gained":        {"a group that names an account counts at once", failed, none, []string{"a"}, "cook", named},
+		"GainedPending": {"so it does for a version that waits", pending, none, []string{"a"}, "cook", named},
+		"Other":         {"another account bounds the clean-up too", failed, named, []string{"a"}, "chef", named},
+		"LostFailed":    {"a former account bounds more than need be, so it may stay", failed, named, []string{"a"}, "", named},
+		"LostPending":   {"so it may for a version that waits", pending, named, []string{"a"}, "", named},
+		"LostSucceeded": {"a version that works is written", succeeded, named, []string{"a"}, "", none},
 		"AllNamespaces": {"a group for all namespaces is recorded with no name of one", pending, nil, []string{""}, "", none},
 		"NoTargets":     {"a group that selects nothing has the same targets as text, and no record", failed, nil, nil, "", nil},
 		"TargetsLost":   {"a record of the time before is removed", failed, none, nil, "", nil},
-		"LostBoth":      {"also one of an account", failed, cook, nil, "", nil},
+		"LostBoth":      {"also one of an account", failed, named, nil, "", nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -50,9 +50,8 @@ func TestRecordOfTheGroup(t *testing.T) {
 			csv.Namespace = "a"
 			csv.Status, csv.Labels, csv.Annotations = o.CSV.Status, phase.APILabels(csv), maps.Clone(o.CSV.Annotations)
 			o.CSV = csv
-			delete(csv.Annotations, api.AnnotationGroupAccount)
 			if tc.recorded != nil {
-				csv.Annotations[api.AnnotationGroupAccount] = *tc.recorded
+				csv.Labels[api.LabelGroupAccount] = *tc.recorded
 			}
 			group := &o.Groups[0]
 			group.Namespace, group.Spec.ServiceAccountName, group.Status.Namespaces = csv.Namespace, tc.account, tc.targets
@@ -75,7 +74,7 @@ func TestRecordOfTheGroup(t *testing.T) {
 				}
 			}
 			var got *string
-			if account, recorded := found.Annotations[api.AnnotationGroupAccount]; recorded {
+			if account, recorded := found.Labels[api.LabelGroupAccount]; recorded {
 				got = &account
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -85,6 +84,44 @@ func TestRecordOfTheGroup(t *testing.T) {
 				t.Errorf("%s: targets %q, want %q", tc.reason, got, want)
 			}
 		})
+	}
+}
+
+// TestFormerAnnotations checks that labels replace the annotations of earlier builds, which OLM would copy to pods.
+func TestFormerAnnotations(t *testing.T) {
+	for name, tc := range map[string]struct {
+		former map[string]string
+		want   map[string]string
+	}{
+		"Account": {map[string]string{"chandlery.dev/operator-group-account": "cook"}, map[string]string{api.LabelGroupAccount: "none"}},
+		"Catalog": {
+			map[string]string{"chandlery.dev/catalog": "olm/shop", "chandlery.dev/channel": "stable", "chandlery.dev/bundle-digest": "x"},
+			map[string]string{api.LabelGroupAccount: "none", api.LabelCatalogNamespace: "olm", api.LabelCatalog: "shop"},
+		},
+	} {
+		for _, p := range []operatorsv1alpha1.ClusterServiceVersionPhase{operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVPhaseSucceeded} {
+			o := good(p, "")
+			maps.Copy(o.CSV.Annotations, tc.former)
+			c := memory(t, o.CSV)
+			w := &versionWriter{client: c, clock: clocktesting.NewFakePassiveClock(noon())}
+			get(t, c, o.CSV, o.CSV)
+			if !slices.Contains(phase.Next(o).Actions, phase.Annotate) {
+				t.Errorf("%s, %s: annotations %v stay", name, p, o.CSV.Annotations)
+			}
+			if err := w.annotate(t.Context(), o.CSV, &o.Groups[0], nil); err != nil {
+				t.Fatal(err)
+			}
+			get(t, c, o.CSV, o.CSV)
+			if left := phase.FormerAnnotations(o.CSV); len(left) > 0 {
+				t.Errorf("%s, %s: annotations %v are left", name, p, left)
+			}
+			if diff := cmp.Diff(tc.want, o.CSV.Labels); diff != "" {
+				t.Errorf("%s, %s: labels (-want +got):\n%s", name, p, diff)
+			}
+			if slices.Contains(phase.Next(o).Actions, phase.Annotate) {
+				t.Errorf("%s, %s: another write follows", name, p)
+			}
+		}
 	}
 }
 

@@ -99,7 +99,8 @@ func crds(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1
 // applied the definition yet. An operator that starts now would find the older one. It returns ""
 // for versions without an InstallPlan, and for those that have been installed.
 func outdated(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition) string {
-	planned := csv.Annotations[api.AnnotationCatalog] != ""
+	catalog, _ := api.RecordedCatalog(csv)
+	planned := catalog.Namespace != ""
 	begun := csv.Status.Phase != operatorsv1alpha1.CSVPhaseNone && csv.Status.Phase != operatorsv1alpha1.CSVPhasePending
 	if crd == nil || !planned || begun || !csv.OwnsCRD(crd.Name) {
 		return ""

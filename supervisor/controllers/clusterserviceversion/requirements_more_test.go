@@ -17,7 +17,7 @@ func TestOutdatedDefinition(t *testing.T) {
 	planned := func(phase operatorsv1alpha1.ClusterServiceVersionPhase) *operatorsv1alpha1.ClusterServiceVersion {
 		csv := kettle()
 		csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com", Kind: "Cup"}}
-		csv.Annotations = map[string]string{"chandlery.dev/catalog": "bar/shop"}
+		csv.Labels = map[string]string{"chandlery.dev/catalog-namespace": "bar", "chandlery.dev/catalog": "shop"}
 		csv.Status.Phase = phase
 		return csv
 	}
@@ -29,7 +29,7 @@ func TestOutdatedDefinition(t *testing.T) {
 		return out
 	}
 	byHand := planned(pending)
-	byHand.Annotations = nil
+	byHand.Labels = nil
 	requires := planned(pending)
 	requires.Spec.CustomResourceDefinitions.Required = requires.Spec.CustomResourceDefinitions.Owned
 	requires.Spec.CustomResourceDefinitions.Owned = nil

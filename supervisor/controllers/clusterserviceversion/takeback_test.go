@@ -29,7 +29,7 @@ func TestTakesBackFromAVersionThatGoes(t *testing.T) {
 	}
 	o := good(replacing, "BeingReplaced")
 	o.CSV.ObjectMeta = old.ObjectMeta
-	o.CSV.Annotations = phase.GroupAnnotations(&o.Groups[0])
+	o.CSV.Annotations, o.CSV.Labels = phase.GroupAnnotations(&o.Groups[0]), phase.Labels(o.CSV, &o.Groups[0])
 	all := versions.List{o.CSV, next}
 	var path []operatorsv1alpha1.ClusterServiceVersionPhase
 	for range 3 {

@@ -120,32 +120,19 @@ func (w *versionWriter) setFinalizer(ctx context.Context, csv *operatorsv1alpha1
 	return nil
 }
 
-// annotate writes the OperatorGroup annotations, the labels of the provided and required APIs, and a cause. Without
+// annotate writes labels and annotations of a version in its OperatorGroup, and a cause. Without
 // a cause, that of csv stays: only write removes it.
 func (w *versionWriter) annotate(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion,
 	group *operatorsv1.OperatorGroup, cause *api.Cause,
 ) error {
-	labels := map[string]any{}
-	for key, value := range phase.APILabels(csv) {
-		labels[key] = value
-	}
-	for _, key := range phase.StaleLabels(csv) {
-		labels[key] = nil
-	}
-	annotations := map[string]any{}
-	for key, value := range phase.GroupAnnotations(group) {
-		annotations[key] = value
-	}
-	if phase.StaleRecord(csv, group) {
-		annotations[api.AnnotationGroupAccount] = nil
-	}
+	changes := phase.MetadataChanges(csv, group)
 	if value, differs := causeValue(csv, cause); cause != nil && differs {
-		annotations[api.AnnotationCause] = value
+		changes.Annotations[api.AnnotationCause] = value
 	}
 	patch := apply.MergePatch{"metadata": map[string]any{
 		"resourceVersion": csv.ResourceVersion,
-		"annotations":     annotations,
-		"labels":          labels,
+		"annotations":     changes.Annotations,
+		"labels":          changes.Labels,
 	}}
 	target := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: csv.Namespace, Name: csv.Name}}
 	if err := apply.Patch(ctx, w.client, target, patch); err != nil {

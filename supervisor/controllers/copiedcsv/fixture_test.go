@@ -28,13 +28,13 @@ func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 func kettle(targets ...string) *operatorsv1alpha1.ClusterServiceVersion {
 	csv := fixtures.Kettle(home, "kettle.v1")
 	csv.UID, csv.ResourceVersion, csv.CreationTimestamp = "origin", "10", metav1.NewTime(noon())
-	csv.Labels = map[string]string{"olm.api.abc": "provided", "operators.coreos.com/kettle.kitchen": ""}
+	csv.Labels = map[string]string{"olm.api.abc": "provided", "operators.coreos.com/kettle.kitchen": "", api.LabelCatalog: "pantry"}
 	csv.Annotations = map[string]string{
 		operatorsv1.OperatorGroupAnnotationKey:          "group",
 		operatorsv1.OperatorGroupNamespaceAnnotationKey: home,
 		operatorsv1.OperatorGroupTargetsAnnotationKey:   strings.Join(targets, ","),
 		corev1.LastAppliedConfigAnnotation:              "{}",
-		api.AnnotationCatalog:                           "olm/pantry",
+		api.AnnotationCause:                             "{}",
 		"alm-examples":                                  "[]",
 	}
 	csv.Spec.InstallStrategy.StrategySpec.Permissions = []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: rules()}}

@@ -128,7 +128,7 @@ func (d dice) version() *operatorsv1alpha1.ClusterServiceVersion {
 	if !d.one(4) {
 		csv.Annotations[api.AnnotationProperties] = `{"properties":[{"type":"olm.package","value":` + record(pkg, n) + `}]}`
 	} else if d.one(2) {
-		csv.Annotations[api.AnnotationCatalog], csv.Annotations[api.AnnotationChannel] = "olm/shop", "stable"
+		csv.Labels = api.CatalogLabels(types.NamespacedName{Namespace: "olm", Name: "shop"})
 	}
 	if d.one(2) {
 		csv.Spec.Replaces = fmt.Sprintf("%s.v%d", pkg, n-1)

@@ -80,7 +80,7 @@ func (c *packageIndex) adopt(o *namespaceState, orphans []*operatorsv1alpha1.Clu
 }
 
 // origins returns what Subscriptions name and a version may have come from: the package has a
-// version of that name. Origins that the version records take precedence.
+// version of that name. Those in the catalog that the version records take precedence.
 func origins(o *namespaceState, csv *operatorsv1alpha1.ClusterServiceVersion) []origin {
 	var all, recorded []origin
 	for _, sub := range o.subscriptions {
@@ -89,21 +89,13 @@ func origins(o *namespaceState, csv *operatorsv1alpha1.ClusterServiceVersion) []
 			continue
 		}
 		all = append(all, from)
-		channel := sub.Spec.Channel == "" || sub.Spec.Channel == csv.Annotations[api.AnnotationChannel]
-		if channel && csv.Annotations[api.AnnotationCatalog] == from.catalog.String() {
+		if catalog, _ := api.RecordedCatalog(csv); catalog == from.catalog {
 			recorded = append(recorded, from)
 		}
 	}
 	all, recorded = unique(all), unique(recorded)
 	if len(recorded) == 0 {
 		return all
-	}
-	digest := csv.Annotations[api.AnnotationBundleDigest]
-	same := slices.DeleteFunc(slices.Clone(recorded), func(from origin) bool {
-		return digest == "" || o.catalogs.digest(bundleKey{catalog: from.catalog, pkg: from.pkg, name: csv.Name}) != digest
-	})
-	if len(same) == 1 {
-		return same
 	}
 	return recorded
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
-// from records the origin of a version.
-func from(catalog, channel, digest string) func(*operatorsv1alpha1.ClusterServiceVersion) {
+// from records the catalog of a version.
+func from(namespace, name string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-		csv.Annotations = map[string]string{api.AnnotationCatalog: catalog, api.AnnotationChannel: channel, api.AnnotationBundleDigest: digest}
+		csv.Labels = api.CatalogLabels(types.NamespacedName{Namespace: namespace, Name: name})
 	}
 }
 
@@ -40,7 +40,7 @@ func TestPackageIndex(t *testing.T) {
 	}{
 		{reason: "by its own record", subs: subs{subscription("my", "fan")}, csvs: versions{version("lamp.v1", "lamp", succeeded)}, want: map[string]string{"lamp.v1": "lamp"}},
 		{reason: "by the status of a Subscription", subs: subs{subscription("my", "fan", knows("x.v1", "x.v1"))}, csvs: versions{version("x.v1", "", succeeded)}, want: map[string]string{"x.v1": "fan"}},
-		{reason: "by where it came from", subs: subs{lamp}, csvs: versions{version("lamp.v1", "", succeeded, from("olm/shop", "stable", ""))}, want: map[string]string{"lamp.v1": "lamp"}},
+		{reason: "by where it came from", subs: subs{lamp}, csvs: versions{version("lamp.v1", "", succeeded, from("olm", "shop"))}, want: map[string]string{"lamp.v1": "lamp"}},
 		{reason: "by the only wish that it can have come from", subs: subs{lamp, subscription("other", "fan")}, csvs: versions{version("lamp.v1", "", succeeded)}, want: map[string]string{"lamp.v1": "lamp"}},
 		{reason: "two with the same wish are one", subs: subs{lamp, subscription("same", "lamp", beta)}, csvs: versions{version("lamp.v1", "", succeeded)}, want: map[string]string{"lamp.v1": "lamp"}},
 		{reason: "an update under way", subs: subs{lamp}, csvs: versions{version("lamp.v1", "", replacing), version("lamp.v2", "", pending, replaces("lamp.v1"))}, want: map[string]string{"lamp.v1": "lamp", "lamp.v2": "lamp"}},

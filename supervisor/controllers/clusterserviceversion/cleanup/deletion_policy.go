@@ -81,8 +81,7 @@ func (p deletionPolicy) namespaces(csv *operatorsv1alpha1.ClusterServiceVersion)
 // hadNoAccount reports whether the OperatorGroup named no service account when the supervisor
 // last recorded it on a version. The record of its targets is of the same write.
 func hadNoAccount(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-	account, recorded := csv.Annotations[api.AnnotationGroupAccount]
-	return recorded && account == ""
+	return api.RecordedAccount(csv) == api.GroupAccountNone
 }
 
 // refusal returns why the custom resources of a definition stay although csv requests their removal;

@@ -186,21 +186,21 @@ func TestBoundsOfADeletedGroup(t *testing.T) {
 		lists   []string
 		leaves  string
 	}{
-		"Global":       {"the group targeted all namespaces", new(""), []string{""}, deleted, apiextensionsv1.NamespaceScoped, []string{""}, ""},
-		"GlobalWide":   {"and may have cluster-scoped objects", new(""), []string{""}, deleted, apiextensionsv1.ClusterScoped, []string{""}, ""},
-		"Bounded":      {"the group targeted two", new(""), []string{"a", "b"}, deleted, apiextensionsv1.NamespaceScoped, []string{"a", "b"}, ""},
-		"BoundedWide":  {"and no cluster-scoped objects", new(""), []string{"a"}, deleted, apiextensionsv1.ClusterScoped, nil, "the kind is cluster-scoped and the OperatorGroup does not target all namespaces"},
-		"Leaving":      {"a namespace that is deleted as a whole takes the group first", new(""), []string{""}, terminating, apiextensionsv1.NamespaceScoped, []string{""}, ""},
-		"Account":      {"the account bounded the clean-up and is not known to exist", new("cook"), []string{""}, deleted, apiextensionsv1.NamespaceScoped, nil, unbounded},
-		"LeavingCook":  {"objects of the namespace are deleted in any case", new("cook"), []string{""}, terminating, apiextensionsv1.NamespaceScoped, []string{"a"}, ""},
+		"Global":       {"the group targeted all namespaces", new("none"), []string{""}, deleted, apiextensionsv1.NamespaceScoped, []string{""}, ""},
+		"GlobalWide":   {"and may have cluster-scoped objects", new("none"), []string{""}, deleted, apiextensionsv1.ClusterScoped, []string{""}, ""},
+		"Bounded":      {"the group targeted two", new("none"), []string{"a", "b"}, deleted, apiextensionsv1.NamespaceScoped, []string{"a", "b"}, ""},
+		"BoundedWide":  {"and no cluster-scoped objects", new("none"), []string{"a"}, deleted, apiextensionsv1.ClusterScoped, nil, "the kind is cluster-scoped and the OperatorGroup does not target all namespaces"},
+		"Leaving":      {"a namespace that is deleted as a whole takes the group first", new("none"), []string{""}, terminating, apiextensionsv1.NamespaceScoped, []string{""}, ""},
+		"Account":      {"the account bounded the clean-up and is not known to exist", new("named"), []string{""}, deleted, apiextensionsv1.NamespaceScoped, nil, unbounded},
+		"LeavingCook":  {"objects of the namespace are deleted in any case", new("named"), []string{""}, terminating, apiextensionsv1.NamespaceScoped, []string{"a"}, ""},
 		"Unrecorded":   {"a version that no group was recorded on claims what it likes", nil, []string{""}, deleted, apiextensionsv1.NamespaceScoped, nil, unbounded},
-		"SeveralExist": {"the record is of a time with one group", new(""), []string{""}, deletionPolicy{}, apiextensionsv1.NamespaceScoped, nil, unbounded},
+		"SeveralExist": {"the record is of a time with one group", new("none"), []string{""}, deletionPolicy{}, apiextensionsv1.NamespaceScoped, nil, unbounded},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			csv := cupOwner("a", tc.told...)
 			if tc.account != nil {
-				csv.Annotations["chandlery.dev/operator-group-account"] = *tc.account
+				csv.Labels = map[string]string{"chandlery.dev/operator-group-account": *tc.account}
 			}
 			got := tc.policy.scope(csv, cupDefinition(tc.scope, "a/kettle.v1"), nil)
 			if diff := cmp.Diff(tc.lists, got.lists(tc.scope)); diff != "" {

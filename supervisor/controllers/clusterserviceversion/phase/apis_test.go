@@ -23,7 +23,7 @@ func TestLooksAgainAtAPIsThatItNeeds(t *testing.T) {
 		t.Errorf("without such APIs: after %s", got)
 	}
 	o.CSV.Spec = requiring(succeeded).Spec
-	o.CSV.Labels = APILabels(o.CSV)
+	o.CSV.Labels = Labels(o.CSV, &o.Groups[0])
 	if got := Next(o).After; got != time.Minute {
 		t.Errorf("with such APIs: after %s", got)
 	}

@@ -41,7 +41,7 @@ func good(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1
 		}},
 		Requirements: Requirements{Met: true},
 	}
-	csv.Annotations = GroupAnnotations(&o.Groups[0])
+	csv.Annotations, csv.Labels = GroupAnnotations(&o.Groups[0]), Labels(csv, &o.Groups[0])
 	for _, c := range change {
 		c(&o)
 	}
@@ -90,7 +90,7 @@ func targeting(namespaces ...string) func(*Input) {
 	return func(o *Input) {
 		for i := range o.Groups {
 			o.Groups[i].Status.Namespaces = namespaces
-			o.CSV.Annotations = GroupAnnotations(&o.Groups[i])
+			o.CSV.Annotations, o.CSV.Labels = GroupAnnotations(&o.Groups[i]), Labels(o.CSV, &o.Groups[i])
 		}
 	}
 }

@@ -2,16 +2,11 @@ package phase
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 )
@@ -43,7 +38,7 @@ func gates() []rule {
 		groupCountRules(),
 		[]rule{
 			{"operator group not processed yet", groupUnprocessed, keepPhase},
-			{"annotations differ", annotationsDiffer, annotate},
+			{"labels or annotations differ", metadataDiffers, annotate},
 		},
 		installModeRules(),
 		[]rule{
@@ -115,25 +110,6 @@ func groupCount(p func(int) bool) func(Input) bool {
 
 func groupUnprocessed(o Input) bool { return o.Groups[0].Status.LastUpdated == nil }
 
-func annotationsDiffer(o Input) bool {
-	if StaleRecord(o.CSV, &o.Groups[0]) {
-		return true
-	}
-	for key, value := range GroupAnnotations(&o.Groups[0]) {
-		have, ok := o.CSV.Annotations[key]
-		lags := key == api.AnnotationGroupAccount && ok && mayLag(o.CSV, value)
-		if (!ok || have != value) && !lags {
-			return true
-		}
-	}
-	for key, value := range APILabels(o.CSV) {
-		if o.CSV.Labels[key] != value {
-			return true
-		}
-	}
-	return len(StaleLabels(o.CSV)) > 0
-}
-
 // annotate returns a transition that keeps the phase. Where the phase stays afterwards too, the cause is that of the
 // next transition, so that one write is enough.
 func annotate(o Input) Transition {
@@ -142,90 +118,6 @@ func annotate(o Input) Transition {
 		t.Cause = next.Cause
 	}
 	return t
-}
-
-// annotated returns an input as it is after Annotate.
-func annotated(o Input) Input {
-	group, csv := &o.Groups[0], *o.CSV
-	csv.Annotations, csv.Labels = maps.Clone(o.CSV.Annotations), maps.Clone(o.CSV.Labels)
-	if StaleRecord(o.CSV, group) {
-		delete(csv.Annotations, api.AnnotationGroupAccount)
-	}
-	for key, value := range GroupAnnotations(group) {
-		metav1.SetMetaDataAnnotation(&csv.ObjectMeta, key, value)
-	}
-	for _, key := range StaleLabels(o.CSV) {
-		delete(csv.Labels, key)
-	}
-	for key, value := range APILabels(o.CSV) {
-		metav1.SetMetaDataLabel(&csv.ObjectMeta, key, value)
-	}
-	o.CSV = &csv
-	return o
-}
-
-// mayLag reports whether the record of a former account may stay while the group names none. The
-// record only limits the clean-up more than necessary. A version that is Pending or Failed is not
-// written for it; a running one is.
-func mayLag(csv *operatorsv1alpha1.ClusterServiceVersion, account string) bool {
-	return account == "" && (csv.Status.Phase == operatorsv1alpha1.CSVPhasePending || csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed)
-}
-
-// GroupAnnotations returns the annotations with the namespaces to watch, which the operator reads
-// from its pod template, and with the record of its account.
-func GroupAnnotations(group *operatorsv1.OperatorGroup) map[string]string {
-	annotations := map[string]string{
-		operatorsv1.OperatorGroupAnnotationKey:          group.Name,
-		operatorsv1.OperatorGroupNamespaceAnnotationKey: group.Namespace,
-		operatorsv1.OperatorGroupTargetsAnnotationKey:   group.BuildTargetNamespaces(),
-	}
-	if hasTargets(group) {
-		annotations[api.AnnotationGroupAccount] = group.Spec.ServiceAccountName
-	}
-	return annotations
-}
-
-// hasTargets reports whether a group targets any namespace. The annotation of the targets is equal
-// for a group that targets none and one that targets all.
-func hasTargets(group *operatorsv1.OperatorGroup) bool { return len(group.Status.Namespaces) > 0 }
-
-// StaleRecord reports whether a version has a record of the account although its group targets no
-// namespace. After the deletion of the group, a clean-up would read the targets as all namespaces.
-func StaleRecord(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) bool {
-	_, recorded := csv.Annotations[api.AnnotationGroupAccount]
-	return recorded && !hasTargets(group)
-}
-
-// APILabels returns the labels by which the providers of an API, and the versions that need it, are
-// found.
-func APILabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
-	labels := map[string]string{}
-	for gvk := range requiredAPIs(csv) {
-		labels[api.PrefixAPI+providedapis.Hash(gvk)] = "required"
-	}
-	for gvk := range providedapis.Of(csv) {
-		labels[api.PrefixAPI+providedapis.Hash(gvk)] = "provided"
-	}
-	return labels
-}
-
-func requiredAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) providedapis.Set {
-	required := &operatorsv1alpha1.ClusterServiceVersion{}
-	required.Spec.CustomResourceDefinitions.Owned = csv.Spec.CustomResourceDefinitions.Required
-	required.Spec.APIServiceDefinitions.Owned = csv.Spec.APIServiceDefinitions.Required
-	return providedapis.Of(required)
-}
-
-// StaleLabels returns the API labels that csv has and should not have.
-func StaleLabels(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
-	want := APILabels(csv)
-	var stale []string
-	for key := range csv.Labels {
-		if _, wanted := want[key]; strings.HasPrefix(key, api.PrefixAPI) && !wanted {
-			stale = append(stale, key)
-		}
-	}
-	return stale
 }
 
 func claimsAre(results ...providedapis.Result) func(Input) bool {

@@ -49,7 +49,7 @@ func follow(o *Input, t Transition) {
 	for _, a := range t.Actions {
 		switch a {
 		case Annotate:
-			o.CSV.Annotations, o.CSV.Labels = GroupAnnotations(&o.Groups[0]), APILabels(o.CSV)
+			o.CSV.Annotations, o.CSV.Labels = GroupAnnotations(&o.Groups[0]), Labels(o.CSV, &o.Groups[0])
 		case PrepareWebhooks:
 			o.Webhooks.Certificates.Due, o.Webhooks.Broken, o.Webhooks.Missing = false, "", ""
 		case RenewCertificates:

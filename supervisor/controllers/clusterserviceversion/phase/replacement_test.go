@@ -98,7 +98,7 @@ func step(t *rapid.T, all versions.List, now time.Time) versions.List {
 	for _, v := range all {
 		o := good(v.Status.Phase, v.Status.Reason)
 		o.CSV = v.DeepCopy()
-		o.CSV.Annotations = GroupAnnotations(&o.Groups[0])
+		o.CSV.Annotations, o.CSV.Labels = GroupAnnotations(&o.Groups[0]), Labels(o.CSV, &o.Groups[0])
 		o.Now, o.Replacement = now, ReplacementOf(v, all)
 		next := Next(o)
 		if slices.Contains(next.Actions, DeleteSelf) {

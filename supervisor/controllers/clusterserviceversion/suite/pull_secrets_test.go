@@ -8,6 +8,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 )
@@ -28,7 +29,7 @@ func TestPullSecretsOfCatalog(t *testing.T) {
 	catalog := shop(w.Namespace, "shop", "mirror,vendor")
 	sub := w.wish(nil)
 	w.Create(catalog, w.group("own", w.Namespace), sub, w.kettle("kettle.v1", w.packaged, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-		csv.Annotations = map[string]string{api.AnnotationCatalog: w.Namespace + "/shop"}
+		csv.Labels = api.CatalogLabels(types.NamespacedName{Namespace: w.Namespace, Name: "shop"})
 	}))
 	w.succeeds("kettle.v1")
 	names := func() []string {
@@ -74,7 +75,7 @@ func TestPullSecretsOfOtherTenant(t *testing.T) {
 	w.supervise()
 	w.Create(shop(metav1.NamespaceDefault, w.Namespace, "hidden"), w.group("own", w.Namespace),
 		w.kettle("kettle.v1", w.packaged, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-			csv.Annotations = map[string]string{api.AnnotationCatalog: metav1.NamespaceDefault + "/" + w.Namespace}
+			csv.Labels = api.CatalogLabels(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: w.Namespace})
 		}))
 	w.succeeds("kettle.v1")
 	w.Expect(w.deployment().Spec.Template.Spec.ImagePullSecrets).To(gomega.BeEmpty())
