@@ -72,6 +72,8 @@ type Request struct {
 	Image string
 	// Catalog is the CatalogSource that serves the bundle. Its namespace holds the pull secrets.
 	Catalog types.NamespacedName
+	// Account is the ServiceAccount of the catalog, whose pull secrets apply; empty for one of the catalog's name.
+	Account string
 	// Secrets is the spec.secrets of the CatalogSource.
 	Secrets []string
 	// Config is the ConfigMap with rules of the catalog for the sources of its images; empty for none.
@@ -87,12 +89,12 @@ type Request struct {
 // key returns a key that is equal for requests with the same answer.
 func (r *Request) key() string {
 	secrets := slices.Compact(slices.Sorted(slices.Values(r.Secrets)))
-	return strings.Join(append([]string{r.Image, r.Catalog.Namespace, r.Catalog.Name, r.Config}, secrets...), "\x00")
+	return strings.Join(append([]string{r.Image, r.Catalog.Namespace, r.Catalog.Name, r.Account, r.Config}, secrets...), "\x00")
 }
 
 // catalog returns the catalog with what applies to its images.
 func (r *Request) catalog() *imagesources.Catalog {
-	return &imagesources.Catalog{NamespacedName: r.Catalog, Account: r.Catalog.Name, Secrets: r.Secrets, Config: r.Config}
+	return &imagesources.Catalog{NamespacedName: r.Catalog, Account: cmp.Or(r.Account, r.Catalog.Name), Secrets: r.Secrets, Config: r.Config}
 }
 
 // State is the state of a request.

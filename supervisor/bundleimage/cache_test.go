@@ -123,6 +123,14 @@ func TestCredentials(t *testing.T) {
 	if err := get(request(reference, "account")); err != nil {
 		t.Errorf("with those of the ServiceAccount: %v", err)
 	}
+	b.account("configmap", "wares-configmap-server", "hidden")
+	b.secret("configmap", "hidden", "word")
+	inConfigMap := request(reference, "configmap")
+	refused("with the account of an image", inConfigMap, "401")
+	inConfigMap.Account = "wares-configmap-server"
+	if err := get(inConfigMap); err != nil {
+		t.Errorf("with those of the ServiceAccount of a ConfigMap catalog: %v", err)
+	}
 	refused("what is kept is not for everybody", request(reference, "other"), "401")
 	refused("nor for wrong credentials", request(reference, "bad", "pull"), "401")
 	refused("nor for those that do not exist", request(reference, "good", "none"), "Secret good/none does not exist")

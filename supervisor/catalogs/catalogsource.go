@@ -52,6 +52,20 @@ func Decode(u *unstructured.Unstructured) (*operatorsv1alpha1.CatalogSource, err
 	return source, nil
 }
 
+// IsConfigMap reports whether the catalog of a CatalogSource is in a ConfigMap.
+func IsConfigMap(source *operatorsv1alpha1.CatalogSource) bool {
+	return Hosted(source) && source.Spec.SourceType != operatorsv1alpha1.SourceTypeGrpc
+}
+
+// AccountName returns the name of a catalog's ServiceAccount, as with OLM. Its pull secrets apply to the images of the
+// catalog.
+func AccountName(source *operatorsv1alpha1.CatalogSource) string {
+	if IsConfigMap(source) {
+		return source.Name + "-configmap-server"
+	}
+	return source.Name
+}
+
 // Hosted reports whether the supervisor runs the catalog of a CatalogSource, as replicas behind a
 // Service. Otherwise the catalog runs elsewhere, at spec.address. An image takes precedence over an
 // address.

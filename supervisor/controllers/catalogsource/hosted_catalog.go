@@ -17,6 +17,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
 	"github.com/chandlery/chandlery/supervisor/imagepolicy"
@@ -47,7 +48,7 @@ func (r *hostedReconciler) reconcile(ctx context.Context, source *operatorsv1alp
 		return reconcileResult{}, err
 	}
 	view := &catalogReplicas{source: source, deployment: o.Deployment, pods: o.pods, nodes: o.Nodes}
-	if !deployment.IsConfigMap(source) {
+	if !catalogs.IsConfigMap(source) {
 		view.waiting = "asking the registry for the digest of image " + source.Spec.Image
 	}
 	content, ready, h := r.content(ctx, view)
@@ -116,7 +117,7 @@ func (r *hostedReconciler) content(ctx context.Context, view *catalogReplicas) (
 	if h.problem != "" {
 		return content, false, h
 	}
-	if deployment.IsConfigMap(view.source) {
+	if catalogs.IsConfigMap(view.source) {
 		found, err := r.configMaps.observe(ctx, view.source, view.deployment)
 		h.configMap, h.next = servedConfigMap{reference: found.reference, current: found.current}, found.next
 		if len(found.warnings) > 0 {
@@ -129,7 +130,7 @@ func (r *hostedReconciler) content(ctx context.Context, view *catalogReplicas) (
 		return content, found.version != "", h
 	}
 	decision := r.images.Decide(ctx, &digest.Request{
-		Source: view.source, Account: deployment.AccountName(view.source), ReadLabel: deployment.ReadsLabel(view.source, &r.config.Settings),
+		Source: view.source, Account: catalogs.AccountName(view.source), ReadLabel: deployment.ReadsLabel(view.source, &r.config.Settings),
 		Running: deployment.ImageOf(view.deployment), Unpulled: view.pullFailingSince(),
 	})
 	content.Image = decision.Image
@@ -209,7 +210,7 @@ func (r *hostedReconciler) maintain(ctx context.Context, view *catalogReplicas, 
 		}
 	}
 	served := ""
-	if deployment.IsConfigMap(view.source) {
+	if catalogs.IsConfigMap(view.source) {
 		served = view.source.Spec.ConfigMap
 	}
 	if err := r.configMaps.owners.release(ctx, view.source, served); err != nil {

@@ -188,7 +188,7 @@ func ineffectiveSettingOfHosted(source *operatorsv1alpha1.CatalogSource, h *reco
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError,
 			"the annotation " + api.AnnotationTLS + " is for catalogs at spec.address; for a catalog that the supervisor runs, use " + api.AnnotationServeTLS
 	}
-	if source.Spec.Address != "" && deployment.IsConfigMap(source) {
+	if source.Spec.Address != "" && catalogs.IsConfigMap(source) {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError,
 			fmt.Sprintf("spec.configMap and spec.address are both set; the ConfigMap is served and the address %s is not used: remove spec.address or, to use it, set spec.sourceType to grpc and remove spec.configMap", source.Spec.Address)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
@@ -95,8 +96,7 @@ func (c *content) fetch(ctx context.Context, s *operatorsv1alpha1.Step, ref *pla
 	bundle := plansteps.Bundle{Name: ref.Bundle, Package: ref.Package, Channel: ref.Channel, Catalog: catalog}
 	const byDefault = -1
 	request := bundleimage.Request{Image: ref.Image, Catalog: catalog, Namespace: c.namespace, Timeout: byDefault}
-	var err error
-	if request.Secrets, request.Config, err = c.pullSettings(ctx, catalog); err != nil {
+	if err := c.addPullSettings(ctx, &request); err != nil {
 		return plansteps.Bundle{}, err
 	}
 	held, err := c.images.Content(ctx, request)
@@ -107,22 +107,22 @@ func (c *content) fetch(ctx context.Context, s *operatorsv1alpha1.Step, ref *pla
 	return bundle, nil
 }
 
-// pullSettings returns the names of the Secrets and of the ConfigMap to pull the images of a catalog with. It returns
-// none without the CatalogSource: the bundle cache may have the content already.
-func (c *content) pullSettings(ctx context.Context, catalog types.NamespacedName) (secrets []string, config string, err error) {
-	source := &unstructured.Unstructured{}
-	source.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.CatalogSourceKind))
-	if err := c.client.Get(ctx, catalog, source); err != nil {
+// addPullSettings adds to a request the account, the Secrets and the ConfigMap to pull the images of its catalog with. It
+// adds none without the CatalogSource: the bundle cache may have the content already.
+func (c *content) addPullSettings(ctx context.Context, request *bundleimage.Request) error {
+	object := catalogs.NewObject()
+	if err := c.client.Get(ctx, request.Catalog, object); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			return nil, "", nil
+			return nil
 		}
-		return nil, "", fmt.Errorf("%w CatalogSource %s for its pull secrets: %w", errOwnRead, catalog, err)
+		return fmt.Errorf("%w CatalogSource %s for its pull secrets: %w", errOwnRead, request.Catalog, err)
 	}
-	names, _, err := unstructured.NestedStringSlice(source.Object, "spec", "secrets")
+	source, err := catalogs.Decode(object)
 	if err != nil {
-		return nil, "", fmt.Errorf("reading spec.secrets of CatalogSource %s: %w", catalog, err)
+		return fmt.Errorf("reading the pull secrets of CatalogSource %s: %w", request.Catalog, err)
 	}
-	return names, source.GetAnnotations()[api.AnnotationImageConfig], nil
+	request.Account, request.Secrets, request.Config = catalogs.AccountName(source), source.Spec.Secrets, source.Annotations[api.AnnotationImageConfig]
+	return nil
 }
 
 // installs reports whether the plan has a step for a ClusterServiceVersion.

@@ -22,6 +22,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/pulling"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/supervisor/dryrun/imagecheck"
 	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
@@ -143,6 +144,7 @@ type clusterPull struct {
 func (p *clusterPull) options(ctx context.Context, key resolution.CatalogKey, reference string) (image.Options, error) {
 	catalog := &imagesources.Catalog{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, Account: key.Name}
 	if source := p.source(key); source != nil {
+		catalog.Account = catalogs.AccountName(source)
 		catalog.Secrets, catalog.Config = source.Spec.Secrets, source.Annotations[api.AnnotationImageConfig]
 	}
 	// The log of the supervisor is not the log of this program.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
 )
 
@@ -53,7 +54,7 @@ func workloadOf(in *Input, s *Settings) workload {
 	}
 	var content mountedContent
 	switch {
-	case IsConfigMap(in.Source):
+	case catalogs.IsConfigMap(in.Source):
 		content = configMapContent(in)
 	case s.Content == ContentVolume || (s.Content == ContentAuto && in.mountsImages()):
 		content = imageContent(in)

@@ -45,19 +45,14 @@ type Content struct {
 	ConfigMapSnapshot string
 }
 
-// IsConfigMap reports whether the catalog of a CatalogSource is in a ConfigMap.
-func IsConfigMap(source *operatorsv1alpha1.CatalogSource) bool {
-	return catalogs.Hosted(source) && source.Spec.SourceType != operatorsv1alpha1.SourceTypeGrpc
-}
-
 // RunsRegistry reports whether the replicas run Chandlery's registry.
 func RunsRegistry(source *operatorsv1alpha1.CatalogSource, s *Settings) bool {
-	return IsConfigMap(source) || ExtractContent(source) != nil || s.Server == ServerRegistry
+	return catalogs.IsConfigMap(source) || ExtractContent(source) != nil || s.Server == ServerRegistry
 }
 
 // ExtractContent returns spec.grpcPodConfig.extractContent of a catalog image; nil if it is not set.
 func ExtractContent(source *operatorsv1alpha1.CatalogSource) *operatorsv1alpha1.ExtractContentConfig {
-	if IsConfigMap(source) || source.Spec.GrpcPodConfig == nil {
+	if catalogs.IsConfigMap(source) || source.Spec.GrpcPodConfig == nil {
 		return nil
 	}
 	return source.Spec.GrpcPodConfig.ExtractContent
@@ -65,7 +60,7 @@ func ExtractContent(source *operatorsv1alpha1.CatalogSource) *operatorsv1alpha1.
 
 // ReadsLabel reports whether the labels of the image determine how it runs.
 func ReadsLabel(source *operatorsv1alpha1.CatalogSource, s *Settings) bool {
-	return RunsRegistry(source, s) && !IsConfigMap(source) && ExtractContent(source) == nil
+	return RunsRegistry(source, s) && !catalogs.IsConfigMap(source) && ExtractContent(source) == nil
 }
 
 // Labels and annotations that other tools define.

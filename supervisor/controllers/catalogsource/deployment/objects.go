@@ -154,18 +154,10 @@ func Meta(source *operatorsv1alpha1.CatalogSource, name string) metav1.ObjectMet
 	}
 }
 
-// AccountName returns the name of a catalog's ServiceAccount.
-func AccountName(source *operatorsv1alpha1.CatalogSource) string {
-	if IsConfigMap(source) {
-		return source.Name + "-configmap-server"
-	}
-	return source.Name
-}
-
 // sharesAccount reports whether the catalog uses the namespace's default ServiceAccount, which the
 // controller does not change.
 func sharesAccount(source *operatorsv1alpha1.CatalogSource) bool {
-	return AccountName(source) == "default"
+	return catalogs.AccountName(source) == "default"
 }
 
 // pullSecretsOf returns the pull secrets in spec.secrets.
@@ -182,7 +174,7 @@ func pullSecretsOf(source *operatorsv1alpha1.CatalogSource) []corev1.LocalObject
 // serviceAccount returns the ServiceAccount of a catalog, with its pull secrets. The replicas mount
 // no token.
 func serviceAccount(source *operatorsv1alpha1.CatalogSource) *corev1.ServiceAccount {
-	account := &corev1.ServiceAccount{ObjectMeta: Meta(source, AccountName(source))}
+	account := &corev1.ServiceAccount{ObjectMeta: Meta(source, catalogs.AccountName(source))}
 	account.ImagePullSecrets = pullSecretsOf(source)
 	return account
 }
@@ -296,7 +288,7 @@ func deployment(in *Input, template *corev1.PodTemplateSpec, replicas int) *apps
 		},
 	}
 	d.Labels[labelManagedBy] = managedBy
-	if IsConfigMap(in.Source) {
+	if catalogs.IsConfigMap(in.Source) {
 		return d
 	}
 	d.Annotations = map[string]string{api.AnnotationImage: in.Image.Spec}

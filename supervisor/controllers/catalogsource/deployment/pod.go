@@ -44,7 +44,7 @@ func podTemplate(in *Input, s *Settings) (*corev1.PodTemplateSpec, error) {
 	}
 	labels := ReplicaLabels(in.Source.Name)
 	labels[api.LabelPodSpecHash] = sum
-	if IsConfigMap(in.Source) {
+	if catalogs.IsConfigMap(in.Source) {
 		labels[api.LabelConfigMapVersion] = in.ConfigMapVersion
 	}
 	return &corev1.PodTemplateSpec{
@@ -61,7 +61,7 @@ func podSpec(in *Input, s *Settings) corev1.PodSpec {
 	}
 	bounded := func(c corev1.Container) corev1.Container { return withSecurity(withLimit(c, limit), restricted(in)) }
 	spec := corev1.PodSpec{
-		ServiceAccountName: AccountName(in.Source),
+		ServiceAccountName: catalogs.AccountName(in.Source),
 		// Replicas do not access the API server.
 		AutomountServiceAccountToken:  new(false),
 		EnableServiceLinks:            new(false),
@@ -94,7 +94,7 @@ func podSpec(in *Input, s *Settings) corev1.PodSpec {
 
 // podConfig returns the pod settings of a CatalogSource.
 func podConfig(source *operatorsv1alpha1.CatalogSource) *operatorsv1alpha1.GrpcPodConfig {
-	if source.Spec.GrpcPodConfig == nil || IsConfigMap(source) {
+	if source.Spec.GrpcPodConfig == nil || catalogs.IsConfigMap(source) {
 		return &operatorsv1alpha1.GrpcPodConfig{}
 	}
 	return source.Spec.GrpcPodConfig
@@ -113,7 +113,7 @@ func server(in *Input) corev1.Container {
 		// An overloaded replica is slow, but alive.
 		LivenessProbe: probe(corev1.Probe{PeriodSeconds: 10, FailureThreshold: 6}),
 	}
-	if IsConfigMap(in.Source) {
+	if catalogs.IsConfigMap(in.Source) {
 		c.Name = containerConfigMap
 	}
 	if kubeversion.AtLeast(in.Version, 1, 30) {
@@ -224,7 +224,7 @@ func affinity(given *corev1.Affinity, name string) *corev1.Affinity {
 
 // restricted reports whether pods must meet the restricted Pod Security Standard.
 func restricted(in *Input) bool {
-	if IsConfigMap(in.Source) {
+	if catalogs.IsConfigMap(in.Source) {
 		// Chandlery's registry needs no further privileges.
 		return true
 	}
