@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
+	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,7 +42,7 @@ func (f *Finish) Plan(ctx context.Context) (Plan, error) {
 	if missing.collect(err) != nil {
 		return Plan{}, err
 	}
-	server, err := findPackageServer(ctx, f.Options, found.Workloads)
+	server, err := findPackageServer(ctx, f.Options, record.workloads())
 	if missing.collect(err) != nil {
 		return Plan{}, err
 	}
@@ -62,7 +65,10 @@ func NewFinishPlan(record *Record, running bool, server PackageServer, objects [
 	if running {
 		p.Blockers = append(p.Blockers, "OLM runs; take over first")
 	}
-	if server.Deployment != "" {
+	removed := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == operatorsv1alpha1.ClusterServiceVersionKind
+	})
+	if server.Deployment != "" && !removed {
 		p.Left = append(p.Left, server.remaining())
 	}
 	if len(p.Blockers) > 0 {
@@ -105,13 +111,19 @@ func (f *Finish) runStep(ctx context.Context, step Step) error {
 	return nil
 }
 
-// objects returns what only OLM uses: its unpacked bundles, and the Services and NetworkPolicies of its Deployments with
-// these, which are last. An unpacked bundle owns its Job, Role and RoleBinding.
+// objects returns what only OLM uses: the version of its package server, its unpacked bundles, Helm's records of its release,
+// and the Services and NetworkPolicies of its Deployments with these, which are last. An unpacked bundle owns its Job, Role
+// and RoleBinding.
 func (f *Finish) objects(ctx context.Context, record *Record) ([]*unstructured.Unstructured, error) {
 	var (
 		all, deployments []*unstructured.Unstructured
 		missing          missingPermissions
 	)
+	server, err := f.replacedPackageServer(ctx, record)
+	if missing.collect(err) != nil {
+		return nil, err
+	}
+	all = append(all, server...)
 	configMaps, err := listMetadata(ctx, f.Client, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	if missing.collect(err) != nil {
 		return nil, err
@@ -138,7 +150,31 @@ func (f *Finish) objects(ctx context.Context, record *Record) ([]*unstructured.U
 		}
 		all = append(all, around...)
 	}
-	return append(all, deployments...), missing.err()
+	releases, err := helmReleases(ctx, f.Client, deployments)
+	if missing.collect(err) != nil {
+		return nil, err
+	}
+	return slices.Concat(all, releases, deployments), missing.err()
+}
+
+// replacedPackageServer returns the ClusterServiceVersion of OLM's package server if supervisors serve its API.
+func (f *Finish) replacedPackageServer(ctx context.Context, record *Record) ([]*unstructured.Unstructured, error) {
+	server, err := findPackageServer(ctx, f.Options, record.workloads())
+	if err != nil || server.Version == "" || server.Kept {
+		return nil, err
+	}
+	service := &unstructured.Unstructured{}
+	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: kindAPIService})
+	if err := f.Client.Get(ctx, client.ObjectKey{Name: "v1.packages.operators.coreos.com"}, service); err != nil || !servesPackages(service) {
+		return nil, client.IgnoreNotFound(err) //nolint:wrapcheck // names the object
+	}
+	version := &unstructured.Unstructured{}
+	version.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
+	namespace, _, _ := strings.Cut(server.Deployment, "/")
+	if err := f.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: server.Version}, version); err != nil {
+		return nil, client.IgnoreNotFound(err) //nolint:wrapcheck // names the object
+	}
+	return []*unstructured.Unstructured{version}, nil
 }
 
 // unpackedName matches the names of ConfigMaps with unpacked bundles: hashes of references.

@@ -37,6 +37,8 @@ type Item struct {
 	// UID identifies a ClusterServiceVersion or an APIService. Broken is true while it does not work.
 	UID    types.UID `json:"uid,omitempty"`
 	Broken bool      `json:"broken,omitempty"`
+	// Version is the ClusterServiceVersion of the object, as NAMESPACE/NAME; empty for none.
+	Version string `json:"version,omitempty"`
 }
 
 // Difference is an object that a migration has changed.
@@ -69,7 +71,7 @@ func ReadInventory(ctx context.Context, c client.Reader) (Inventory, error) {
 		}
 		for _, o := range list {
 			if text := state(o); text != "" {
-				item := Item{Namespace: namespaceOf(o), State: text, Own: servesPackages(o)}
+				item := Item{Namespace: namespaceOf(o), State: text, Own: servesPackages(o), Version: versionOf(o)}
 				if works, knows := working(o); knows {
 					item.UID, item.Broken = o.GetUID(), !works
 				}
@@ -85,6 +87,13 @@ func ReadInventory(ctx context.Context, c client.Reader) (Inventory, error) {
 		}
 	}
 	return found, missing.err()
+}
+
+// Without returns the inventory without the objects of ClusterServiceVersions, which are NAMESPACE/NAME.
+func (i Inventory) Without(versions []string) Inventory {
+	rest := maps.Clone(i)
+	maps.DeleteFunc(rest, func(_ string, item Item) bool { return slices.Contains(versions, item.Version) })
+	return rest
 }
 
 // PlansInProgress returns the InstallPlans in progress, as NAMESPACE/NAME.
@@ -134,6 +143,18 @@ func namespaceOf(o *unstructured.Unstructured) string {
 // isOfVersion reports whether an object belongs to a ClusterServiceVersion.
 func isOfVersion(o *unstructured.Unstructured) bool {
 	return o.GetLabels()[api.LabelOwnerKind] == operatorsv1alpha1.ClusterServiceVersionKind
+}
+
+// versionOf returns the ClusterServiceVersion of an object, as NAMESPACE/NAME; empty for none.
+func versionOf(o *unstructured.Unstructured) string {
+	switch {
+	case o.GetKind() == operatorsv1alpha1.ClusterServiceVersionKind:
+		return o.GetNamespace() + "/" + o.GetName()
+	case isOfVersion(o):
+		return o.GetLabels()[api.LabelOwnerNamespace] + "/" + o.GetLabels()[api.LabelOwner]
+	default:
+		return ""
+	}
 }
 
 func inventoryOfVersion(o *unstructured.Unstructured) string {
@@ -217,7 +238,7 @@ func inventoryOfPods(ctx context.Context, c client.Reader, d *unstructured.Unstr
 		for j := range pod.Status.ContainerStatuses {
 			restarts += pod.Status.ContainerStatuses[j].RestartCount
 		}
-		found["Pod "+pod.Namespace+"/"+pod.Name] = Item{Namespace: pod.Namespace, State: fmt.Sprintf("%d restarts, UID %s", restarts, pod.UID)}
+		found["Pod "+pod.Namespace+"/"+pod.Name] = Item{Namespace: pod.Namespace, State: fmt.Sprintf("%d restarts, UID %s", restarts, pod.UID), Version: versionOf(d)}
 	}
 	return found, nil
 }

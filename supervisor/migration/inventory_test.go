@@ -53,13 +53,16 @@ func TestReadInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Inventory{
-		"Deployment lamps/lamp":               {Namespace: "lamps", State: "generation 3, UID d1"},
-		"Pod lamps/lamp-x":                    {Namespace: "lamps", State: "3 restarts, UID p1"},
-		"ClusterServiceVersion lamps/lamp.v1": {Namespace: "lamps", State: "Succeeded, UID v1", UID: "v1"},
+		"Deployment lamps/lamp":               {Namespace: "lamps", State: "generation 3, UID d1", Version: "lamps/lamp.v1"},
+		"Pod lamps/lamp-x":                    {Namespace: "lamps", State: "3 restarts, UID p1", Version: "lamps/lamp.v1"},
+		"ClusterServiceVersion lamps/lamp.v1": {Namespace: "lamps", State: "Succeeded, UID v1", UID: "v1", Version: "lamps/lamp.v1"},
 		"Subscription lamps/lamp":             {Namespace: "lamps", State: "AtLatestKnown of lamp.v1"},
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("inventory (-want +got):\n%s", diff)
+	}
+	if rest := found.Without([]string{"lamps/lamp.v1"}); len(rest) != 1 || len(found) != len(want) {
+		t.Errorf("without the version: %v", rest)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -84,6 +85,17 @@ func (p *Plan) Started() []client.ObjectKey {
 		}
 	}
 	return keys
+}
+
+// DeletedVersions returns the ClusterServiceVersions that the plan deletes, as NAMESPACE/NAME.
+func (p *Plan) DeletedVersions() []string {
+	var deleted []string
+	for i := range p.Operations {
+		if op := &p.Operations[i]; op.Verb == Delete && op.Kind == operatorsv1alpha1.ClusterServiceVersionKind {
+			deleted = append(deleted, op.Namespace+"/"+op.Name)
+		}
+	}
+	return deleted
 }
 
 // NewPlan returns the plan to take over an observed cluster. again permits stopping an OLM that was started

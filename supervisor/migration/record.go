@@ -105,6 +105,15 @@ func (r *Record) add(w *competing.Workload) {
 	}
 }
 
+// workloads returns the namespaces and names of the Deployments.
+func (r *Record) workloads() []competing.Workload {
+	all := make([]competing.Workload, 0, len(r.Deployments))
+	for i := range r.Deployments {
+		all = append(all, competing.Workload{Namespace: r.Deployments[i].Namespace, Name: r.Deployments[i].Name})
+	}
+	return all
+}
+
 func scaledDeployment(w *competing.Workload) ScaledDeployment {
 	return ScaledDeployment{Namespace: w.Namespace, Name: w.Name, Replicas: w.LastReplicas(), Image: w.Image}
 }

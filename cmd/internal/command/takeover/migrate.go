@@ -29,13 +29,14 @@ With --back, the command hands the cluster back to OLM, waits until OLM is ready
 compares the cluster.
 
 While a supervisor leads, --finish removes the objects that only OLM uses: its
-Deployments, their Services and NetworkPolicies, the ConfigMaps and Jobs of bundle
-images, and the takeover record. It keeps namespaces, CustomResourceDefinitions,
-catalogs and operators. Afterwards, you cannot hand the cluster back.
+Deployments, their Services and NetworkPolicies, its package server, the ConfigMaps and
+Jobs of bundle images, Helm's record of the release of chart olm, and the takeover record.
+It keeps namespaces, CustomResourceDefinitions, catalogs and operators. Afterwards, you
+cannot hand the cluster back.
 
 You can interrupt and repeat the command. Each run compares the cluster
-with its state at the start of that run. 'takeover --help' describes the permissions
-that you need.
+with its state at the start of that run. You need the permissions of a cluster
+administrator.
 
 Exit codes:
   0  the migration is complete without unexpected changes; with --dry-run: it is possible
@@ -225,6 +226,8 @@ func (o *migrateOptions) migrate(ctx context.Context, c client.Reader, m action,
 	if err != nil {
 		return report, err //nolint:wrapcheck // says what it reads
 	}
+	removed := plan.DeletedVersions()
+	before, after = before.Without(removed), after.Without(removed)
 	report.Compared, report.Differences = len(before), after.Differences(before, inProgress)
 	return report, nil
 }

@@ -23,9 +23,7 @@ handback command restores objects from this record.
 You can interrupt and repeat the command. Supervisors that run with
 --takeover do the same automatically.
 
-You need the permissions of a cluster administrator. The command lists OLM's objects in
-all namespaces, patches deployments in OLM's namespace, and creates subjectaccessreviews.
-It creates and updates configmaps in the namespace of the supervisors.
+You need the permissions of a cluster administrator.
 
 Exit codes:
   0  the takeover is complete; with --dry-run: it is possible
