@@ -16,8 +16,12 @@ const (
 	GroupAccountNamed = "named"
 )
 
-// CatalogLabels returns the labels with the catalog of a version. A name that does not fit a label is missing.
+// CatalogLabels returns the labels with the catalog of a version. A name that does not fit a label is missing. There are none
+// without a valid namespace: users can write the annotation of earlier builds.
 func CatalogLabels(catalog types.NamespacedName) map[string]string {
+	if catalog.Namespace == "" || len(validation.IsValidLabelValue(catalog.Namespace)) > 0 {
+		return nil
+	}
 	labels := map[string]string{LabelCatalogNamespace: catalog.Namespace}
 	if len(validation.IsValidLabelValue(catalog.Name)) == 0 {
 		labels[LabelCatalog] = catalog.Name

@@ -32,6 +32,15 @@ func TestRecordedCatalog(t *testing.T) {
 	}
 }
 
+// TestCatalogLabels checks that a name which is no label value causes no label.
+func TestCatalogLabels(t *testing.T) {
+	for _, catalog := range []types.NamespacedName{{}, {Name: "shop"}, {Namespace: "no label!", Name: "shop"}, {Namespace: strings.Repeat("a", 64), Name: "shop"}} {
+		if labels := api.CatalogLabels(catalog); len(labels) > 0 {
+			t.Errorf("%s: %v", catalog, labels)
+		}
+	}
+}
+
 // TestRecordedAccount checks the record of the account of an OperatorGroup.
 func TestRecordedAccount(t *testing.T) {
 	const key = "chandlery.dev/operator-group-account"
