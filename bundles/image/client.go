@@ -159,6 +159,7 @@ type session struct {
 	client *Client
 	source *Source
 	ref    name.Reference
+	guard  *guard
 	puller *remote.Puller
 	// options are those of the puller.
 	options []remote.Option
@@ -188,9 +189,9 @@ func (c *Client) within(ctx context.Context, reference string, timeout time.Dura
 }
 
 // run runs an operation with a credential.
-func (s *session) run(ctx context.Context, guarded http.RoundTripper, auth authn.Authenticator, run operation) error {
+func (s *session) run(ctx context.Context, auth authn.Authenticator, run operation) error {
 	s.options = []remote.Option{
-		remote.WithTransport(guarded), remote.WithAuth(auth), remote.WithUserAgent(s.client.options.UserAgent),
+		remote.WithTransport(s.guard), remote.WithAuth(auth), remote.WithUserAgent(s.client.options.UserAgent),
 		// The retry function counts attempts, because its pauses end with the context.
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 	}
@@ -203,7 +204,7 @@ func (s *session) run(ctx context.Context, guarded http.RoundTripper, auth authn
 }
 
 // guard returns the transport to a source.
-func (c *Client) guard(base http.RoundTripper, source *Source) http.RoundTripper {
+func (c *Client) guard(base http.RoundTripper, source *Source) *guard {
 	return &guard{
 		inner:     &rewriter{inner: base, registry: source.Reference.Context().RegistryStr(), endpoint: &source.Endpoint},
 		plainHTTP: c.options.PlainHTTP || source.PlainHTTP, maxBytes: c.options.Limits.MaxManifestBytes, stall: c.stall,
@@ -227,7 +228,7 @@ func (s *session) retry(ctx context.Context, what string, run func() error) erro
 		attempts = 1
 	}
 	for attempt := 1; ; attempt++ {
-		err := run()
+		err := s.guard.cause(run())
 		if err == nil {
 			return nil
 		}

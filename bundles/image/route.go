@@ -321,19 +321,19 @@ func (w *walk) ask(ctx context.Context, source *Source, hasNext bool) error {
 	if err != nil {
 		return err
 	}
-	return w.try(ctx, &session{client: c, source: source, ref: source.Reference, hasNext: hasNext}, c.guard(base, source), all)
+	return w.try(ctx, &session{client: c, source: source, ref: source.Reference, guard: c.guard(base, source), hasNext: hasNext}, all)
 }
 
 // try runs an operation with one credential after the other, until the registry accepts one. If the
 // registry accepts none, the error names all.
-func (w *walk) try(ctx context.Context, blank *session, guarded http.RoundTripper, all []login) error {
+func (w *walk) try(ctx context.Context, blank *session, all []login) error {
 	var (
 		tried []string
 		err   error
 	)
 	for _, one := range all {
 		s := *blank
-		if err = s.run(ctx, guarded, one.auth, w.run); err == nil || s.admitted || !denied(err) {
+		if err = s.run(ctx, one.auth, w.run); err == nil || s.admitted || !denied(err) {
 			return err
 		}
 		tried = append(tried, one.name)

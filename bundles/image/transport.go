@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -82,6 +83,10 @@ type guard struct {
 	plainHTTP bool
 	maxBytes  int64
 	stall     time.Duration
+
+	mu sync.Mutex
+	// failure is the last failure of a request by HTTPS.
+	failure error
 }
 
 // RoundTrip sends a request.
@@ -93,7 +98,11 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := g.inner.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		cancel(nil)
-		return nil, g.failed(request, err)
+		err = g.failed(request, err)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.failure = err
+		return nil, err
 	}
 	if !isBlob(request) && response.ContentLength > g.maxBytes && request.Method != http.MethodHead {
 		cancel(nil)
@@ -109,6 +118,17 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 		timer: time.AfterFunc(g.stall, func() { cancel(errStalled) }),
 	}
 	return response, nil
+}
+
+// cause returns the cause of an error. After a failure by HTTPS, the registry client tries plain HTTP for addresses of
+// private networks. Its refusal is not the cause.
+func (g *guard) cause(err error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.failure != nil && errors.Is(err, errPlainHTTP) {
+		return g.failure
+	}
+	return err
 }
 
 // failed returns an error that names plain HTTP, if the registry supports nothing else.

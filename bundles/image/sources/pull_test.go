@@ -2,6 +2,8 @@ package sources_test
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
@@ -14,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +33,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/bundles/image/layer"
 	"github.com/chandlery/chandlery/bundles/image/sources"
+	"github.com/chandlery/chandlery/test/certificates"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -445,6 +449,44 @@ func TestCertificates(t *testing.T) {
 	p.mustFail("an empty file", one.host()+"/a:v1", image.ReasonConfiguration, "ca.pem")
 	p.write("ca.pem", one.authority())
 	p.mustPull("it has content now", one.host()+"/a:v1", "a")
+}
+
+// TestClientCertificate pulls from a registry that requires a client certificate, in both forms of the settings.
+func TestClientCertificate(t *testing.T) {
+	authority := certificates.NewAuthority(t, "clients")
+	client := authority.Sign(t, certificates.Request{Usage: x509.ExtKeyUsageClientAuth})
+	var shown atomic.Int32
+	start := func(clientAuth tls.ClientAuthType) func(*httptest.Server) {
+		return func(server *httptest.Server) {
+			server.TLS = &tls.Config{ClientAuth: clientAuth, ClientCAs: authority.Pool(), MinVersion: tls.VersionTLS12}
+			server.StartTLS()
+		}
+	}
+	strict, other := newRegistry(t, start(tls.RequireAndVerifyClientCert)), newRegistry(t, start(tls.RequestClientCert))
+	other.answer = func(_ http.ResponseWriter, request *http.Request) bool {
+		shown.Add(int32(len(request.TLS.PeerCertificates)))
+		return false
+	}
+	strict.push(t, "a:v1", catalogImage(t, "a"))
+	other.push(t, "a:v1", catalogImage(t, "a"))
+	p := newPuller(t, map[string]string{"ca-bundle.crt": strict.authority()})
+	p.mustFail("without a certificate", strict.host()+"/a:v1", image.ReasonUnreachable, "tls: certificate required")
+	p.write(strict.key()+".cert", string(client.Certificate))
+	if _, err := p.files.Table(); err == nil || !strings.Contains(err.Error(), "add key "+strict.key()+".key") {
+		t.Errorf("half a pair: %v", err)
+	}
+	p.write(strict.key()+".key", string(client.Key))
+	p.mustPull("with a certificate", strict.host()+"/a:v1", "a")
+	p.mustPull("another registry", other.host()+"/a:v1", "a")
+	if n := shown.Load(); n > 0 {
+		t.Errorf("the other registry saw the certificate %d times", n)
+	}
+
+	p = newPuller(t, map[string]string{
+		"ca-bundle.crt": strict.authority(), "client.cert": string(client.Certificate), "client.key": string(client.Key),
+		strict.key() + ".hosts.toml": "server = \"https://" + strict.host() + "\"\nclient = [[\"client.cert\", \"client.key\"]]\n",
+	})
+	p.mustPull("in hosts.toml", strict.host()+"/a:v1", "a")
 }
 
 // pullSecret returns credentials in the format of a Secret.
