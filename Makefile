@@ -234,7 +234,7 @@ test: test-env build compile ## Every test: units, control-plane suites, conform
 .PHONY: whole
 whole: ## The tests of `make test` with the race detector everywhere, and nothing left out: hours.
 	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 KILLS=0 INSTALLATIONS=0
-	@$(MAKE) operatorhub
+	@$(MAKE) operatorhub disconnected
 
 # Two rows of packages are tested side by side: one that computes most of the time, and one that waits
 # for control planes, three packages at a time. Beside so much load, the limits of the compatibility rules
@@ -264,15 +264,19 @@ peers:
 	@$(GO) run ./test/packages peers | xargs $(GO) test $(LEAN) $(AFRESH) -timeout $(TEST_TIMEOUT)
 
 # Nothing else runs beside the suite that measures how long calls fail when nodes are lost;
-# its verbose output is the table of what was lost. What users of OperatorHub.io do has a target of its own.
+# its verbose output is the table of what was lost. The suites with the files of a release have targets of their own.
 .PHONY: losses
 losses:
-	@$(GO) run ./test/packages nodes | grep -v /operatorhub$$ | xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages nodes | grep -v -e /operatorhub$$ -e /disconnected$$ | xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
 	@$(GO) run ./test/demo --exit
 
 .PHONY: operatorhub
 operatorhub: test-env ## Do what OperatorHub.io prints on real nodes with the files of a release, then operator-sdk's and kubectl-operator's commands, as root.
 	@$(GO) test $(LEAN) $(AFRESH) -v -timeout $(TEST_TIMEOUT) ./test/e2e/nodes/operatorhub
+
+.PHONY: disconnected
+disconnected: test-env ## Install a release on real nodes that reach only a mirror, restart supervisors while catalogs are away, and rotate certificates, as root.
+	@$(GO) test $(LEAN) $(AFRESH) -v -timeout $(TEST_TIMEOUT) ./test/e2e/nodes/disconnected
 
 # Dots show the progress. The command outcomes prints the results, and decides.
 COMPAT = $(TOOL) gotestsum --format dots --hide-summary all

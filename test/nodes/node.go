@@ -26,7 +26,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
 sandbox = "docker.io/` + pauseImage + `"
 
 [plugins."io.containerd.cri.v1.images".registry]
-config_path = "/run/node/registries"
+config_path = "` + RegistriesDir + `"
 
 [plugins."io.containerd.cri.v1.runtime"]
 # Containers must start where CAP_SYS_RESOURCE is missing too.
@@ -178,8 +178,8 @@ func (c *configuration) writeNode(m *machine) error {
 	for name, content := range map[string]string{
 		"containerd.toml": containerdConfig,
 		// The entry for hosts without their own entry.
-		"registries/_default/hosts.toml": registries(c.registry),
-		"resolv.conf":                    "",
+		registriesDir + "/_default/hosts.toml": registries(c.registry),
+		"resolv.conf":                          "",
 	} {
 		err = m.write(name, content)
 		if err != nil {
