@@ -62,6 +62,12 @@ const (
 	//	Value:  name of a ConfigMap
 	//	Set by: users
 	AnnotationImageConfig = "chandlery.dev/image-config"
+	// AnnotationImageVerify adds [rules for signatures](../registries.md#signatures) of the images of a catalog.
+	//
+	//	On:     CatalogSource
+	//	Value:  the name of a ConfigMap
+	//	Set by: users
+	AnnotationImageVerify = "chandlery.dev/image-verify"
 	// AnnotationOperatorPullSecrets names [pull secrets for the operators](../registries.md#images-of-operators) of a
 	// catalog.
 	//

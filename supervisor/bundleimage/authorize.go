@@ -83,7 +83,7 @@ func (a *authorizer) authorize(ctx context.Context, r *Request, rules imagepolic
 // verify checks that an image meets the rules for signatures. It stores the answer: what a rule accepts for a digest does
 // not change.
 func (a *authorizer) verify(ctx context.Context, client *image.Client, found *authorization, rules imagepolicy.Rules) error {
-	if len(rules) == 0 {
+	if !rules.Any() {
 		return nil
 	}
 	verdict := "signed for " + rules.ID() + " " + found.digest

@@ -78,6 +78,8 @@ type Request struct {
 	Secrets []string
 	// Config is the ConfigMap with rules of the catalog for the sources of its images; empty for none.
 	Config string
+	// Policy is the ConfigMap with rules of the catalog for signatures; empty for none.
+	Policy string
 	// Namespace is the namespace of the request. Notifications carry it.
 	Namespace string
 	// Timeout is the maximum duration of a pull: 0 for no limit, negative for the default.
@@ -89,7 +91,8 @@ type Request struct {
 // key returns a key that is equal for requests with the same answer.
 func (r *Request) key() string {
 	secrets := slices.Compact(slices.Sorted(slices.Values(r.Secrets)))
-	return strings.Join(append([]string{r.Image, r.Catalog.Namespace, r.Catalog.Name, r.Account, r.Config}, secrets...), "\x00")
+	fields := []string{r.Image, r.Catalog.Namespace, r.Catalog.Name, r.Account, r.Config, r.Policy}
+	return strings.Join(append(fields, secrets...), "\x00")
 }
 
 // catalog returns the catalog with what applies to its images.
@@ -312,11 +315,13 @@ type outcome struct {
 // attempt checks with the registry that the request may have an image, that the image has the required signatures, and
 // ensures that its content is cached.
 func (c *Cache) attempt(ctx context.Context, r *Request, e *entry) outcome {
-	rules, err := c.o.Policies.Rules(imagepolicy.Query{Image: r.Image, Use: signature.Bundles})
+	policy := c.o.Policies.Version()
+	rules, err := c.o.Policies.Rules(ctx, c.o.Reader, imagepolicy.Query{
+		Image: r.Image, Use: signature.Bundles, Own: types.NamespacedName{Namespace: r.Catalog.Namespace, Name: r.Policy},
+	})
 	if err != nil {
 		return outcome{err: err}
 	}
-	policy := c.o.Policies.Version()
 	a, err := c.authorizer.authorize(ctx, r, rules)
 	switch {
 	case err != nil:

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/bundles/image/sources"
@@ -141,5 +143,24 @@ func TestAPolicyForCachedContent(t *testing.T) {
 	fourth := s.started(func(o *Options) { o.Policies = imagepolicy.New(s.policyDir) })
 	if err := s.content(fourth, request(reference, "user")); image.ReasonOf(err) != image.ReasonConfiguration {
 		t.Errorf("a policy that has never been valid: %v", err)
+	}
+}
+
+// TestThePolicyOfACatalog checks that the rules of a CatalogSource apply to its images alone.
+func TestThePolicyOfACatalog(t *testing.T) {
+	s := newSignedBed(t)
+	c := s.started(func(o *Options) { o.Policies = imagepolicy.New("") })
+	reference, _ := s.push("lamp:v1", s.bundle())
+	s.reader.put(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "user", Name: "rules", ResourceVersion: "1"},
+		Data:       map[string]string{sources.KeyVerification: "rules:\n- prefix: \"\"\n  require: reject"},
+	})
+	if err := s.content(c, request(reference, "user")); err != nil {
+		t.Errorf("a catalog without rules: %v", err)
+	}
+	own := request(reference, "user")
+	own.Policy = "rules"
+	if err := s.content(c, own); image.ReasonOf(err) != image.ReasonPolicyRefused || !strings.Contains(err.Error(), "ConfigMap user/rules key verification.yaml, line 2") {
+		t.Errorf("a catalog that allows nothing: %v", err)
 	}
 }

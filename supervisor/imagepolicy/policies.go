@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -21,6 +24,8 @@ import (
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/bundles/image/signature"
 	"github.com/chandlery/chandlery/bundles/image/sources"
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
 var policyValid = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
@@ -36,6 +41,7 @@ type Policies struct {
 	// dir is the directory with the policy of the cluster; empty for none.
 	dir     string
 	changes chan event.GenericEvent
+	own     *imagesources.OwnConfigs[signature.Policy]
 
 	mu      sync.Mutex
 	version string
@@ -45,38 +51,59 @@ type Policies struct {
 }
 
 // New returns the policies with that of the cluster in a directory; empty for none.
-func New(dir string) *Policies { return &Policies{dir: dir, changes: make(chan event.GenericEvent, 1)} }
+func New(dir string) *Policies {
+	return &Policies{
+		dir: dir, changes: make(chan event.GenericEvent, 1), own: imagesources.NewOwnConfigs(api.AnnotationImageVerify, parseOwn),
+	}
+}
+
+// parseOwn reads the policy of a catalog.
+func parseOwn(origin string, keys map[string][]byte) (*signature.Policy, error) {
+	policy, err := signature.Parse(origin, keys)
+	if err == nil && policy == nil {
+		return nil, &sources.InvalidError{File: origin, Problem: "has no key " + sources.KeyVerification, Remedy: "add it"}
+	}
+	return policy, err //nolint:wrapcheck // names the object
+}
 
 // Query is an image and its use.
 type Query struct {
 	// Image is the reference in the catalog, or in the spec of the CatalogSource.
 	Image string
 	Use   signature.Use
+	// Own is the ConfigMap with rules of the catalog; its name is empty for none.
+	Own types.NamespacedName
 }
 
-// Rules returns the rules that apply to an image. The error is an [*image.Error].
-func (p *Policies) Rules(q Query) (Rules, error) {
+// Rules returns the rules that apply to an image: those of the cluster, and those of its catalog. If they cannot be used,
+// the error is an [*image.Error].
+func (p *Policies) Rules(ctx context.Context, reader client.Reader, q Query) (Rules, error) {
 	if p == nil {
-		return nil, nil
+		return Rules{}, nil
 	}
 	ref, err := name.ParseReference(q.Image)
 	if err != nil {
-		return nil, &image.Error{Reference: q.Image, Reason: image.ReasonReference, Err: err}
+		return Rules{}, &image.Error{Reference: q.Image, Reason: image.ReasonReference, Err: err}
 	}
 	policy, err := p.read()
 	if err != nil && policy == nil {
-		return nil, &image.Error{Reference: q.Image, Reason: image.ReasonConfiguration, Err: err}
+		return Rules{}, &image.Error{Reference: q.Image, Reason: image.ReasonConfiguration, Err: err}
 	}
-	var found Rules
-	if r := policy.For(ref, q.Use); r != nil && applies(r, q.Use) {
-		found = append(found, r)
+	found := Rules{Version: p.Version()}
+	found.add(policy.For(ref, q.Use), q.Use)
+	if q.Own.Name == "" {
+		return found, nil
 	}
+	own := p.own.Read(ctx, reader, q.Own)
+	if own.Rules == nil {
+		if _, invalid := errors.AsType[*imagesources.OwnConfigError](own.Err); invalid {
+			return Rules{}, &image.Error{Reference: q.Image, Reason: image.ReasonConfiguration, Err: own.Err}
+		}
+		return Rules{}, own.Err
+	}
+	found.Version += " " + own.Version
+	found.add(own.Rules.For(ref, q.Use), q.Use)
 	return found, nil
-}
-
-// applies reports whether a rule can refuse an image. Nodes pull the images of catalogs anyway.
-func applies(r *signature.Rule, use signature.Use) bool {
-	return r.Requirement != signature.RequireNone && (r.Requirement != signature.RequireNode || use != signature.Catalogs)
 }
 
 // read returns the policy of the cluster in force. The error says why the current files cannot be used: the last valid
@@ -92,16 +119,17 @@ func (p *Policies) read() (*signature.Policy, error) {
 		p.err = err
 		return p.policy, err //nolint:wrapcheck // names the file
 	}
+	maps.DeleteFunc(keys, func(key string, _ []byte) bool { return !sources.IsForSignatures(key) })
 	version := checksum(keys)
 	if version == p.version && p.err == nil {
 		return p.policy, nil
 	}
 	policy, err := signature.Parse(p.dir, keys)
 	if p.err = err; err != nil {
-		if p.policy == nil {
-			return nil, err //nolint:wrapcheck // names the file
-		}
 		return p.policy, err //nolint:wrapcheck // names the file
+	}
+	if policy == nil {
+		policy = &signature.Policy{} // that there is no policy is valid too
 	}
 	p.policy, p.version = policy, version
 	return policy, nil
@@ -135,6 +163,24 @@ func (p *Policies) Problem() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.problem
+}
+
+// CatalogProblem returns what is wrong with the policies that apply to a catalog with rules of its own in a ConfigMap; empty
+// if nothing is.
+func (p *Policies) CatalogProblem(ctx context.Context, reader client.Reader, own types.NamespacedName) string {
+	if p == nil || own.Name == "" {
+		return p.Problem()
+	}
+	found := p.own.Read(ctx, reader, own)
+	_, invalid := errors.AsType[*imagesources.OwnConfigError](found.Err)
+	switch {
+	case !invalid:
+		return p.Problem()
+	case found.Rules == nil:
+		return "the catalog's policy for signatures is invalid, so that no images of the catalog are pulled: " + found.Err.Error()
+	default:
+		return "the catalog's policy for signatures is invalid, and the last valid one stays in force: " + found.Err.Error()
+	}
 }
 
 // Changes returns a channel with an event for each change of the policy or its problem.

@@ -1,15 +1,25 @@
 package imagepolicy_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/bundles/image/signature"
 	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/imagepolicy"
+	"github.com/chandlery/chandlery/test/signing"
 )
 
 // TestAnInvalidPolicyIsNotUsed changes the policy of the cluster while it is in use.
@@ -43,8 +53,8 @@ func TestAnInvalidPolicyIsNotUsed(t *testing.T) {
 			b.write(sources.KeyVerification, tt.rules)
 		}
 		p.Check(t.Context())
-		rules, err := p.Rules(query)
-		if len(rules) != tt.wantRules || image.ReasonOf(err) != tt.fails {
+		rules, err := p.Rules(t.Context(), nil, query)
+		if rules.Any() != (tt.wantRules > 0) || image.ReasonOf(err) != tt.fails {
 			t.Errorf("%s: rules %v, error %v, want %d rules and reason %q", tt.reason, rules, err, tt.wantRules, tt.fails)
 		}
 		if problem := p.Problem(); !strings.Contains(problem, tt.problem) || (problem == "") != (tt.problem == "") {
@@ -65,7 +75,76 @@ func TestAnInvalidPolicyIsNotUsed(t *testing.T) {
 	if version == "" {
 		t.Error("the policy has no version")
 	}
-	if rules, err := (*imagepolicy.Policies)(nil).Rules(query); len(rules) != 0 || err != nil {
+	b.write("registries.conf", "")
+	p.Check(t.Context())
+	if p.Version() != version {
+		t.Error("another file changes the version of the policy")
+	}
+	if err := os.Rename(b.dir, b.dir+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	if rules, err := p.Rules(t.Context(), nil, query); rules.Any() || err != nil {
+		t.Errorf("no policy, and the directory is away: %v, %v", rules, err)
+	}
+	if rules, err := (*imagepolicy.Policies)(nil).Rules(t.Context(), nil, query); rules.Any() || err != nil {
 		t.Errorf("no policies: %v, %v", rules, err)
+	}
+}
+
+// TestThePolicyOfACatalog adds the rules of a CatalogSource to those of the cluster. They cannot weaken them.
+func TestThePolicyOfACatalog(t *testing.T) {
+	b := newBed(t)
+	p := imagepolicy.New(b.dir)
+	other := must(signing.NewKey())(t)
+	own := types.NamespacedName{Namespace: "team", Name: "rules"}
+	both := b.push("team/both")
+	b.attach(both, must(b.key.Bundle(both.DigestStr()))(t))
+	b.attach(both, must(other.Bundle(both.DigestStr()))(t))
+	one := b.push("team/one")
+	b.attach(one, must(b.key.Bundle(one.DigestStr()))(t))
+	versions := map[string]bool{}
+	for i, tt := range []struct {
+		reason, rules string
+		both, one     image.Reason
+		problem       string
+	}{
+		{reason: "the ConfigMap is missing", both: image.ReasonConfiguration, one: image.ReasonConfiguration, problem: "ConfigMap team/rules, which annotation chandlery.dev/image-verify names, does not exist"},
+		{reason: "it has never been valid", rules: "rules: [", both: image.ReasonConfiguration, one: image.ReasonConfiguration, problem: "no images of the catalog are pulled: ConfigMap team/rules key verification.yaml"},
+		{reason: "it asks for another key", rules: "rules:\n- prefix: \"\"\n  keys: [other.pub]", one: image.ReasonPolicyRefused},
+		{reason: "it becomes invalid", rules: "rules:\n- prefix: \"\"", one: image.ReasonPolicyRefused, problem: "the last valid one stays in force: ConfigMap team/rules key verification.yaml, line 2"},
+		{reason: "it asks for nothing", rules: "rules:\n- prefix: \"\"\n  require: none"},
+		{reason: "it allows nothing", rules: "rules:\n- prefix: \"\"\n  require: reject", both: image.ReasonPolicyRefused, one: image.ReasonPolicyRefused},
+	} {
+		var objects []client.Object
+		if tt.rules != "" {
+			objects = []client.Object{&corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: own.Name, UID: types.UID(strconv.Itoa(i))},
+				Data:       map[string]string{sources.KeyVerification: tt.rules, "other.pub": string(must(other.PEM())(t))},
+			}}
+		}
+		reader := fake.NewClientBuilder().WithObjects(objects...).Build()
+		check := func(ref name.Digest) error {
+			rules, err := p.Rules(t.Context(), reader, imagepolicy.Query{Image: ref.Name(), Use: signature.Bundles, Own: own})
+			if err != nil {
+				return err //nolint:wrapcheck // the test looks at it
+			}
+			versions[rules.Version] = true
+			return rules.Check(t.Context(), b.client(""), ref.Name(), ref.DigestStr()) //nolint:wrapcheck // the test looks at it
+		}
+		if err := check(both); image.ReasonOf(err) != tt.both {
+			t.Errorf("%s: an image with both signatures: %v, want reason %q", tt.reason, err, tt.both)
+		}
+		if err := check(one); image.ReasonOf(err) != tt.one {
+			t.Errorf("%s: an image with the cluster's signature: %v, want reason %q", tt.reason, err, tt.one)
+		}
+		if err := check(b.image); image.ReasonOf(err) != cmp.Or(tt.both, image.ReasonPolicyRefused) {
+			t.Errorf("%s: an unsigned image: %v", tt.reason, err)
+		}
+		if problem := p.CatalogProblem(t.Context(), reader, own); !strings.Contains(problem, tt.problem) || (problem == "") != (tt.problem == "") {
+			t.Errorf("%s: problem %q, want %q", tt.reason, problem, tt.problem)
+		}
+	}
+	if len(versions) != 4 {
+		t.Errorf("%d versions of the rules in force, want one for each content of the ConfigMap", len(versions))
 	}
 }

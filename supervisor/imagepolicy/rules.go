@@ -20,12 +20,28 @@ var (
 )
 
 // Rules are the rules that an image has to meet, all of them.
-type Rules []*signature.Rule
+type Rules struct {
+	// Version identifies the policies with the rules.
+	Version string
+
+	all []*signature.Rule
+}
+
+// add adds a rule, if it is not nil and can refuse an image. Nodes pull the images of catalogs anyway.
+func (r *Rules) add(rule *signature.Rule, use signature.Use) {
+	if rule == nil || rule.Requirement == signature.RequireNone || rule.Requirement == signature.RequireNode && use == signature.Catalogs {
+		return
+	}
+	r.all = append(r.all, rule)
+}
+
+// Any reports whether there are rules.
+func (r Rules) Any() bool { return len(r.all) > 0 }
 
 // ID identifies what the rules accept; empty without rules.
 func (r Rules) ID() string {
-	ids := make([]string, 0, len(r))
-	for _, rule := range r {
+	ids := make([]string, 0, len(r.all))
+	for _, rule := range r.all {
 		ids = append(ids, rule.ID())
 	}
 	return strings.Join(ids, "+")
@@ -34,12 +50,12 @@ func (r Rules) ID() string {
 // Forbidden returns an [*image.Error] if no signature can allow the supervisor to pull an image. Its reason is
 // [image.ReasonPolicyRefused], or [image.ReasonPolicyNotSupported] if nodes may pull the image.
 func (r Rules) Forbidden(reference string) error {
-	for _, rule := range r {
+	for _, rule := range r.all {
 		if rule.Requirement == signature.RequireReject {
 			return &image.Error{Reference: reference, Reason: image.ReasonPolicyRefused, Err: fmt.Errorf("%w by %s", errRejected, rule)}
 		}
 	}
-	for _, rule := range r {
+	for _, rule := range r.all {
 		if rule.Requirement == signature.RequireNode {
 			return &image.Error{Reference: reference, Reason: image.ReasonPolicyNotSupported, Err: fmt.Errorf("%w by %s", errForNodes, rule)}
 		}
@@ -52,7 +68,7 @@ func (r Rules) Check(ctx context.Context, client *image.Client, reference, diges
 	if err := r.Forbidden(reference); err != nil {
 		return err
 	}
-	for _, rule := range r {
+	for _, rule := range r.all {
 		err := client.FindSignature(ctx, reference, digest, func(s *image.Signature) error { return rule.Verify(s, digest) })
 		if known, ok := errors.AsType[*image.Error](err); ok && known.Reason == image.ReasonPolicyRefused {
 			return &image.Error{
@@ -70,7 +86,7 @@ func (r Rules) Check(ctx context.Context, client *image.Client, reference, diges
 // [ErrSignatureRequired].
 func (r Rules) Required(err error) error {
 	known, ok := errors.AsType[*image.Error](err)
-	for _, rule := range r {
+	for _, rule := range r.all {
 		if ok && rule.Requirement == signature.RequireSignature && !errors.Is(err, ErrSignatureRequired) {
 			return &image.Error{Reference: known.Reference, Reason: known.Reason, Err: fmt.Errorf("%w; %w by %s", known.Err, ErrSignatureRequired, rule)}
 		}

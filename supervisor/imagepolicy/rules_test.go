@@ -121,7 +121,7 @@ func (b *bed) client(conf string) *image.Client {
 // check returns the answer for a bundle image.
 func (b *bed) check(client *image.Client, reference name.Digest) error {
 	b.Helper()
-	rules, err := imagepolicy.New(b.dir).Rules(imagepolicy.Query{Image: reference.Name(), Use: signature.Bundles})
+	rules, err := imagepolicy.New(b.dir).Rules(b.Context(), nil, imagepolicy.Query{Image: reference.Name(), Use: signature.Bundles})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -293,8 +293,8 @@ func TestForbidden(t *testing.T) {
 		}
 	}
 	b.policy("  require: node")
-	rules, err := imagepolicy.New(b.dir).Rules(imagepolicy.Query{Image: b.image.Name(), Use: signature.Catalogs})
-	if err != nil || len(rules) != 0 {
+	rules, err := imagepolicy.New(b.dir).Rules(b.Context(), nil, imagepolicy.Query{Image: b.image.Name(), Use: signature.Catalogs})
+	if err != nil || rules.Any() {
 		t.Errorf("a catalog that only nodes pull: %v, %v", rules, err)
 	}
 }

@@ -68,14 +68,14 @@ func (s *Settings) Access(ctx context.Context, reader client.Reader, catalog *Ca
 	if catalog.Config != "" {
 		// The rules could lead to a place that must not see these credentials.
 		query.Shared = nil
-		table, err := s.own.read(ctx, reader, catalog.config())
-		if _, ok := errors.AsType[*OwnConfigError](err); ok && table == nil {
-			return nil, &image.Error{Reference: reference, Reason: image.ReasonConfiguration, Err: err}
+		own := s.own.Read(ctx, reader, catalog.config())
+		if _, ok := errors.AsType[*OwnConfigError](own.Err); ok && own.Rules == nil {
+			return nil, &image.Error{Reference: reference, Reason: image.ReasonConfiguration, Err: own.Err}
 		}
-		if table == nil {
-			return nil, err
+		if own.Rules == nil {
+			return nil, own.Err
 		}
-		access.Sources.Router = &ownRouter{s, table}
+		access.Sources.Router = &ownRouter{s, own.Rules}
 	}
 	secrets, err := pullsecrets.Find(ctx, reader, query)
 	if err != nil {

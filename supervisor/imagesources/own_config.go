@@ -21,17 +21,29 @@ import (
 // maxOwnConfigs is the number of ConfigMaps whose rules are remembered.
 const maxOwnConfigs = 200
 
-// ownConfigs remembers the rules in ConfigMaps of catalogs.
-type ownConfigs struct {
+// OwnConfigs reads the rules of some kind in ConfigMaps of catalogs, and remembers them. It is safe for concurrent use.
+type OwnConfigs[T any] struct {
+	// annotation names the ConfigMap of a catalog, and parse reads it.
+	annotation string
+	parse      func(origin string, keys map[string][]byte) (*T, error)
+
 	mu    sync.Mutex
-	known map[types.NamespacedName]*ownConfig
+	known map[types.NamespacedName]*OwnConfig[T]
 }
 
-// ownConfig is the rules in a ConfigMap.
-type ownConfig struct {
-	version string
-	table   *sources.Table
-	err     error
+// NewOwnConfigs returns a reader of the ConfigMaps that an annotation names. The errors of parse name the object.
+func NewOwnConfigs[T any](annotation string, parse func(origin string, keys map[string][]byte) (*T, error)) *OwnConfigs[T] {
+	return &OwnConfigs[T]{annotation: annotation, parse: parse, known: map[types.NamespacedName]*OwnConfig[T]{}}
+}
+
+// OwnConfig is the rules in a ConfigMap.
+type OwnConfig[T any] struct {
+	// Version identifies the content of the ConfigMap.
+	Version string
+	// Rules are the rules in force; nil if there have never been valid ones.
+	Rules *T
+	// Err says why the current content is not used.
+	Err error
 }
 
 // OwnConfigError means that the ConfigMap with the rules of a catalog is missing or invalid.
@@ -48,40 +60,51 @@ func (e *OwnConfigError) Unwrap() error { return e.Err }
 
 var errNoConfigMap = errors.New("does not exist; create it, or remove the annotation")
 
-// read returns the rules in a ConfigMap. If they are invalid, it returns the last valid rules with the error.
-func (o *ownConfigs) read(ctx context.Context, reader client.Reader, key types.NamespacedName) (*sources.Table, error) {
+// Read returns the rules in a ConfigMap. If they are missing or invalid, Err is an [*OwnConfigError].
+func (o *OwnConfigs[T]) Read(ctx context.Context, reader client.Reader, key types.NamespacedName) OwnConfig[T] {
 	object := &corev1.ConfigMap{}
 	if err := reader.Get(ctx, key, object); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, &OwnConfigError{fmt.Errorf("ConfigMap %s, which annotation %s names, %w", key, api.AnnotationImageConfig, errNoConfigMap)}
+			return OwnConfig[T]{Err: &OwnConfigError{fmt.Errorf("ConfigMap %s, which annotation %s names, %w", key, o.annotation, errNoConfigMap)}}
 		}
-		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+		return OwnConfig[T]{Err: fmt.Errorf("reading ConfigMap %s: %w", key, err)}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	version := string(object.UID) + ":" + object.ResourceVersion
 	last := o.known[key]
-	if last == nil || last.version != version {
-		last = newOwnConfig(key, object, version, last)
-		if o.known == nil || len(o.known) >= maxOwnConfigs {
-			o.known = map[types.NamespacedName]*ownConfig{}
+	if last == nil || last.Version != version {
+		last = o.next(key, object, version, last)
+		if len(o.known) >= maxOwnConfigs {
+			o.known = map[types.NamespacedName]*OwnConfig[T]{}
 		}
 		o.known[key] = last
 	}
-	return last.table, last.err
+	return *last
 }
 
-// newOwnConfig returns the rules in a version of a ConfigMap. If they are invalid, the last valid ones stay.
-func newOwnConfig(key types.NamespacedName, object *corev1.ConfigMap, version string, last *ownConfig) *ownConfig {
-	table, err := sources.Parse("ConfigMap "+key.String(), keysOf(object))
+// next returns the rules in a version of a ConfigMap. If they are invalid, the last valid ones stay.
+func (o *OwnConfigs[T]) next(key types.NamespacedName, object *corev1.ConfigMap, version string, last *OwnConfig[T]) *OwnConfig[T] {
+	rules, err := o.parse("ConfigMap "+key.String(), keysOf(object))
 	if err == nil {
-		return &ownConfig{version: version, table: table}
+		return &OwnConfig[T]{Version: version, Rules: rules}
 	}
-	next := &ownConfig{version: version, err: &OwnConfigError{err}}
+	next := &OwnConfig[T]{Version: version, Err: &OwnConfigError{err}}
 	if last != nil {
-		next.table = last.table
+		next.Rules = last.Rules
 	}
 	return next
+}
+
+// parseOwn reads the rules of a catalog for the sources of its images.
+func parseOwn(origin string, keys map[string][]byte) (*sources.Table, error) {
+	if _, found := keys[sources.KeyVerification]; found {
+		return nil, &sources.InvalidError{
+			File: origin + " key " + sources.KeyVerification, Problem: "rules for signatures have no effect here",
+			Remedy: "move them to a ConfigMap that annotation " + api.AnnotationImageVerify + " names",
+		}
+	}
+	return sources.Parse(origin, keys) //nolint:wrapcheck // names the object
 }
 
 // CatalogProblem returns what is wrong with the rules that apply to a catalog; empty if nothing is.
@@ -89,15 +112,15 @@ func (s *Settings) CatalogProblem(ctx context.Context, reader client.Reader, cat
 	if catalog.Config == "" {
 		return s.Problem()
 	}
-	table, err := s.own.read(ctx, reader, catalog.config())
-	_, invalid := errors.AsType[*OwnConfigError](err)
+	own := s.own.Read(ctx, reader, catalog.config())
+	_, invalid := errors.AsType[*OwnConfigError](own.Err)
 	switch {
 	case !invalid:
 		return s.Problem()
-	case table == nil:
-		return "settings for image registries are invalid, so that no images of the catalog are pulled: " + err.Error()
+	case own.Rules == nil:
+		return "settings for image registries are invalid, so that no images of the catalog are pulled: " + own.Err.Error()
 	default:
-		return "settings for image registries are invalid, and the last valid ones stay in use: " + err.Error()
+		return "settings for image registries are invalid, and the last valid ones stay in use: " + own.Err.Error()
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/bundles/image/sources"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 var settingsValid = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
@@ -33,7 +34,7 @@ type Settings struct {
 	pullSecrets []types.NamespacedName
 	proxy       Proxy
 	changes     chan event.GenericEvent
-	own         ownConfigs
+	own         *OwnConfigs[sources.Table]
 
 	mu      sync.Mutex
 	problem string
@@ -42,7 +43,9 @@ type Settings struct {
 
 // New returns the settings in files, and with the pull secrets that apply to the images of all catalogs.
 func New(paths sources.Paths, pullSecrets []types.NamespacedName) *Settings {
-	s := &Settings{pullSecrets: pullSecrets, changes: make(chan event.GenericEvent, 1)}
+	s := &Settings{
+		pullSecrets: pullSecrets, changes: make(chan event.GenericEvent, 1), own: NewOwnConfigs(api.AnnotationImageConfig, parseOwn),
+	}
 	if !paths.IsZero() {
 		s.files = sources.NewFiles(paths)
 	}

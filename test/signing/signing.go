@@ -14,6 +14,8 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -51,6 +53,31 @@ func (k *Key) PEM() ([]byte, error) {
 		return nil, fmt.Errorf("encoding a public key: %w", err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
+}
+
+// WritePolicy writes a policy to a directory: images with a prefix need a signature by the key.
+func (k *Key) WritePolicy(dir, prefix string) error {
+	public, err := k.PEM()
+	if err != nil {
+		return err
+	}
+	for file, text := range map[string]string{
+		"acme.pub": string(public), "verification.yaml": fmt.Sprintf("rules:\n- prefix: %s\n  keys: [acme.pub]\n", prefix),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			return fmt.Errorf("writing a policy: %w", err)
+		}
+	}
+	return nil
+}
+
+// Sign signs an image in a registry as cosign 3 does.
+func (k *Key) Sign(ctx context.Context, image name.Digest) error {
+	bundle, err := k.Bundle(image.DigestStr())
+	if err != nil {
+		return err
+	}
+	return AttachBundle(ctx, image, bundle)
 }
 
 // sign returns the signature of a text.

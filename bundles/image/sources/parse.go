@@ -21,8 +21,8 @@ const (
 	KeyVerification = "verification.yaml"
 )
 
-// isForSignatures reports whether a key is for the verification of signatures: rules, public keys and trusted roots.
-func isForSignatures(key string) bool {
+// IsForSignatures reports whether a key is for the verification of signatures: rules, public keys and trusted roots.
+func IsForSignatures(key string) bool {
 	return key == KeyVerification || strings.HasSuffix(key, ".pub") || strings.HasSuffix(key, ".json")
 }
 
@@ -89,7 +89,7 @@ func (p *parser) keys(origin string, all map[string][]byte) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if (!used[key] || key == keyRoots) && !isForSignatures(key) {
+		if (!used[key] || key == keyRoots) && !IsForSignatures(key) {
 			p.certificate(origin, key, all)
 		}
 	}

@@ -146,7 +146,8 @@ func (r *hostedReconciler) content(ctx context.Context, view *catalogReplicas) (
 	problem := r.settings.CatalogProblem(ctx, r.secrets.reader, &imagesources.Catalog{
 		NamespacedName: client.ObjectKeyFromObject(view.source), Config: view.source.Annotations[api.AnnotationImageConfig],
 	})
-	if problem = cmp.Or(problem, r.policies.Problem()); problem != "" {
+	policy := types.NamespacedName{Namespace: view.source.Namespace, Name: view.source.Annotations[api.AnnotationImageVerify]}
+	if problem = cmp.Or(problem, r.policies.CatalogProblem(ctx, r.secrets.reader, policy)); problem != "" {
 		h.conditions = append(h.conditions, metav1.Condition{
 			Type: api.ConditionImageSettingsInvalid, Status: metav1.ConditionTrue, Reason: api.ReasonInvalidFiles, Message: problem,
 		})

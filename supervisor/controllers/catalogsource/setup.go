@@ -185,7 +185,7 @@ func (m *mapper) servedFrom(ctx context.Context, object client.Object) []reconci
 	return append(owner(ctx, object), m.selected(ctx, func(u *unstructured.Unstructured) bool {
 		name, _, _ := unstructured.NestedString(u.Object, "spec", "configMap")
 		return name == object.GetName() || strings.TrimSpace(u.GetAnnotations()[api.AnnotationCatalogFilter]) == object.GetName() ||
-			u.GetAnnotations()[api.AnnotationImageConfig] == object.GetName()
+			u.GetAnnotations()[api.AnnotationImageConfig] == object.GetName() || u.GetAnnotations()[api.AnnotationImageVerify] == object.GetName()
 	}, client.InNamespace(object.GetNamespace()))...)
 }
 

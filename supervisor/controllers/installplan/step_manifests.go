@@ -107,7 +107,7 @@ func (c *content) fetch(ctx context.Context, s *operatorsv1alpha1.Step, ref *pla
 	return bundle, nil
 }
 
-// addPullSettings adds to a request the account, the Secrets and the ConfigMap to pull the images of its catalog with. It
+// addPullSettings adds to a request the account, the Secrets and the ConfigMaps to pull the images of its catalog with. It
 // adds none without the CatalogSource: the bundle cache may have the content already.
 func (c *content) addPullSettings(ctx context.Context, request *bundleimage.Request) error {
 	object := catalogs.NewObject()
@@ -121,7 +121,8 @@ func (c *content) addPullSettings(ctx context.Context, request *bundleimage.Requ
 	if err != nil {
 		return fmt.Errorf("reading the pull secrets of CatalogSource %s: %w", request.Catalog, err)
 	}
-	request.Account, request.Secrets, request.Config = catalogs.AccountName(source), source.Spec.Secrets, source.Annotations[api.AnnotationImageConfig]
+	request.Account, request.Secrets = catalogs.AccountName(source), source.Spec.Secrets
+	request.Config, request.Policy = source.Annotations[api.AnnotationImageConfig], source.Annotations[api.AnnotationImageVerify]
 	return nil
 }
 

@@ -257,7 +257,8 @@ func imageRequest(o *namespaceState, c *resolution.Choice) bundleimage.Request {
 		Timeout: o.groups.unpackTimeout, RetryInterval: o.groups.unpackRetry,
 	}
 	if source := o.catalogs[request.Catalog].Source; source != nil {
-		request.Account, request.Secrets, request.Config = catalogs.AccountName(source), source.Spec.Secrets, source.Annotations[api.AnnotationImageConfig]
+		request.Account, request.Secrets = catalogs.AccountName(source), source.Spec.Secrets
+		request.Config, request.Policy = source.Annotations[api.AnnotationImageConfig], source.Annotations[api.AnnotationImageVerify]
 	}
 	return request
 }

@@ -140,13 +140,15 @@ func (r *Resolver) Decide(ctx context.Context, req *Request) Decision {
 		if running != nil && running.CatalogDir == "" {
 			running = nil
 		}
-	} else if image.IsDigest(wanted) && !r.isGuarded(wanted) {
+	}
+	rules, err := r.rules(ctx, req.Source)
+	if guarded := err != nil || rules.Any(); !req.ReadLabel && image.IsDigest(wanted) && !guarded {
 		return Decision{Image: Image{Spec: wanted}, Ready: true}
 	}
 	now := r.options.Clock.Now()
 	last, retry := r.last(client.ObjectKeyFromObject(req.Source))
 	var d Decision
-	if due, next := isDue(req.Source, running, last, times{now: now, retry: retry, unpulled: req.Unpulled, policy: r.options.Policies.Version()}); due {
+	if due, next := isDue(req.Source, running, last, times{now: now, retry: retry, unpulled: req.Unpulled, policy: rules.Version}); due {
 		r.query(ctx, &Request{Source: req.Source.DeepCopy(), Account: req.Account, ReadLabel: req.ReadLabel})
 	} else if !next.IsZero() {
 		d.Next = next.Sub(now)
@@ -162,10 +164,11 @@ func (r *Resolver) Decide(ctx context.Context, req *Request) Decision {
 	return d
 }
 
-// isGuarded reports whether rules for signatures apply to an image, or may apply.
-func (r *Resolver) isGuarded(reference string) bool {
-	rules, err := r.options.Policies.Rules(imagepolicy.Query{Image: reference, Use: signature.Catalogs})
-	return err != nil || len(rules) > 0
+// rules returns the rules for signatures of the image of a catalog.
+func (r *Resolver) rules(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (imagepolicy.Rules, error) {
+	own := types.NamespacedName{Namespace: source.Namespace, Name: source.Annotations[api.AnnotationImageVerify]}
+	query := imagepolicy.Query{Image: source.Spec.Image, Use: signature.Catalogs, Own: own}
+	return r.options.Policies.Rules(ctx, r.options.Reader, query) //nolint:wrapcheck // names the image
 }
 
 // last returns the last result for the image of a catalog; nil if there is none. retry is when a
@@ -235,8 +238,8 @@ func (r *Resolver) record(ctx context.Context, key types.NamespacedName, e *entr
 func (r *Resolver) resolve(ctx context.Context, req *Request) result {
 	source := req.Source
 	failed := result{image: Image{Spec: source.Spec.Image}, time: r.options.Clock.Now(), generation: source.Generation, guarded: true}
-	rules, err := r.options.Policies.Rules(imagepolicy.Query{Image: source.Spec.Image, Use: signature.Catalogs})
-	failed.policy = r.options.Policies.Version()
+	rules, err := r.rules(ctx, source)
+	failed.policy = rules.Version
 	if err == nil {
 		err = rules.Forbidden(source.Spec.Image)
 	}
@@ -244,7 +247,7 @@ func (r *Resolver) resolve(ctx context.Context, req *Request) result {
 		failed.err = err //nolint:wrapcheck // names the image
 		return failed
 	}
-	failed.guarded = len(rules) > 0
+	failed.guarded = rules.Any()
 	access, err := r.options.Sources.Access(ctx, r.options.Reader, &imagesources.Catalog{
 		NamespacedName: client.ObjectKeyFromObject(source), Account: req.Account, Secrets: source.Spec.Secrets,
 		Config: source.Annotations[api.AnnotationImageConfig],
@@ -278,7 +281,7 @@ func (r *Resolver) resolve(ctx context.Context, req *Request) result {
 // verify checks that an image meets the rules for signatures, and returns what identifies both. It does not ask again for
 // what it has found before.
 func (r *Resolver) verify(ctx context.Context, c *image.Client, req *Request, found *Image, rules imagepolicy.Rules) (string, error) {
-	if len(rules) == 0 {
+	if !rules.Any() {
 		return "", nil
 	}
 	verified := rules.ID() + " " + found.Digest
