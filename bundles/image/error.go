@@ -53,6 +53,8 @@ const (
 	ReasonPolicyNotSupported Reason = "PolicyNotSupported"
 	// ReasonLocal: the local file system fails.
 	ReasonLocal Reason = "LocalFailure"
+	// ReasonNode: a node could not pull the image for the caller, or not hand it over.
+	ReasonNode Reason = "NodePullFailed"
 )
 
 // Error is the error of an image that cannot be used.
@@ -76,7 +78,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) MayPass() bool {
 	switch e.Reason {
 	case ReasonUnreachable, ReasonLocal, ReasonUnauthorized, ReasonNotFound, ReasonUntrusted, ReasonCredentials, ReasonPlainHTTP,
-		ReasonBlocked, ReasonConfiguration, ReasonPolicyRefused, ReasonPolicyNotSupported:
+		ReasonBlocked, ReasonConfiguration, ReasonPolicyRefused, ReasonPolicyNotSupported, ReasonNode:
 		return true
 	default:
 		return false

@@ -131,6 +131,8 @@ type extraction struct {
 	what     *Tree
 	// scratch is a directory for the layers.
 	scratch string
+	// archive replaces the layers; nil for none.
+	archive *os.File
 }
 
 // labelled extracts the directory that the labels name below root.
@@ -150,6 +152,10 @@ const maxTransfers = 3
 
 // layers transfers the layers, some in parallel. It applies each to every tree after all lower layers.
 func (e *extraction) layers(ctx context.Context, to ...*tree) error {
+	if e.archive != nil {
+		left := e.limits().MaxUnpackedBytes
+		return applyLayer(ctx, e.archive, &left, e.limits(), to)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	ready := make([]chan *os.File, len(e.manifest.Layers))
 	for i := range ready {

@@ -40,6 +40,15 @@ const (
 	maxPathBytes = 3000
 )
 
+// BundleLimits returns the limits of bundle images. They are far above what real bundles need. They bound the disk space
+// of each pull, for its layers and its content.
+func BundleLimits() Limits {
+	return Limits{
+		MaxLayers: 128, MaxLayerBytes: 256 << 20, MaxUnpackedBytes: 1 << 30, MaxEntries: 1 << 20,
+		MaxBytes: 64 << 20, MaxFileBytes: 64 << 20, MaxFiles: 4 << 10,
+	}
+}
+
 func (l *Limits) withDefaults() Limits {
 	out := *l
 	out.MaxManifestBytes = cmp.Or(out.MaxManifestBytes, DefaultMaxManifestBytes)

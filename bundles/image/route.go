@@ -79,6 +79,8 @@ type Endpoint struct {
 type Skipped struct {
 	// Place is the reference or the registry. Rule is the rule that excludes it, and Why is the reason.
 	Place, Rule, Why string
+	// Blocked is true if a rule forbids to get images from the place.
+	Blocked bool
 }
 
 // Attempt is the answer of one source.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -67,11 +68,30 @@ func (s Store) Get(ctx context.Context, c *Client, reference, digest string, wha
 	if kept, err := open(entry); err == nil {
 		return kept, nil
 	}
-	kept, err := s.add(ctx, c, pin(ref, digest), what, entry)
+	kept, err := s.add(entry, func(content, scratch string) (*Extracted, error) {
+		return c.Extract(ctx, pin(ref, digest), what, content, scratch)
+	})
 	if e, ok := errors.AsType[*Error](err); ok {
 		// Users refer to the image by its tag, not by the digest.
 		e.Reference = reference
 	}
+	return kept, describe(reference, err)
+}
+
+// Import stores a directory of the image with a digest from an archive that [Tree.Archive] has written. The caller
+// knows that the archive is of this image. The limits of the client apply. The error is an [*Error].
+func (s Store) Import(ctx context.Context, c *Client, reference, digest string, what Tree, archive io.Reader) (*Kept, error) {
+	ref, err := c.parse(reference)
+	if err != nil {
+		return nil, describe(reference, err)
+	}
+	kept, err := s.add(s.entry(c, ref, digest, what), func(content, scratch string) (*Extracted, error) {
+		found, err := c.unarchive(ctx, what, archive, content, scratch)
+		if err == nil {
+			found.Digest = digest
+		}
+		return found, err
+	})
 	return kept, describe(reference, err)
 }
 
@@ -175,8 +195,11 @@ func count(dir string) (files int, size int64, err error) {
 	return files, size, nil
 }
 
-// add pulls an image from the registry.
-func (s Store) add(ctx context.Context, c *Client, pinned string, what Tree, entry string) (*Kept, error) {
+// extractor extracts the directory of an image to content, and stores temporary files in scratch.
+type extractor func(content, scratch string) (*Extracted, error)
+
+// add extracts an image to a new entry.
+func (s Store) add(entry string, extract extractor) (*Kept, error) {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil { //nolint:gosec // other users may read pulled images
 		return nil, fail(ReasonLocal, "making the directory for images: %w", err)
 	}
@@ -184,7 +207,7 @@ func (s Store) add(ctx context.Context, c *Client, pinned string, what Tree, ent
 	if err != nil {
 		return nil, fail(ReasonLocal, "making a directory for the image: %w", err)
 	}
-	kept, err := fill(ctx, c, pinned, what, next)
+	kept, err := fill(next, extract)
 	if err == nil {
 		kept, err = kept.settle(next, entry)
 	}
@@ -199,7 +222,7 @@ func (s Store) add(ctx context.Context, c *Client, pinned string, what Tree, ent
 }
 
 // fill extracts an image to a new directory.
-func fill(ctx context.Context, c *Client, pinned string, what Tree, dir string) (*Kept, error) {
+func fill(dir string, extract extractor) (*Kept, error) {
 	lock, err := os.Open(dir)
 	if err != nil {
 		return nil, fail(ReasonLocal, "opening the directory for the image: %w", err)
@@ -214,7 +237,7 @@ func fill(ctx context.Context, c *Client, pinned string, what Tree, dir string) 
 			return kept, fail(ReasonLocal, "making a directory for the image: %w", err)
 		}
 	}
-	found, err := c.Extract(ctx, pinned, what, content, scratch)
+	found, err := extract(content, scratch)
 	if err != nil {
 		return kept, err
 	}

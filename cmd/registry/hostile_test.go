@@ -65,6 +65,7 @@ func TestHostileCatalog(t *testing.T) {
 		{args: []string{"query", address, "deprecations"}, forms: tableForms},
 		{args: []string{"build", bad}, fails: true},
 		{args: []string{"serve", bad, "--port=0", "--metrics-address=0", "--pprof-addr="}, fails: true},
+		{args: []string{"print-bundle", "--root=" + hostile}, fails: true},
 		{args: []string{"copy-content", "--catalog.from=" + hostile, "--catalog.to=" + t.TempDir()}, fails: true},
 		{args: []string{"version"}},
 		{args: []string{"reference"}},

@@ -44,7 +44,7 @@ func newCommand() *cobra.Command {
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
 	root := registry.Command(newServeCommand(), newBuildCommand(), inspect.Validate(inspected()),
-		newListCommand(), newGraphCommand(), inspect.Diff(inspected()), newQueryCommand(), newCopyContentCommand())
+		newListCommand(), newGraphCommand(), inspect.Diff(inspected()), newQueryCommand(), newCopyContentCommand(), newPrintBundleCommand())
 	acceptGlobalFlags(root.PersistentFlags())
 	return root
 }

@@ -15,15 +15,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
-// Limits returns the limits of bundle images. They are far above what real bundles need. They bound the disk space of
-// each pull, for its layers and its content.
-func Limits() image.Limits {
-	return image.Limits{
-		MaxLayers: 128, MaxLayerBytes: 256 << 20, MaxUnpackedBytes: 1 << 30, MaxEntries: 1 << 20,
-		MaxBytes: 64 << 20, MaxFileBytes: 64 << 20, MaxFiles: 4 << 10,
-	}
-}
-
 // maxBroken is the maximum number of unusable images that are remembered.
 const maxBroken = 1000
 
@@ -159,7 +150,7 @@ func (o *Options) client(r *Request, access *imagesources.Access, progress func(
 	timeout := o.timeout(r)
 	client, err := image.New(image.Options{
 		Keychain: access.Keychain, Sources: access.Sources, PlainHTTP: o.PlainHTTP, SkipTLSVerify: o.SkipTLSVerify,
-		PullTimeout: timeout, ResolveTimeout: min(timeout, maxQuery), Attempts: 3, Limits: Limits(), Progress: progress, UserAgent: "chandlery-supervisor",
+		PullTimeout: timeout, ResolveTimeout: min(timeout, maxQuery), Attempts: 3, Limits: image.BundleLimits(), Progress: progress, UserAgent: "chandlery-supervisor",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("asking for image %q: %w", r.Image, err)

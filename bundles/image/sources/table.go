@@ -70,7 +70,7 @@ func (t Tables) Restrict(route image.Route) image.Route {
 			allowed.Sources = append(allowed.Sources, source)
 			continue
 		}
-		allowed.Skipped = append(allowed.Skipped, image.Skipped{Place: source.Reference.Name(), Rule: blocking.rule(), Why: isBlocked})
+		allowed.Skipped = append(allowed.Skipped, image.Skipped{Place: source.Reference.Name(), Rule: blocking.rule(), Why: isBlocked, Blocked: true})
 	}
 	return allowed
 }
@@ -210,7 +210,7 @@ func (t *Table) add(route *image.Route, rule *registry, endpoint *sysregistriesv
 	}
 	place := places[0].Reference.String() + suffix
 	if blocking := t.registryOf(place); blocking != nil && blocking.Blocked {
-		skip(place, blocking.rule(), isBlocked)
+		route.Skipped = append(route.Skipped, image.Skipped{Place: place, Rule: blocking.rule(), Why: isBlocked, Blocked: true})
 		return
 	}
 	ref, err := name.ParseReference(place)

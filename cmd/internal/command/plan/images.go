@@ -21,7 +21,6 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/pulling"
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/supervisor/dryrun/imagecheck"
@@ -96,7 +95,7 @@ func (o *imageOptions) checked(
 		if err != nil {
 			return nil, nil, err //nolint:wrapcheck // names the flag
 		}
-		options.Limits = bundleimage.Limits()
+		options.Limits = image.BundleLimits()
 		fixed := func(context.Context, resolution.CatalogKey, string) (image.Options, error) { return options, nil }
 		answered, err = imagecheck.Check(ctx, fixed, images)
 		return answered, nil, err //nolint:wrapcheck // names the image
@@ -159,7 +158,7 @@ func (p *clusterPull) options(ctx context.Context, key resolution.CatalogKey, re
 	}
 	return image.Options{
 		Keychain: access.Keychain, Sources: access.Sources, PlainHTTP: p.supervisor.PlainHTTP, SkipTLSVerify: p.supervisor.SkipTLSVerify,
-		Attempts: 2, Limits: bundleimage.Limits(), UserAgent: p.agent,
+		Attempts: 2, Limits: image.BundleLimits(), UserAgent: p.agent,
 	}, nil
 }
 
