@@ -15,6 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
+	"github.com/chandlery/chandlery/supervisor/bundleimage/nodepull"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
@@ -65,6 +66,8 @@ type Options struct {
 	InstallPlans installplan.Settings
 	// Caches are the directories for content.
 	Caches Caches
+	// ImagePull is who pulls bundle images.
+	ImagePull nodepull.Mode
 	// BundleUnpackTimeout is the maximum time to pull a bundle image, unless an OperatorGroup sets another.
 	BundleUnpackTimeout time.Duration
 	// FailoverRate is the maximum number of pods of catalogs that are marked or deleted per second. FailoverBurst is
@@ -109,6 +112,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.InstallPlans.BundleKinds, plansteps.FlagKind, "additional kind that bundles may contain, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; may be repeated; 'supervisor rbac' prints the permissions that the supervisor needs for it")
 	fs.BoolVar(&o.InstallPlans.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles as the ServiceAccount that the OperatorGroup names, if any")
 	o.Caches.addFlags(fs)
+	fs.Var(&o.ImagePull, nodepull.Flag, "who pulls bundle images; auto: the supervisor, or a node if no source lets it; supervisor or node: only these")
 	fs.DurationVar(&o.BundleUnpackTimeout, "bundle-unpack-timeout", bundleimage.DefaultTimeout, "time limit for pulling a bundle image, if the OperatorGroup has no annotation operatorframework.io/bundle-unpack-timeout; 0: no limit")
 	fs.Float64Var(&o.FailoverRate, "failover-rate", 10, "largest number of catalog pods per second that the supervisor marks as not ready or deletes after a node is lost")
 	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "number of catalog pods that fail over without delay, before --failover-rate applies")

@@ -24,6 +24,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apiserver/availability"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
+	"github.com/chandlery/chandlery/supervisor/bundleimage/nodepull"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/contentcache"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
@@ -102,9 +103,13 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	settings := imagesources.New(o.Catalogs.Registries, o.Catalogs.SharedSecrets())
 	settings.UseProxy(o.Catalogs.Proxy)
 	settings.AwaitMirrors()
+	nodes, err := s.newNodePuller(mgr)
+	if err != nil {
+		return err
+	}
 	policies := imagepolicy.New(o.Catalogs.Registries.Config)
 	images, err := bundleimage.New(bundleimage.Options{
-		Reader: mgr.GetAPIReader(), Dir: o.Caches.BundleDir, Size: o.Caches.BundleSize, Timeout: o.BundleUnpackTimeout,
+		Reader: mgr.GetAPIReader(), Nodes: nodes, Dir: o.Caches.BundleDir, Size: o.Caches.BundleSize, Timeout: o.BundleUnpackTimeout,
 		Sources: settings, Policies: policies, PlainHTTP: o.Catalogs.PlainHTTP, SkipTLSVerify: o.Catalogs.SkipTLSVerify,
 	})
 	if err != nil {
@@ -155,6 +160,22 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	})
 	s.ready.usePackages(packages)
 	return errors.Join(err, failed)
+}
+
+// newNodePuller adds to a manager what lets nodes pull bundle images.
+func (s *startup) newNodePuller(mgr ctrl.Manager) (bundleimage.Nodes, error) {
+	logs, err := nodepull.NewLogs(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return bundleimage.Nodes{}, err //nolint:wrapcheck // says what failed
+	}
+	puller := nodepull.New(nodepull.Options{
+		Settings: nodepull.Settings{RegistryImage: s.options.Catalogs.RegistryImage, SetUserID: s.options.Catalogs.SetWorkloadUserID},
+		Client:   mgr.GetClient(), Reader: mgr.GetAPIReader(), Logs: logs, Clock: clock.RealClock{},
+	})
+	if err := mgr.Add(puller); err != nil {
+		return bundleimage.Nodes{}, fmt.Errorf("adding the pulls of bundle images by nodes: %w", err)
+	}
+	return bundleimage.Nodes{Mode: s.options.ImagePull, Puller: puller}, nil
 }
 
 // newStore returns the store of catalogs, which keeps contents on disk if a directory is set.

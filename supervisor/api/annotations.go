@@ -307,6 +307,19 @@ const (
 	//	Value:  `named` or `none`
 	//	Set by: supervisor
 	LabelGroupAccount = "chandlery.dev/operator-group-account"
+	// AnnotationFormerChannel is the channel of a version. Only earlier builds wrote it, and the supervisor removes it.
+	//
+	//	On:     ClusterServiceVersion
+	//	Value:  name of a channel
+	//	Set by: earlier builds
+	AnnotationFormerChannel = "chandlery.dev/channel"
+	// AnnotationFormerDigest is the digest of the bundle of a version. Only earlier builds wrote it, and the supervisor
+	// removes it.
+	//
+	//	On:     ClusterServiceVersion
+	//	Value:  digest
+	//	Set by: earlier builds
+	AnnotationFormerDigest = "chandlery.dev/bundle-digest"
 	// AnnotationWithdrawn marks a version that never worked and is deleted so that an older one runs again.
 	// Custom resources stay.
 	//

@@ -19,6 +19,13 @@ const (
 	ConditionUninstalling = "Uninstalling"
 )
 
+// ConditionPulledByNode is True for a bundle image in the status of an InstallPlan that a node has pulled. Its reason is
+// why the supervisor has not.
+const ConditionPulledByNode = "PulledByNode"
+
+// ReasonNodeOnly is the reason of ConditionPulledByNode if only nodes pull images.
+const ReasonNodeOnly = "NodeOnly"
+
 // Reasons of conditions of Subscriptions. The Subscription controller sets them; OLM's clients compare them.
 const (
 	// ReasonConstraintsNotSatisfiable is the reason of ResolutionFailed where no version satisfies all

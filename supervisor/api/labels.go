@@ -81,6 +81,21 @@ const (
 	LabelGrant = "chandlery.dev/borrowed"
 )
 
+// Pods in which nodes pull bundle images.
+const (
+	// LabelImagePull marks a pod [in which a node pulls a bundle image](../registries.md#pulls-by-nodes).
+	//
+	//	On:     Pod
+	//	Value:  `true`
+	//	Set by: supervisor
+	LabelImagePull = "chandlery.dev/image-pull"
+	// LabelUnpackRef is a hash of that pod, as in pods of OLM.
+	//
+	//	On:     Pod
+	//	Set by: supervisor
+	LabelUnpackRef = "operatorframework.io/bundle-unpack-ref"
+)
+
 // APIs and webhooks of versions.
 const (
 	// PrefixAPI begins the labels that state whether a version provides or requires an API.

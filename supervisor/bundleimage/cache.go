@@ -52,6 +52,8 @@ type Options struct {
 	PlainHTTP, SkipTLSVerify bool
 	// Limits bound the content of a bundle.
 	Limits manifests.Limits
+	// Nodes configure the pulls by nodes; zero for none.
+	Nodes Nodes
 	// Clock returns the time; the system clock if nil.
 	Clock clock.PassiveClock
 }
@@ -108,6 +110,8 @@ type State struct {
 	// Began is the start of the current attempt; zero if there is none. Done of Total bytes have been transferred.
 	Began       time.Time
 	Done, Total int64
+	// Node is how a node pulls or has pulled the image; nil if none does.
+	Node *NodePull
 	// Attempts is the number of consecutive failures. Err is the error of the last one, at FailedAt. The next attempt
 	// is made at RetryAt. If that is zero, only a different Request may succeed.
 	Attempts          int
@@ -131,6 +135,7 @@ type Cache struct {
 	authorizer *authorizer
 	puller     *puller
 	notifier   notifier
+	nodes      *nodePuller
 
 	// ctx is the lifetime of background work.
 	ctx  context.Context
@@ -156,7 +161,7 @@ func New(o Options) (*Cache, error) {
 	if err := privatedir.Prepare(o.Dir, "bundles", "--bundle-cache-dir"); err != nil {
 		return nil, err //nolint:wrapcheck // says what was prepared
 	}
-	local, err := image.New(image.Options{})
+	local, err := image.New(image.Options{Limits: image.BundleLimits()})
 	if err != nil {
 		return nil, fmt.Errorf("preparing to unpack bundles: %w", err)
 	}
@@ -168,6 +173,7 @@ func New(o Options) (*Cache, error) {
 		reading: make(chan struct{}, 1), memory: newMemory(maxMemory),
 	}
 	c.authorizer = &authorizer{o: &c.o, contents: c.contents, limiter: newLimiter(maxQueries, maxQueriesPerHost)}
+	c.nodes = &nodePuller{o: &c.o, contents: c.contents, limiter: newLimiter(maxNodePulls, maxNodePullsPerNamespace)}
 	c.puller = &puller{
 		o: &c.o, ctx: ctx, contents: c.contents, limiter: newLimiter(maxPulls, maxPullsPerHost), progress: c.recordProgress,
 		pulls: map[contentKey]*pull{}, broken: map[contentKey]error{},
@@ -231,7 +237,7 @@ var (
 // request, or else from the registry. Content blocks until the content is available.
 func (c *Cache) Content(ctx context.Context, r Request) (Content, error) {
 	for range attempts {
-		digest, running, err := c.authorized(&r)
+		granted, running, err := c.authorized(&r)
 		if err != nil {
 			return Content{}, err
 		}
@@ -243,42 +249,42 @@ func (c *Cache) Content(ctx context.Context, r Request) (Content, error) {
 				return Content{}, fmt.Errorf("unpacking image %q: %w", r.Image, context.Cause(ctx))
 			}
 		}
-		resolved, err := withDigest(r.Image, digest)
+		resolved, err := withDigest(r.Image, granted.digest)
 		if err != nil {
 			return Content{}, err
 		}
-		objects, err := c.contents.get(contentKey{r.catalog().Realm(), resolved}, digest)
+		objects, err := c.contents.get(contentKey{granted.realm, resolved}, granted.digest)
 		if err != nil {
 			return Content{}, withReference(r.Image, err)
 		}
 		if objects != nil {
-			return Content{Image: resolved, Digest: digest, Objects: objects}, nil
+			return Content{Image: resolved, Digest: granted.digest, Objects: objects}, nil
 		}
 		c.revoke(&r)
 	}
 	return Content{}, &image.Error{Reference: r.Image, Reason: image.ReasonLocal, Err: errGone}
 }
 
-// authorized returns the digest that a request is authorized for. If the digest is unknown, running is closed at
-// the end of the current attempt.
-func (c *Cache) authorized(r *Request) (digest string, running <-chan struct{}, err error) {
+// authorized returns the content that a request is authorized for. If it is unknown, running is closed at the end of
+// the current attempt.
+func (c *Cache) authorized(r *Request) (granted grant, running <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.o.Clock.Now()
 	e := c.entry(r, now)
 	switch {
 	case e.isAuthorized(now, c.o.Policies.Version()):
-		return e.digest, nil, nil
+		return e.grant, nil, nil
 	case e.running != nil:
 	case e.inBackOff(now):
-		return "", nil, e.err
+		return grant{}, nil, e.err
 	default:
 		c.startAttempt(e, r, now)
 	}
 	if c.closed {
-		return "", nil, fmt.Errorf("unpacking image %q: %w", r.Image, errStopped)
+		return grant{}, nil, fmt.Errorf("unpacking image %q: %w", r.Image, errStopped)
 	}
-	return "", e.running, nil
+	return grant{}, e.running, nil
 }
 
 // revoke drops the authorization of a request, because the cached content is missing.
@@ -304,33 +310,52 @@ func (c *Cache) startAttempt(e *entry, r *Request, now time.Time) {
 	})
 }
 
-// outcome is the result of an attempt: an authorized digest or an error.
+// outcome is the result of an attempt: authorized content or an error.
 type outcome struct {
-	digest string
+	grant grant
 	// policy is the version of the cluster's policy for signatures that allowed it.
 	policy string
 	err    error
 }
 
-// attempt checks with the registry that the request may have an image, that the image has the required signatures, and
-// ensures that its content is cached.
+// attempt ensures that the content of an image is cached and that the request may have it. If the supervisor cannot pull
+// the image and a node may, its failure is shown until the node has ended.
 func (c *Cache) attempt(ctx context.Context, r *Request, e *entry) outcome {
-	policy := c.o.Policies.Version()
 	rules, err := c.o.Policies.Rules(ctx, c.o.Reader, imagepolicy.Query{
 		Image: r.Image, Use: signature.Bundles, Own: types.NamespacedName{Namespace: r.Catalog.Namespace, Name: r.Policy},
 	})
 	if err != nil {
 		return outcome{err: err}
 	}
+	o := outcome{policy: rules.ClusterVersion}
+	started := func(pull *NodePull) { c.update(e, func() { e.node = pull }) }
+	if c.o.Nodes.pulls(nil) {
+		if o.err = rules.ForNodes(r.Image); o.err == nil {
+			o.grant, o.err = c.nodes.pull(ctx, r, nil, started)
+		}
+		return o
+	}
+	o.grant.realm = r.catalog().Realm()
+	o.grant.digest, o.err = c.bySupervisor(ctx, r, e, rules)
+	if c.o.Nodes.pulls(o.err) && rules.ForNodes(r.Image) == nil {
+		c.update(e, func() { e.show(o.err, c.o.Clock.Now()) })
+		o.grant, o.err = c.nodes.pull(ctx, r, o.err, started)
+	}
+	return o
+}
+
+// bySupervisor checks with the registry that the request may have an image, that the image has the required signatures,
+// and ensures that its content is cached.
+func (c *Cache) bySupervisor(ctx context.Context, r *Request, e *entry, rules imagepolicy.Rules) (digest string, err error) {
 	a, err := c.authorizer.authorize(ctx, r, rules)
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
 			countPull(err) // Without an answer of the registry, no pull begins.
 		}
-		return outcome{err: rules.Required(err)}
+		return "", rules.Required(err)
 	case a.cached:
-		return outcome{digest: a.digest, policy: policy}
+		return a.digest, nil
 	}
 	err = c.puller.ensure(ctx, a, func(p *pull) {
 		c.mu.Lock()
@@ -338,10 +363,10 @@ func (c *Cache) attempt(ctx context.Context, r *Request, e *entry) outcome {
 		e.pull = p
 	})
 	if err != nil {
-		return outcome{err: rules.Required(withReference(r.Image, withSecretProblem(err, a.access.SecretProblem)))}
+		return "", rules.Required(withReference(r.Image, withSecretProblem(err, a.access.SecretProblem)))
 	}
 	c.authorizer.record(ctx, a)
-	return outcome{digest: a.digest, policy: policy}
+	return a.digest, nil
 }
 
 // recordProgress records the number of transferred bytes. It notifies the namespaces that wait for the
@@ -368,8 +393,8 @@ func (c *Cache) finish(e *entry, r *Request, o outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.o.Clock.Now()
-	e.running, e.pull = nil, nil
-	same := e.digest == o.digest && o.err == nil
+	e.running, e.pull, e.node = nil, nil, nil
+	same := e.grant.digest == o.grant.digest && o.err == nil
 	switch {
 	case c.ctx.Err() != nil:
 		return
@@ -378,14 +403,14 @@ func (c *Cache) finish(e *entry, r *Request, o outcome) {
 		logger.Info("Image cannot be unpacked", "error", o.err.Error(), "attempt", e.attempts, "retryAt", e.retryAt)
 	default:
 		e.succeed(&o, now)
-		if resolved, err := withDigest(r.Image, o.digest); err == nil && resolved != r.Image {
+		if resolved, err := withDigest(r.Image, o.grant.digest); err == nil && resolved != r.Image {
 			// A request that is authorized for a tag is authorized for its digest.
 			byDigest := *r
 			byDigest.Image = resolved
 			c.entry(&byDigest, now).succeed(&o, now)
 		}
 		if !same {
-			logger.Info("Image is unpacked", "digest", o.digest)
+			logger.Info("Image is unpacked", "digest", o.grant.digest, "byNode", o.grant.node != nil)
 		}
 	}
 	c.notifier.add(e.namespaces)

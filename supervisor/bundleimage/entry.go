@@ -38,10 +38,11 @@ type entry struct {
 	began   time.Time
 	// pull is the pull that the current attempt waits for.
 	pull *pull
+	// node is the pull by a node that the current attempt waits for.
+	node *NodePull
 
-	// digest is the digest that the registry authorized at authorizedAt, and that a version of the policy for signatures
-	// allowed.
-	digest       string
+	// grant is the content that was authorized at authorizedAt, and that a version of the policy for signatures allowed.
+	grant        grant
 	policy       string
 	authorizedAt time.Time
 
@@ -53,7 +54,7 @@ type entry struct {
 
 // isAuthorized reports whether the digest may be returned.
 func (e *entry) isAuthorized(now time.Time, policy string) bool {
-	return e.digest != "" && e.policy == policy && now.Sub(e.authorizedAt) < authorizedTime
+	return e.grant.digest != "" && e.policy == policy && now.Sub(e.authorizedAt) < authorizedTime
 }
 
 // isDue reports whether an attempt is to start.
@@ -64,7 +65,7 @@ func (e *entry) isDue(now time.Time, policy string) bool {
 	case e.err != nil:
 		return !e.retryAt.IsZero() && !now.Before(e.retryAt)
 	default:
-		return e.digest == "" || e.policy != policy || now.Sub(e.authorizedAt) >= freshTime
+		return e.grant.digest == "" || e.policy != policy || now.Sub(e.authorizedAt) >= freshTime
 	}
 }
 
@@ -75,9 +76,9 @@ func (e *entry) inBackOff(now time.Time) bool {
 
 func (e *entry) state(now time.Time, policy string) State {
 	if e.isAuthorized(now, policy) {
-		return State{Ready: true, Digest: e.digest}
+		return State{Ready: true, Digest: e.grant.digest, Node: e.grant.node}
 	}
-	s := State{Attempts: e.attempts, Err: e.err, FailedAt: e.failedAt, RetryAt: e.retryAt}
+	s := State{Node: e.node, Attempts: e.attempts, Err: e.err, FailedAt: e.failedAt, RetryAt: e.retryAt}
 	if e.running != nil {
 		s.Began = e.began
 	}
@@ -87,9 +88,9 @@ func (e *entry) state(now time.Time, policy string) State {
 	return s
 }
 
-// succeed records that the request is authorized for a digest.
+// succeed records that the request is authorized for content.
 func (e *entry) succeed(o *outcome, now time.Time) {
-	e.digest, e.policy, e.authorizedAt = o.digest, o.policy, now
+	e.grant, e.policy, e.authorizedAt = o.grant, o.policy, now
 	e.attempts, e.err, e.failedAt, e.retryAt = 0, nil, time.Time{}, time.Time{}
 }
 
@@ -97,9 +98,8 @@ func (e *entry) succeed(o *outcome, now time.Time) {
 // another image later.
 func (e *entry) fail(err error, interval time.Duration, now time.Time) {
 	known, isImage := errors.AsType[*image.Error](err)
-	// The previous authorization stays valid until the registry revokes it.
-	if isImage && known.Reason != image.ReasonUnreachable && known.Reason != image.ReasonLocal {
-		e.digest, e.authorizedAt = "", time.Time{}
+	if isImage && e.isRevokedBy(known) {
+		e.grant, e.authorizedAt = grant{}, time.Time{}
 	}
 	if !isImage || known.MayPass() {
 		e.attempts++
@@ -114,6 +114,23 @@ func (e *entry) fail(err error, interval time.Duration, now time.Time) {
 	e.retryAt = time.Time{}
 	if image.IsReference(known.Reference) && !image.IsDigest(known.Reference) {
 		e.retryAt = now.Add(jitter(max(tagTime, interval)))
+	}
+}
+
+// isRevokedBy reports whether an error ends the previous authorization. It stays valid until the registry revokes it. What
+// a node has pulled stays valid for its time if no node can pull it again: nodes do not tell why in a typed form.
+func (e *entry) isRevokedBy(err *image.Error) bool {
+	if _, failed := errors.AsType[*NodeError](err); failed && e.grant.node != nil {
+		return false
+	}
+	return err.Reason != image.ReasonUnreachable && err.Reason != image.ReasonLocal && err.Reason != image.ReasonNode
+}
+
+// show records why the supervisor could not pull, until a node has ended.
+func (e *entry) show(err error, now time.Time) {
+	e.err, e.failedAt, e.retryAt = err, now, time.Time{}
+	if known, ok := errors.AsType[*image.Error](err); ok && e.grant.node == nil && e.isRevokedBy(known) {
+		e.grant, e.authorizedAt = grant{}, time.Time{}
 	}
 }
 

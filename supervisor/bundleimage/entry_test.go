@@ -27,7 +27,7 @@ func TestPause(t *testing.T) {
 }
 
 func TestEntry(t *testing.T) {
-	now, allowed := time.Now(), &outcome{digest: "d", policy: "1"}
+	now, allowed := time.Now(), &outcome{grant: grant{digest: "d"}, policy: "1"}
 	trouble := func(reason image.Reason, reference string) error {
 		return &image.Error{Reference: reference, Reason: reason, Err: errors.New("trouble")}
 	}
@@ -44,7 +44,7 @@ func TestEntry(t *testing.T) {
 		"Fresh":       {reason: "it was let in", happened: func(e *entry) { e.succeed(allowed, now) }, after: freshTime - 1, authorized: true},
 		"Stale":       {reason: "it is asked again in time", happened: func(e *entry) { e.succeed(allowed, now) }, after: freshTime, authorized: true, due: true},
 		"Expired":     {reason: "what was allowed does not count for ever", happened: func(e *entry) { e.succeed(allowed, now) }, after: authorizedTime, due: true},
-		"OtherPolicy": {reason: "it was allowed by another policy", happened: func(e *entry) { e.succeed(&outcome{digest: "d"}, now) }, due: true},
+		"OtherPolicy": {reason: "it was allowed by another policy", happened: func(e *entry) { e.succeed(&outcome{grant: grant{digest: "d"}}, now) }, due: true},
 		"Unsigned":    {reason: "a signature may come", happened: func(e *entry) { e.fail(trouble(image.ReasonPolicyRefused, pinned), 0, now) }, after: 2 * backoff.First, due: true},
 		"Running":     {reason: "one attempt at a time", happened: func(e *entry) { e.running = make(chan struct{}) }},
 		"Failed":      {reason: "a failure rests", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: time.Second, pausing: true},

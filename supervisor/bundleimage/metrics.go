@@ -1,6 +1,7 @@
 package bundleimage
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -25,6 +26,10 @@ var (
 		Name: "chandlery_bundle_pulls_running",
 		Help: "Pulls of bundle images in progress.",
 	})
+	nodePullsTotal = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "chandlery_bundle_node_pulls_total",
+		Help: "Pulls of bundle images by nodes, by result.",
+	}, []string{"result"})
 	cacheBytes = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "chandlery_bundle_cache_bytes",
 		Help: "Size of the bundle images on disk.",
@@ -42,13 +47,15 @@ func recordPull(err error, took time.Duration) {
 }
 
 // countPull counts a pull, or an image that its registry did not grant.
-func countPull(err error) {
-	result := "success"
-	if err != nil {
-		result = strings.ToLower(string(image.ReasonOf(err)))
+func countPull(err error) { pullsTotal.WithLabelValues(resultOf(err)).Inc() }
+
+// recordNodePull records a pull by a node in the metrics.
+func recordNodePull(err error) { nodePullsTotal.WithLabelValues(resultOf(err)).Inc() }
+
+// resultOf returns the result of a pull as the value of a label.
+func resultOf(err error) string {
+	if err == nil {
+		return "success"
 	}
-	if result == "" {
-		result = "other"
-	}
-	pullsTotal.WithLabelValues(result).Inc()
+	return cmp.Or(strings.ToLower(string(image.ReasonOf(err))), "other")
 }

@@ -85,11 +85,11 @@ func (p *Policies) Rules(ctx context.Context, reader client.Reader, q Query) (Ru
 	if err != nil {
 		return Rules{}, &image.Error{Reference: q.Image, Reason: image.ReasonReference, Err: err}
 	}
-	policy, err := p.read()
+	policy, version, err := p.read()
 	if err != nil && policy == nil {
 		return Rules{}, &image.Error{Reference: q.Image, Reason: image.ReasonConfiguration, Err: err}
 	}
-	found := Rules{Version: p.Version()}
+	found := Rules{Version: version, ClusterVersion: version}
 	found.add(policy.For(ref, q.Use), q.Use)
 	if q.Own.Name == "" {
 		return found, nil
@@ -106,33 +106,33 @@ func (p *Policies) Rules(ctx context.Context, reader client.Reader, q Query) (Ru
 	return found, nil
 }
 
-// read returns the policy of the cluster in force. The error says why the current files cannot be used: the last valid
+// read returns the policy of the cluster in force and its version. The error says why the current files cannot be used: the last valid
 // policy then stays in force, and there is none if there has never been a valid one.
-func (p *Policies) read() (*signature.Policy, error) {
+func (p *Policies) read() (policy *signature.Policy, version string, err error) {
 	if p.dir == "" {
-		return nil, nil //nolint:nilnil // no policy, no error
+		return nil, "", nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	keys, err := sources.ReadDir(p.dir)
 	if err != nil {
 		p.err = err
-		return p.policy, err //nolint:wrapcheck // names the file
+		return p.policy, p.version, err //nolint:wrapcheck // names the file
 	}
 	maps.DeleteFunc(keys, func(key string, _ []byte) bool { return !sources.IsForSignatures(key) })
-	version := checksum(keys)
+	version = checksum(keys)
 	if version == p.version && p.err == nil {
-		return p.policy, nil
+		return p.policy, p.version, nil
 	}
-	policy, err := signature.Parse(p.dir, keys)
+	policy, err = signature.Parse(p.dir, keys)
 	if p.err = err; err != nil {
-		return p.policy, err //nolint:wrapcheck // names the file
+		return p.policy, p.version, err //nolint:wrapcheck // names the file
 	}
 	if policy == nil {
 		policy = &signature.Policy{} // that there is no policy is valid too
 	}
 	p.policy, p.version = policy, version
-	return policy, nil
+	return policy, version, nil
 }
 
 // checksum returns a checksum of files.
@@ -206,7 +206,7 @@ func (p *Policies) Start(ctx context.Context) error {
 // Check reads the policy again. It reports a changed problem in the log, in the metric and as an event.
 func (p *Policies) Check(ctx context.Context) {
 	before, last := p.Version(), p.Problem()
-	policy, err := p.read()
+	policy, _, err := p.read()
 	problem := ""
 	switch {
 	case err == nil:

@@ -21,8 +21,8 @@ var (
 
 // Rules are the rules that an image has to meet, all of them.
 type Rules struct {
-	// Version identifies the policies with the rules.
-	Version string
+	// Version identifies the policies with the rules, and ClusterVersion that of the cluster.
+	Version, ClusterVersion string
 
 	all []*signature.Rule
 }
@@ -58,6 +58,24 @@ func (r Rules) Forbidden(reference string) error {
 	for _, rule := range r.all {
 		if rule.Requirement == signature.RequireNode {
 			return &image.Error{Reference: reference, Reason: image.ReasonPolicyNotSupported, Err: fmt.Errorf("%w by %s", errForNodes, rule)}
+		}
+	}
+	return nil
+}
+
+// ForNodes returns an [*image.Error] with the reason [image.ReasonPolicyRefused] if a node must not pull an image for the
+// supervisor: it is not allowed, or a signature is required, which no one would verify.
+func (r Rules) ForNodes(reference string) error {
+	for _, rule := range r.all {
+		switch rule.Requirement {
+		case signature.RequireReject:
+			return &image.Error{Reference: reference, Reason: image.ReasonPolicyRefused, Err: fmt.Errorf("%w by %s", errRejected, rule)}
+		case signature.RequireSignature:
+			return &image.Error{
+				Reference: reference, Reason: image.ReasonPolicyRefused,
+				Err: fmt.Errorf("%w by %s, and a node that pulls does not verify it for the supervisor", ErrSignatureRequired, rule),
+			}
+		default:
 		}
 	}
 	return nil

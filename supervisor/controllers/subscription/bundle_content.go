@@ -185,18 +185,18 @@ func (r *contentReader) digestOf(ctx context.Context, m bundleKey) digest {
 	return digest{err: err}
 }
 
-// bundles reads the bundles of a desired plan. The error is imagesError where images have yet to be
-// pulled.
-func (r *contentReader) bundles(ctx context.Context, o *namespaceState, desired *desiredPlan) ([]plansteps.Bundle, error) {
-	var (
-		list    []plansteps.Bundle
-		missing imagesError
-	)
+// bundles reads the bundles of a desired plan. pulls are those by nodes, by the name of the bundle. The error is
+// imagesError where images have yet to be pulled.
+func (r *contentReader) bundles(
+	ctx context.Context, o *namespaceState, desired *desiredPlan,
+) (list []plansteps.Bundle, pulls map[string]*bundleimage.NodePull, err error) {
+	var missing imagesError
+	pulls = map[string]*bundleimage.NodePull{}
 	for i, c := range desired.choices {
 		if !isImage(desired.versions[i].Content) {
 			bundle, err := r.fromCatalog(ctx, c, desired.versions[i].Content)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			list = append(list, bundle)
 			continue
@@ -209,14 +209,17 @@ func (r *contentReader) bundles(ctx context.Context, o *namespaceState, desired 
 		}
 		bundle, err := r.fromImage(ctx, c, request)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		list = append(list, bundle)
+		if state.Node != nil {
+			pulls[c.Bundle] = state.Node
+		}
 	}
 	if len(missing) > 0 {
-		return nil, missing
+		return nil, nil, missing
 	}
-	return list, nil
+	return list, pulls, nil
 }
 
 // fromCatalog reads a chosen bundle from its catalog. It fails if the manifests have another digest by

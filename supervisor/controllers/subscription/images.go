@@ -94,6 +94,27 @@ func (l imagesError) withConditions(lookups, before []operatorsv1alpha1.BundleLo
 	return list
 }
 
+// withNodePulls returns the lookups of a plan with the pulls by nodes, by the name of the bundle.
+func withNodePulls(lookups []operatorsv1alpha1.BundleLookup, pulls map[string]*bundleimage.NodePull, now metav1.Time) []operatorsv1alpha1.BundleLookup {
+	list := slices.Clone(lookups)
+	for i := range list {
+		pull := pulls[list[i].Identifier]
+		if pull == nil {
+			continue
+		}
+		c := operatorsv1alpha1.BundleLookupCondition{
+			Type: api.ConditionPulledByNode, Status: corev1.ConditionTrue, Reason: api.ReasonNodeOnly,
+			Message: "node " + pull.Node + " has pulled the image; the supervisor must not (--image-pull=node)", LastUpdateTime: &now, LastTransitionTime: &now,
+		}
+		if pull.Cause != nil {
+			c.Reason = string(image.ReasonOf(pull.Cause))
+			c.Message = clipped("node " + pull.Node + " has pulled the image; the supervisor could not: " + pull.Cause.Error())
+		}
+		list[i].Conditions = append(slices.Clone(list[i].Conditions), c)
+	}
+	return list
+}
+
 // conditions returns the state of a pull as conditions without times.
 func (m *missingImage) conditions() []operatorsv1alpha1.BundleLookupCondition {
 	pending := operatorsv1alpha1.BundleLookupCondition{
@@ -102,7 +123,9 @@ func (m *missingImage) conditions() []operatorsv1alpha1.BundleLookupCondition {
 	if m.state.Err == nil {
 		return []operatorsv1alpha1.BundleLookupCondition{pending}
 	}
-	pending.Message = "waiting for the next attempt"
+	if m.state.Node == nil {
+		pending.Message = "waiting for the next attempt"
+	}
 	return []operatorsv1alpha1.BundleLookupCondition{pending, {
 		Type: operatorsv1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue, Reason: m.reason(), Message: clipped(m.state.Err.Error()),
 	}}
@@ -150,6 +173,8 @@ func (m *missingImage) cause() string {
 func (m *missingImage) remedy() string {
 	const again = "; the supervisor retries"
 	switch reason := image.ReasonOf(m.state.Err); {
+	case m.state.Node != nil:
+		return m.progress() + "; wait for its result"
 	case m.invalid() && m.state.RetryAt.IsZero():
 		return "the supervisor does not retry the image: ask its author, or the publisher of the catalog, for a valid bundle image"
 	case m.invalid():
@@ -161,7 +186,9 @@ func (m *missingImage) remedy() string {
 	case reason == image.ReasonUntrusted || reason == image.ReasonPlainHTTP:
 		return "use a registry certificate that the supervisor trusts, or see --image-plain-http and --image-skip-tls-verify of the supervisor" + again
 	case reason == image.ReasonBlocked || reason == image.ReasonConfiguration:
-		return "correct the supervisor's settings for image registries" + again
+		return "correct the supervisor's settings for image registries, which also apply to pulls by nodes" + again
+	case reason == image.ReasonNode:
+		return "give the nodes or the supervisor access to the image" + again
 	case reason == image.ReasonPolicyRefused:
 		return "sign the image, or correct the rule for its signatures" + again
 	case reason == image.ReasonPolicyNotSupported:
@@ -176,6 +203,9 @@ func (m *missingImage) remedy() string {
 // progress returns the progress of a pull in steps of ten per cent, which limits the number of
 // writes.
 func (m *missingImage) progress() string {
+	if m.state.Node != nil {
+		return "a node pulls " + m.image + " in pod " + m.state.Node.Pod
+	}
 	if m.state.Total <= 0 {
 		return "pulling " + m.image
 	}

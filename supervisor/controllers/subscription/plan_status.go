@@ -41,8 +41,9 @@ func (r *contentReader) planContent(
 			status.BundleLookups = append(status.BundleLookups, bundleLookup(o.catalogs, c))
 		}
 	}
-	bundles, err := r.bundles(ctx, o, desired)
+	bundles, pulls, err := r.bundles(ctx, o, desired)
 	if err == nil {
+		status.BundleLookups = withNodePulls(status.BundleLookups, pulls, metav1.NewTime(now).Rfc3339Copy())
 		status.Plan, content.warnings, err = r.stepsOf(p.Namespace, p.Name, desired, bundles)
 	}
 	if missing, waits := errors.AsType[imagesError](err); waits {

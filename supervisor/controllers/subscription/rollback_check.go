@@ -68,7 +68,7 @@ func (c *rollbackChecker) bundleOf(ctx context.Context, o *namespaceState, d *de
 	if alone.err != nil {
 		return rollback.Bundle{}, alone.err
 	}
-	bundles, err := c.content.bundles(ctx, o, newDesiredPlan([]*decision{alone}))
+	bundles, _, err := c.content.bundles(ctx, o, newDesiredPlan([]*decision{alone}))
 	if err != nil {
 		return rollback.Bundle{}, err
 	}

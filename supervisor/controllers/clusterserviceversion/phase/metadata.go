@@ -68,7 +68,7 @@ func GroupAnnotations(group *operatorsv1.OperatorGroup) map[string]string {
 // FormerAnnotations returns the annotations that a version has from earlier builds. Labels replace two of them.
 func FormerAnnotations(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	var keys []string
-	for _, key := range []string{api.LabelCatalog, api.LabelGroupAccount, api.Prefix + "channel", api.Prefix + "bundle-digest"} {
+	for _, key := range []string{api.LabelCatalog, api.LabelGroupAccount, api.AnnotationFormerChannel, api.AnnotationFormerDigest} {
 		if _, found := csv.Annotations[key]; found {
 			keys = append(keys, key)
 		}

@@ -49,6 +49,8 @@ type world struct {
 	server *fakecatalog.Server
 	// contents is the directory for contents of catalogs; empty for none.
 	contents string
+	// nodes configures pulls by nodes; nil for none.
+	nodes func(mgr testenv.Manager) (bundleimage.Nodes, error)
 }
 
 // newWorld creates a namespace with an OperatorGroup and a catalog named shop. The catalog has lamp
@@ -147,7 +149,7 @@ func (w *world) supervise() (stop func()) {
 	return w.StartManager(ctrl.Options{
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{w.Namespace: {}, w.global: {}}},
 	}, func(mgr testenv.Manager) error {
-		images, err := bundleimage.New(bundleimage.Options{Reader: mgr.GetAPIReader(), Dir: w.T.TempDir(), PlainHTTP: true})
+		images, err := imagesOf(w, mgr)
 		if err != nil {
 			return err
 		}
@@ -171,6 +173,18 @@ func (w *world) supervise() (stop func()) {
 			installplan.Setup(mgr, installplan.Options{Settings: installplan.Settings{RetryTimeout: time.Minute}, CRDs: crds, Bundles: store, Images: images, Concurrency: 2}),
 		)
 	})
+}
+
+// imagesOf returns the cache of bundle images of a manager.
+func imagesOf(w *world, mgr testenv.Manager) (*bundleimage.Cache, error) {
+	o := bundleimage.Options{Reader: mgr.GetAPIReader(), Dir: w.T.TempDir(), PlainHTTP: true}
+	if w.nodes != nil {
+		var err error
+		if o.Nodes, err = w.nodes(mgr); err != nil {
+			return nil, err
+		}
+	}
+	return bundleimage.New(o)
 }
 
 // becomes waits until the condition holds for a Subscription, and returns the Subscription.

@@ -1,0 +1,127 @@
+package suite_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/image/bundlelog"
+	"github.com/chandlery/chandlery/supervisor/bundleimage"
+	"github.com/chandlery/chandlery/supervisor/bundleimage/nodepull"
+	"github.com/chandlery/chandlery/test/testenv"
+)
+
+// bundleLog returns the log in which a node hands over a bundle with one manifest.
+func bundleLog(t *testing.T, manifest string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "manifests"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "manifests", "csv.yaml"), []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close() //nolint:errcheck // nothing was written
+	var (
+		archive bytes.Buffer
+		log     strings.Builder
+	)
+	bundle := image.Bundle()
+	if err := bundle.Archive(&archive, root, image.BundleLimits()); err != nil {
+		t.Fatal(err)
+	}
+	if err := bundlelog.Write(&log, archive.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	return log.String()
+}
+
+// nodesWith lets nodes hand over bundles with this log.
+func nodesWith(log string) func(mgr testenv.Manager) (bundleimage.Nodes, error) {
+	return func(mgr testenv.Manager) (bundleimage.Nodes, error) {
+		puller := nodepull.New(nodepull.Options{
+			Settings: nodepull.Settings{RegistryImage: "chandlery/registry:v1", SetUserID: true},
+			Client:   mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: clock.RealClock{},
+			Logs: func(context.Context, types.NamespacedName, string, int64) (io.ReadCloser, error) {
+				return io.NopCloser(strings.NewReader(log)), nil
+			},
+		})
+		return bundleimage.Nodes{Puller: puller}, mgr.Add(puller)
+	}
+}
+
+// lookupOf returns a condition of the only bundle image of the only plan.
+func lookupOf(w *world, kind operatorsv1alpha1.BundleLookupConditionType) operatorsv1alpha1.BundleLookupCondition {
+	w.T.Helper()
+	plans := w.plans()
+	if len(plans) != 1 || len(plans[0].Status.BundleLookups) != 1 {
+		return operatorsv1alpha1.BundleLookupCondition{}
+	}
+	return plans[0].Status.BundleLookups[0].GetCondition(kind)
+}
+
+// TestNodePullsImage installs a version whose image the supervisor may not pull. The plan shows this at once, and then
+// that a node has pulled it.
+func TestNodePullsImage(t *testing.T) {
+	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"errors":[{"code":"UNAUTHORIZED"}]}`, http.StatusUnauthorized)
+	}))
+	t.Cleanup(registry.Close)
+	reference := strings.TrimPrefix(registry.URL, "http://") + "/lamp@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	w := newWorld(t)
+	lamp := w.lamp(1)
+	entry := &lamp.Channels[0].Entries[0]
+	w.nodes = nodesWith(bundleLog(t, entry.Objects[0]))
+	entry.Image, entry.Objects = reference, nil
+	w.server.Serve(lamp)
+	w.Create(w.subscription("my-lamp", "lamp"))
+	w.supervise()
+
+	var pods corev1.PodList
+	w.Eventually(func() []corev1.Pod {
+		if err := w.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
+			t.Error(err)
+		}
+		return pods.Items
+	}).Should(gomega.HaveLen(1))
+	pod := &pods.Items[0]
+	w.EventuallySucceeds(func(g gomega.Gomega) {
+		failed, pending := lookupOf(w, operatorsv1alpha1.BundleLookupFailed), lookupOf(w, operatorsv1alpha1.BundleLookupPending)
+		g.Expect(failed.Reason).To(gomega.Equal("Unauthorized"))
+		g.Expect(pending.Message).To(gomega.Equal("a node pulls " + reference + " in pod " + w.Namespace + "/" + pod.Name))
+	})
+	w.says("my-lamp", unpacked, "BundleUnpackFailed", "Bundle unpacking failed - Unauthorized: bundle lamp.v1: ")
+
+	w.ModifyStatus(pod, func() {
+		pod.Status.Phase = corev1.PodSucceeded
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "bundle", Image: reference, ImageID: reference, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}},
+		}}
+	})
+	w.succeed("lamp.v1")
+	sub := w.settled("my-lamp", "lamp.v1")
+	pulled := lookupOf(w, "PulledByNode")
+	if pulled.Status != corev1.ConditionTrue || pulled.Reason != "Unauthorized" || !strings.Contains(pulled.Message, "has pulled the image; the supervisor could not: image ") ||
+		lookupOf(w, operatorsv1alpha1.BundleLookupFailed).Status == corev1.ConditionTrue || sub.Status.GetCondition(unpacked).Status == corev1.ConditionTrue {
+		t.Errorf("%+v, %+v", pulled, sub.Status.Conditions)
+	}
+	w.EventuallyGone(pod)
+}
