@@ -203,8 +203,8 @@ func (s *session) run(ctx context.Context, auth authn.Authenticator, run operati
 	return run(ctx, s)
 }
 
-// guard returns the transport to a source.
-func (c *Client) guard(base http.RoundTripper, source *Source) *guard {
+// newGuard returns the transport of a client to a source.
+func newGuard(c *Client, base http.RoundTripper, source *Source) *guard {
 	return &guard{
 		inner:     &rewriter{inner: base, registry: source.Reference.Context().RegistryStr(), endpoint: &source.Endpoint},
 		plainHTTP: c.options.PlainHTTP || source.PlainHTTP, maxBytes: c.options.Limits.MaxManifestBytes, stall: c.stall,

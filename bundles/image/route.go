@@ -323,7 +323,7 @@ func (w *walk) ask(ctx context.Context, source *Source, hasNext bool) error {
 	if err != nil {
 		return err
 	}
-	return w.try(ctx, &session{client: c, source: source, ref: source.Reference, guard: c.guard(base, source), hasNext: hasNext}, all)
+	return w.try(ctx, &session{client: c, source: source, ref: source.Reference, guard: newGuard(c, base, source), hasNext: hasNext}, all)
 }
 
 // try runs an operation with one credential after the other, until the registry accepts one. If the

@@ -313,9 +313,7 @@ func (c *Cache) startAttempt(e *entry, r *Request, now time.Time) {
 // outcome is the result of an attempt: authorized content or an error.
 type outcome struct {
 	grant grant
-	// policy is the version of the cluster's policy for signatures that allowed it.
-	policy string
-	err    error
+	err   error
 }
 
 // attempt ensures that the content of an image is cached and that the request may have it. If the supervisor cannot pull
@@ -327,20 +325,21 @@ func (c *Cache) attempt(ctx context.Context, r *Request, e *entry) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	o := outcome{policy: rules.ClusterVersion}
+	var o outcome
 	started := func(pull *NodePull) { c.update(e, func() { e.node = pull }) }
 	if c.o.Nodes.pulls(nil) {
 		if o.err = rules.ForNodes(r.Image); o.err == nil {
 			o.grant, o.err = c.nodes.pull(ctx, r, nil, started)
 		}
-		return o
+	} else {
+		o.grant.realm = r.catalog().Realm()
+		o.grant.digest, o.err = c.bySupervisor(ctx, r, e, rules)
+		if c.o.Nodes.pulls(o.err) && rules.ForNodes(r.Image) == nil {
+			c.update(e, func() { e.show(o.err, c.o.Clock.Now()) })
+			o.grant, o.err = c.nodes.pull(ctx, r, o.err, started)
+		}
 	}
-	o.grant.realm = r.catalog().Realm()
-	o.grant.digest, o.err = c.bySupervisor(ctx, r, e, rules)
-	if c.o.Nodes.pulls(o.err) && rules.ForNodes(r.Image) == nil {
-		c.update(e, func() { e.show(o.err, c.o.Clock.Now()) })
-		o.grant, o.err = c.nodes.pull(ctx, r, o.err, started)
-	}
+	o.grant.policy = rules.ClusterVersion
 	return o
 }
 

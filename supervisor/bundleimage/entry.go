@@ -41,9 +41,8 @@ type entry struct {
 	// node is the pull by a node that the current attempt waits for.
 	node *NodePull
 
-	// grant is the content that was authorized at authorizedAt, and that a version of the policy for signatures allowed.
+	// grant is the content that was authorized at authorizedAt.
 	grant        grant
-	policy       string
 	authorizedAt time.Time
 
 	// attempts is the number of consecutive failures, and err the error of the last one.
@@ -54,7 +53,7 @@ type entry struct {
 
 // isAuthorized reports whether the digest may be returned.
 func (e *entry) isAuthorized(now time.Time, policy string) bool {
-	return e.grant.digest != "" && e.policy == policy && now.Sub(e.authorizedAt) < authorizedTime
+	return e.grant.digest != "" && e.grant.policy == policy && now.Sub(e.authorizedAt) < authorizedTime
 }
 
 // isDue reports whether an attempt is to start.
@@ -65,7 +64,7 @@ func (e *entry) isDue(now time.Time, policy string) bool {
 	case e.err != nil:
 		return !e.retryAt.IsZero() && !now.Before(e.retryAt)
 	default:
-		return e.grant.digest == "" || e.policy != policy || now.Sub(e.authorizedAt) >= freshTime
+		return e.grant.digest == "" || e.grant.policy != policy || now.Sub(e.authorizedAt) >= freshTime
 	}
 }
 
@@ -90,7 +89,7 @@ func (e *entry) state(now time.Time, policy string) State {
 
 // succeed records that the request is authorized for content.
 func (e *entry) succeed(o *outcome, now time.Time) {
-	e.grant, e.policy, e.authorizedAt = o.grant, o.policy, now
+	e.grant, e.authorizedAt = o.grant, now
 	e.attempts, e.err, e.failedAt, e.retryAt = 0, nil, time.Time{}, time.Time{}
 }
 

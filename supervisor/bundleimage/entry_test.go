@@ -27,7 +27,7 @@ func TestPause(t *testing.T) {
 }
 
 func TestEntry(t *testing.T) {
-	now, allowed := time.Now(), &outcome{grant: grant{digest: "d"}, policy: "1"}
+	now, allowed := time.Now(), &outcome{grant: grant{digest: "d", policy: "1"}}
 	trouble := func(reason image.Reason, reference string) error {
 		return &image.Error{Reference: reference, Reason: reason, Err: errors.New("trouble")}
 	}

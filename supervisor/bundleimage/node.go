@@ -77,6 +77,8 @@ type grant struct {
 	digest string
 	// realm is the realm of the content.
 	realm string
+	// policy is the version of the cluster's policy for signatures that allowed it.
+	policy string
 	// node is how a node has pulled it; nil if the supervisor has.
 	node *NodePull
 }
