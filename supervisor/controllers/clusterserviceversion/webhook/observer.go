@@ -177,19 +177,14 @@ func (o *Observer) ownerCheck(ctx context.Context, s *State) webhook.OwnerCheck 
 func (o *Observer) readCertificates(ctx context.Context, s *State) (phase.Webhooks, error) {
 	s.certs = newCertificates()
 	seen := phase.Webhooks{Certificates: phase.Certificates{Present: true}}
-	namespace := s.version.CSV.Namespace
 	for _, server := range s.servers {
-		if err := o.readRequest(ctx, s, server); err != nil {
+		secret, err := o.readSecret(ctx, s, server)
+		if err != nil {
 			return seen, err
 		}
-		secret := &corev1.Secret{}
-		err := o.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: server.SecretName()}, secret)
-		if apierrors.IsNotFound(err) {
+		if secret == nil {
 			seen = s.withoutSecret(seen, server)
 			continue
-		}
-		if err != nil {
-			return seen, fmt.Errorf("getting Secret %s/%s: %w", namespace, server.SecretName(), err)
 		}
 		owner := s.owners.OtherOwner(secret)
 		cert, err := webhook.FromSecret(secret)
@@ -218,6 +213,23 @@ func (o *Observer) readCertificates(ctx context.Context, s *State) (phase.Webhoo
 		seen.Certificates.RenewDue = seen.Certificates.RenewDue || due
 	}
 	return seen, nil
+}
+
+// readSecret returns the Secret of a server, nil if there is none, and reads its Certificate into s.
+func (o *Observer) readSecret(ctx context.Context, s *State, server webhook.Server) (*corev1.Secret, error) {
+	if err := o.readRequest(ctx, s, server); err != nil {
+		return nil, err
+	}
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: s.version.CSV.Namespace, Name: server.SecretName()}
+	err := o.live.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // absence is documented
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting Secret %s: %w", key, err)
+	}
+	return secret, nil
 }
 
 // observeOwn reports whether a waiting version has to renew the certificate in a Secret, or to
