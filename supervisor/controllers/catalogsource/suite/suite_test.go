@@ -33,6 +33,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
+	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/testenv"
 	"github.com/chandlery/chandlery/test/testenv/fixtures"
@@ -74,7 +75,7 @@ func (w *world) supervise(change ...func(*catalogsource.Config)) {
 	w.StartManager(ctrl.Options{}, func(mgr testenv.Manager) error {
 		// The store follows nothing, because kwok's replicas do not answer.
 		store := catalogs.NewStore(mgr.Context, time.Second, clock.RealClock{})
-		return catalogsource.Setup(mgr, catalogsource.Options{Store: store, Config: settings})
+		return catalogsource.Setup(mgr, catalogsource.Options{Store: store, Config: settings, Policies: imagepolicy.New(settings.Registries.Config)})
 	})
 }
 

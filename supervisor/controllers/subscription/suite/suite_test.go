@@ -26,6 +26,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
+	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 	"github.com/chandlery/chandlery/supervisor/informer/crdcache"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
@@ -49,6 +50,8 @@ type world struct {
 	server *fakecatalog.Server
 	// contents is the directory for contents of catalogs; empty for none.
 	contents string
+	// policy is the directory with the policy for signatures; empty for none.
+	policy string
 	// nodes configures pulls by nodes; nil for none.
 	nodes func(mgr testenv.Manager) (bundleimage.Nodes, error)
 }
@@ -177,7 +180,7 @@ func (w *world) supervise() (stop func()) {
 
 // imagesOf returns the cache of bundle images of a manager.
 func imagesOf(w *world, mgr testenv.Manager) (*bundleimage.Cache, error) {
-	o := bundleimage.Options{Reader: mgr.GetAPIReader(), Dir: w.T.TempDir(), PlainHTTP: true}
+	o := bundleimage.Options{Reader: mgr.GetAPIReader(), Dir: w.T.TempDir(), PlainHTTP: true, Policies: imagepolicy.New(w.policy)}
 	if w.nodes != nil {
 		var err error
 		if o.Nodes, err = w.nodes(mgr); err != nil {
