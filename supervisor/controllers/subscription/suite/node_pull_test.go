@@ -89,7 +89,7 @@ func TestNodePullsImage(t *testing.T) {
 	w := newWorld(t)
 	lamp := w.lamp(1)
 	entry := &lamp.Channels[0].Entries[0]
-	w.nodes = nodesWith(bundleLog(t, entry.Objects[0]))
+	w.pulls.nodes = nodesWith(bundleLog(t, entry.Objects[0]))
 	entry.Image, entry.Objects = reference, nil
 	w.server.Serve(lamp)
 	w.Create(w.subscription("my-lamp", "lamp"))

@@ -26,8 +26,8 @@ func TestUnsignedBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.policy = t.TempDir()
-	if err := key.WritePolicy(w.policy, ref.Context().RegistryStr()); err != nil {
+	w.pulls.policy = t.TempDir()
+	if err := key.WritePolicy(w.pulls.policy, ref.Context().RegistryStr()); err != nil {
 		t.Fatal(err)
 	}
 	update := w.lamp(2)

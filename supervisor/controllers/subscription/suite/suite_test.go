@@ -50,6 +50,12 @@ type world struct {
 	server *fakecatalog.Server
 	// contents is the directory for contents of catalogs; empty for none.
 	contents string
+	// pulls configures pulls of bundle images.
+	pulls pullOptions
+}
+
+// pullOptions configure pulls of bundle images.
+type pullOptions struct {
 	// policy is the directory with the policy for signatures; empty for none.
 	policy string
 	// nodes configures pulls by nodes; nil for none.
@@ -180,10 +186,10 @@ func (w *world) supervise() (stop func()) {
 
 // imagesOf returns the cache of bundle images of a manager.
 func imagesOf(w *world, mgr testenv.Manager) (*bundleimage.Cache, error) {
-	o := bundleimage.Options{Reader: mgr.GetAPIReader(), Dir: w.T.TempDir(), PlainHTTP: true, Policies: imagepolicy.New(w.policy)}
-	if w.nodes != nil {
+	o := bundleimage.Options{Reader: mgr.GetAPIReader(), Dir: w.T.TempDir(), PlainHTTP: true, Policies: imagepolicy.New(w.pulls.policy)}
+	if w.pulls.nodes != nil {
 		var err error
-		if o.Nodes, err = w.nodes(mgr); err != nil {
+		if o.Nodes, err = w.pulls.nodes(mgr); err != nil {
 			return nil, err
 		}
 	}
