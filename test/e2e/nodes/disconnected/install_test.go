@@ -83,6 +83,7 @@ func install(t *testing.T, bed *nodes.Bed) (*cluster, error) {
 		return nil, err
 	}
 	return c, errors.Join(
+		kubectl(ctx, bed, "create", "namespace", failover.CatalogNamespace),
 		kubectl(ctx, bed, "apply", "--server-side", "-f", filepath.Join(dir, "prerequisites.yaml")),
 		kubectl(ctx, bed, "apply", "--server-side", "-k", settings),
 		kubectl(ctx, bed, "--namespace", systemNamespace, "rollout", "status", "deployment/"+supervisorName, "--timeout", patience.String()))
