@@ -71,7 +71,8 @@ func (a *archiver) add(name string, entry fs.DirEntry, err error) error {
 	if err != nil {
 		return err
 	}
-	if a.files++; a.files > a.limits.MaxFiles {
+	a.files++
+	if a.files > a.limits.MaxFiles {
 		return fail(ReasonTooLarge, "%w: its manifests are more than %d files", errTooLarge, a.limits.MaxFiles)
 	}
 	switch {

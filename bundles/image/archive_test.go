@@ -49,7 +49,7 @@ func imported(t *testing.T, texts map[string]string, limits Limits) (*Kept, erro
 		return nil, err
 	}
 	store := Store{Dir: t.TempDir(), Realm: "node"}
-	kept, err := store.Import(t.Context(), client(t, nil), archivedAs, archivedDigest, bundle, &archive)
+	kept, err := store.Import(t.Context(), client(t, nil), archivedAs, Archive{archivedDigest, bundle, &archive})
 	if err != nil && len(names(t, store.Dir)) > 0 {
 		t.Errorf("after %v, the store has %v", err, names(t, store.Dir))
 	}
@@ -124,7 +124,7 @@ func TestImportChecksTheArchive(t *testing.T) {
 		"no archive":                []byte("manifests"),
 	} {
 		store := Store{Dir: t.TempDir()}
-		_, err := store.Import(t.Context(), client(t, nil), archivedAs, archivedDigest, Bundle(), bytes.NewReader(data))
+		_, err := store.Import(t.Context(), client(t, nil), archivedAs, Archive{archivedDigest, Bundle(), bytes.NewReader(data)})
 		if reason := ReasonOf(err); reason != ReasonInvalid && reason != ReasonNoTree || len(names(t, store.Dir)) > 0 {
 			t.Errorf("%s: %v, and the store has %v", name, err, names(t, store.Dir))
 		}

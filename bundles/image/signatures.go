@@ -133,7 +133,8 @@ func (f *signatureSearch) referrers(ctx context.Context) (bool, error) {
 		if !isSignature(d) {
 			continue
 		}
-		if f.left--; f.left < 0 {
+		f.left--
+		if f.left < 0 {
 			return false, &failure{ReasonPolicyRefused, errManyReferrers}
 		}
 		place := f.image.Context().Digest(d.Digest.String())
@@ -184,7 +185,8 @@ func (f *signatureSearch) tagged(ctx context.Context) (bool, error) {
 		if string(m.Layers[i].MediaType) != simpleSigning {
 			continue
 		}
-		if f.left--; f.left < 0 {
+		f.left--
+		if f.left < 0 {
 			return false, &failure{ReasonPolicyRefused, errManyReferrers}
 		}
 		data, err := f.content(ctx, &m.Layers[i])

@@ -78,17 +78,23 @@ func (s Store) Get(ctx context.Context, c *Client, reference, digest string, wha
 	return kept, describe(reference, err)
 }
 
-// Import stores a directory of the image with a digest from an archive that [Tree.Archive] has written. The caller
-// knows that the archive is of this image. The limits of the client apply. The error is an [*Error].
-func (s Store) Import(ctx context.Context, c *Client, reference, digest string, what Tree, archive io.Reader) (*Kept, error) {
+// Archive is a directory of the image with a digest, as [Tree.Archive] has written it.
+type Archive struct {
+	Digest  string
+	Tree    Tree
+	Content io.Reader
+}
+
+// Import stores a directory of an image from an archive. The caller knows that the archive is of this image. The limits of the client apply. The error is an [*Error].
+func (s Store) Import(ctx context.Context, c *Client, reference string, a Archive) (*Kept, error) {
 	ref, err := c.parse(reference)
 	if err != nil {
 		return nil, describe(reference, err)
 	}
-	kept, err := s.add(s.entry(c, ref, digest, what), func(content, scratch string) (*Extracted, error) {
-		found, err := c.unarchive(ctx, what, archive, content, scratch)
+	kept, err := s.add(s.entry(c, ref, a.Digest, a.Tree), func(content, scratch string) (*Extracted, error) {
+		found, err := c.unarchive(ctx, a.Tree, a.Content, content, scratch)
 		if err == nil {
-			found.Digest = digest
+			found.Digest = a.Digest
 		}
 		return found, err
 	})

@@ -128,7 +128,7 @@ func (s *contentStore) add(ctx context.Context, reference string, to *grant, arc
 		return err
 	}
 	key := contentKey{to.realm, resolved}
-	kept, err := s.of(key).Import(ctx, s.local, resolved, to.digest, image.Bundle(), bytes.NewReader(archive))
+	kept, err := s.of(key).Import(ctx, s.local, resolved, image.Archive{Digest: to.digest, Tree: image.Bundle(), Content: bytes.NewReader(archive)})
 	if err == nil {
 		_, err = s.decode(kept, key)
 	}

@@ -46,7 +46,7 @@ func newNodes(t *testing.T, texts files) *fakeNodes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer root.Close() //nolint:errcheck // nothing was written
+	defer root.Close()
 	var archive bytes.Buffer
 	bundle := image.Bundle()
 	if err := bundle.Archive(&archive, root, image.BundleLimits()); err != nil {

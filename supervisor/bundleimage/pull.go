@@ -150,7 +150,8 @@ func (o *Options) client(r *Request, access *imagesources.Access, progress func(
 	timeout := o.timeout(r)
 	client, err := image.New(image.Options{
 		Keychain: access.Keychain, Sources: access.Sources, PlainHTTP: o.PlainHTTP, SkipTLSVerify: o.SkipTLSVerify,
-		PullTimeout: timeout, ResolveTimeout: min(timeout, maxQuery), Attempts: 3, Limits: image.BundleLimits(), Progress: progress, UserAgent: "chandlery-supervisor",
+		PullTimeout: timeout, ResolveTimeout: min(timeout, maxQuery), Attempts: 3, Limits: image.BundleLimits(),
+		Progress: progress, UserAgent: "chandlery-supervisor",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("asking for image %q: %w", r.Image, err)

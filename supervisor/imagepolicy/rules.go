@@ -20,7 +20,7 @@ var (
 )
 
 // Rules are the rules that an image has to meet, all of them.
-type Rules struct {
+type Rules struct { //nolint:recvcheck // add builds a value
 	// Version identifies the policies with the rules, and ClusterVersion that of the cluster.
 	Version, ClusterVersion string
 

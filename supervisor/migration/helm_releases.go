@@ -18,7 +18,7 @@ const (
 	// chartOfOLM is the name of OLM's chart. A release of another chart may have other objects too.
 	chartOfOLM = "olm"
 	// helmSecret is the type of the Secrets in which Helm records releases.
-	helmSecret corev1.SecretType = "helm.sh/release.v1"
+	helmSecret corev1.SecretType = "helm.sh/release.v1" //nolint:gosec // no credential
 	// maxRelease limits the size of an unpacked record, in bytes.
 	maxRelease = 64 << 20
 )

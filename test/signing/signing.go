@@ -123,8 +123,9 @@ type Simple struct {
 
 // SimplePayload returns the text that cosign 2 signs for the image with a digest.
 func SimplePayload(repository, digest string) []byte {
-	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`,
-		repository, digest)
+	const text = `{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},` +
+		`"type":"cosign container image signature"},"optional":null}`
+	return fmt.Appendf(nil, text, repository, digest)
 }
 
 // Simple returns a signature of cosign 2 for the image with a digest.
@@ -145,31 +146,36 @@ func AttachBundle(ctx context.Context, image name.Digest, bundle []byte, options
 	}
 	subject := &v1.Descriptor{MediaType: types.OCIManifestSchema1, Digest: hash, Size: 1}
 	m := v1.Manifest{ArtifactType: bundleType, Subject: subject}
-	return push(ctx, nil, image.Context(), m, []v1.Layer{static.NewLayer(bundle, bundleType)}, nil, options)
+	signature := signed{manifest: m, layers: []v1.Layer{static.NewLayer(bundle, bundleType)}}
+	return signature.push(ctx, image.Context(), nil, options)
 }
 
 // AttachSimple stores signatures of cosign 2 in a registry, with the tag of an image.
 func AttachSimple(ctx context.Context, image name.Digest, signatures []*Simple, options ...remote.Option) error {
-	var (
-		layers      []v1.Layer
-		annotations []map[string]string
-	)
+	var signature signed
 	for _, one := range signatures {
-		layers = append(layers, static.NewLayer(one.Payload, simpleType))
-		annotations = append(annotations, one.Annotations)
+		signature.layers = append(signature.layers, static.NewLayer(one.Payload, simpleType))
+		signature.annotations = append(signature.annotations, one.Annotations)
 	}
 	tag := image.Context().Tag(strings.Replace(image.DigestStr(), ":", "-", 1) + ".sig")
-	return push(ctx, tag, image.Context(), v1.Manifest{}, layers, annotations, options)
+	return signature.push(ctx, image.Context(), tag, options)
 }
 
-// push stores a manifest with its layers; with its digest if it has no tag.
-func push(
-	ctx context.Context, to name.Reference, repository name.Repository, m v1.Manifest, layers []v1.Layer, annotations []map[string]string, options []remote.Option,
-) error {
+// signed is a manifest with layers that are signatures.
+type signed struct {
+	manifest v1.Manifest
+	layers   []v1.Layer
+	// annotations are those of the layers; nil for none.
+	annotations []map[string]string
+}
+
+// push stores the manifest with its layers; with its digest if it has no tag.
+func (s *signed) push(ctx context.Context, repository name.Repository, to name.Reference, options []remote.Option) error {
+	m := s.manifest
 	options = append([]remote.Option{remote.WithContext(ctx)}, options...)
 	config := static.NewLayer([]byte("{}"), "application/vnd.oci.empty.v1+json")
 	m.SchemaVersion, m.MediaType = 2, types.OCIManifestSchema1
-	for i, one := range append([]v1.Layer{config}, layers...) {
+	for i, one := range append([]v1.Layer{config}, s.layers...) {
 		if err := remote.WriteLayer(repository, one, options...); err != nil {
 			return fmt.Errorf("pushing a signature: %w", err)
 		}
@@ -181,8 +187,8 @@ func push(
 			m.Config = *d
 			continue
 		}
-		if annotations != nil {
-			d.Annotations = annotations[i-1]
+		if s.annotations != nil {
+			d.Annotations = s.annotations[i-1]
 		}
 		m.Layers = append(m.Layers, *d)
 	}

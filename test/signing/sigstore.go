@@ -122,7 +122,10 @@ func (s *Sigstore) partsOf(entity *ca.TestEntity) (*x509.Certificate, []*protore
 
 // promise adds the kind of an entry, and the promise of the log to include it.
 func (s *Sigstore) promise(entry *protorekor.TransparencyLogEntry) error {
-	var kind struct{ Kind, APIVersion string }
+	var kind struct {
+		Kind       string `json:"kind"`
+		APIVersion string `json:"apiVersion"`
+	}
 	if err := json.Unmarshal(entry.GetCanonicalizedBody(), &kind); err != nil {
 		return fmt.Errorf("reading the entry of a log: %w", err)
 	}

@@ -8,11 +8,11 @@ import (
 )
 
 // logOf returns the log of an archive.
-func logOf(t testing.TB, archive []byte) string {
-	t.Helper()
+func logOf(tb testing.TB, archive []byte) string {
+	tb.Helper()
 	var log strings.Builder
 	if err := Write(&log, archive); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return log.String()
 }

@@ -317,6 +317,22 @@ func (p *parser) requirement(node, rule *yaml.Node, r *Rule) (Requirement, error
 	return wanted, nil
 }
 
+// root reads the trusted root of a rule and returns its text. node is nil if the rule has none.
+func (p *parser) root(r *Rule, node *yaml.Node) ([]byte, error) {
+	if node == nil {
+		return nil, nil
+	}
+	file, found, err := p.content(node, "trustedRoot")
+	if err != nil {
+		return nil, err
+	}
+	if r.root, err = root.NewTrustedRootFromJSON(found); err != nil {
+		return nil, p.invalid(node, fmt.Sprintf("%s is no trusted root of Sigstore: %v", file, err),
+			"write the output of cosign trusted-root create, or the trusted_root.json of your instance")
+	}
+	return found, nil
+}
+
 // trust reads the trusted root of a rule, and whether it requires the transparency log.
 func (p *parser) trust(r *Rule, fields map[string]*yaml.Node, rule *yaml.Node) error {
 	r.log = len(r.identities) > 0 && len(r.keys) == 0
@@ -325,16 +341,9 @@ func (p *parser) trust(r *Rule, fields map[string]*yaml.Node, rule *yaml.Node) e
 			return p.invalid(node, `field "transparencyLog" is neither true nor false`, "write true or false")
 		}
 	}
-	var data []byte
-	if node := fields["trustedRoot"]; node != nil {
-		file, found, err := p.content(node, "trustedRoot")
-		if err != nil {
-			return err
-		}
-		if r.root, err = root.NewTrustedRootFromJSON(found); err != nil {
-			return p.invalid(node, fmt.Sprintf("%s is no trusted root of Sigstore: %v", file, err), "write the output of cosign trusted-root create, or the trusted_root.json of your instance")
-		}
-		data = found
+	data, err := p.root(r, fields["trustedRoot"])
+	if err != nil {
+		return err
 	}
 	if r.root == nil && (r.log || len(r.identities) > 0) {
 		return p.invalid(rule, "a rule with identities or a transparency log has no trustedRoot", "name the key with the trusted_root.json of your instance of Sigstore")

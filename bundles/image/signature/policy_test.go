@@ -13,23 +13,23 @@ import (
 )
 
 // files returns the keys of a ConfigMap with rules, a public key and a trusted root.
-func files(t testing.TB, rules string) map[string][]byte {
-	t.Helper()
+func files(tb testing.TB, rules string) map[string][]byte {
+	tb.Helper()
 	key, err := signing.NewKey()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	public, err := key.PEM()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	instance, err := signing.NewSigstore()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	trusted, err := instance.TrustedRoot()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return map[string][]byte{sources.KeyVerification: []byte(rules), "acme.pub": public, "root.json": trusted, "bad.pub": []byte("none"), "bad.json": []byte("{")}
 }

@@ -94,7 +94,9 @@ func simpleMaterial(annotations map[string]string) (*protobundle.VerificationMat
 		m.TlogEntries = []*protorekor.TransparencyLogEntry{entry}
 	}
 	if text := annotations[annotationTimestamp]; text != "" {
-		var timestamp struct{ SignedRFC3161Timestamp []byte }
+		var timestamp struct {
+			SignedRFC3161Timestamp []byte `json:"SignedRFC3161Timestamp"` //nolint:tagliatelle // the format of cosign
+		}
 		if err := json.Unmarshal([]byte(text), &timestamp); err != nil {
 			return nil, fmt.Errorf("%w: annotation %s: %w", errFormat, annotationTimestamp, err)
 		}
@@ -108,13 +110,13 @@ func simpleMaterial(annotations map[string]string) (*protobundle.VerificationMat
 // logEntry returns the entry of the transparency log in an annotation.
 func logEntry(text []byte) (*protorekor.TransparencyLogEntry, error) {
 	var entry struct {
-		SignedEntryTimestamp []byte
+		SignedEntryTimestamp []byte `json:"SignedEntryTimestamp"` //nolint:tagliatelle // the format of cosign
 		Payload              struct {
 			Body           []byte `json:"body"`
 			IntegratedTime int64  `json:"integratedTime"`
 			LogIndex       int64  `json:"logIndex"`
 			LogID          string `json:"logID"`
-		}
+		} `json:"Payload"` //nolint:tagliatelle // the format of cosign
 	}
 	if err := json.Unmarshal(text, &entry); err != nil {
 		return nil, err //nolint:wrapcheck // the caller names the annotation

@@ -45,10 +45,10 @@ func newSigners(t *testing.T) *signers {
 
 // must returns a value, or ends the test.
 func must[V any](value V, err error) func(testing.TB) V {
-	return func(t testing.TB) V {
-		t.Helper()
+	return func(tb testing.TB) V {
+		tb.Helper()
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return value
 	}

@@ -14,7 +14,7 @@ import (
 const Flag = "image-pull"
 
 // Mode is who pulls bundle images. The zero value is Auto.
-type Mode string
+type Mode string //nolint:recvcheck // Set changes a flag
 
 // The modes.
 const (

@@ -24,11 +24,11 @@ func shop(change func(*catalog)) *catalog {
 	return c
 }
 
-func podOf(t testing.TB, image string, c *catalog, s Settings, deadline time.Duration) *corev1.Pod {
-	t.Helper()
+func podOf(tb testing.TB, image string, c *catalog, s Settings, deadline time.Duration) *corev1.Pod {
+	tb.Helper()
 	pod, err := desiredPod(image, c, s, deadline)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return pod
 }

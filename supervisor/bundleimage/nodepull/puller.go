@@ -190,7 +190,8 @@ func (p *Puller) await(ctx context.Context, r *Request, pod *corev1.Pod) (*Resul
 		if err == nil {
 			return &Result{Catalog: pod.OwnerReferences[0].UID, Digest: result.digest, Node: pod.Spec.NodeName, Archive: archive}, nil
 		}
-		if attempt++; attempt == logAttempts {
+		attempt++
+		if attempt == logAttempts {
 			return nil, fail("has ended, but its log cannot be read: %w", err)
 		}
 	}

@@ -82,7 +82,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	images := digest.NewResolver(digest.Options{
-		Reader: mgr.GetAPIReader(), Clock: o.Clock, Sources: o.Sources, Policies: o.Policies, PlainHTTP: o.Config.PlainHTTP, SkipTLSVerify: o.Config.SkipTLSVerify,
+		Reader: mgr.GetAPIReader(), Clock: o.Clock, Sources: o.Sources, Policies: o.Policies,
+		PlainHTTP: o.Config.PlainHTTP, SkipTLSVerify: o.Config.SkipTLSVerify,
 	})
 	r, err := newReconciler(mgr, o, objects, images)
 	if err != nil {

@@ -171,32 +171,43 @@ func (m *missingImage) cause() string {
 
 // remedy returns what to do about a failure.
 func (m *missingImage) remedy() string {
-	const again = "; the supervisor retries"
-	switch reason := image.ReasonOf(m.state.Err); {
+	switch {
 	case m.state.Node != nil:
 		return m.progress() + "; wait for its result"
 	case m.invalid() && m.state.RetryAt.IsZero():
 		return "the supervisor does not retry the image: ask its author, or the publisher of the catalog, for a valid bundle image"
 	case m.invalid():
 		return "ask its author for a valid bundle image; the supervisor retries when the tag points to another image"
-	case reason == image.ReasonUnauthorized || reason == image.ReasonCredentials:
-		return "name a Secret with credentials in spec.secrets of the CatalogSource" + again
-	case reason == image.ReasonNotFound:
-		return "push the image, or change the catalog to an existing image" + again
-	case reason == image.ReasonUntrusted || reason == image.ReasonPlainHTTP:
-		return "use a registry certificate that the supervisor trusts, or see --image-plain-http and --image-skip-tls-verify of the supervisor" + again
-	case reason == image.ReasonBlocked || reason == image.ReasonConfiguration:
-		return "correct the supervisor's settings for image registries, which also apply to pulls by nodes" + again
-	case reason == image.ReasonNode:
-		return "give the nodes or the supervisor access to the image" + again
-	case reason == image.ReasonPolicyRefused:
-		return "sign the image, or correct the rule for its signatures" + again
-	case reason == image.ReasonPolicyNotSupported:
-		return "write a rule with keys or identities for the image" + again
-	case reason == image.ReasonUnreachable:
-		return "check that the supervisor's pods can reach the registry" + again
+	}
+	const retries = "the supervisor retries"
+	remedy := remedyFor(image.ReasonOf(m.state.Err))
+	if remedy == "" {
+		return retries
+	}
+	return remedy + "; " + retries
+}
+
+// remedyFor returns what to do about an image that cannot be pulled for a reason; empty for nothing.
+func remedyFor(reason image.Reason) string {
+	switch reason {
+	case image.ReasonUnauthorized, image.ReasonCredentials:
+		return "name a Secret with credentials in spec.secrets of the CatalogSource"
+	case image.ReasonNotFound:
+		return "push the image, or change the catalog to an existing image"
+	case image.ReasonUntrusted, image.ReasonPlainHTTP:
+		return "use a registry certificate that the supervisor trusts, or see --image-plain-http and --image-skip-tls-verify of the supervisor"
+	case image.ReasonBlocked, image.ReasonConfiguration:
+		return "correct the supervisor's settings for image registries, which also apply to pulls by nodes"
+	case image.ReasonNode:
+		return "give the nodes or the supervisor access to the image"
+	case image.ReasonPolicyRefused:
+		return "sign the image, or correct the rule for its signatures"
+	case image.ReasonPolicyNotSupported:
+		return "write a rule with keys or identities for the image"
+	case image.ReasonUnreachable:
+		return "check that the supervisor's pods can reach the registry"
 	default:
-		return "the supervisor retries"
+		return ""
 	}
 }
 

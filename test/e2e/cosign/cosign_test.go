@@ -65,7 +65,7 @@ func newBed(t *testing.T, options ...registry.Option) *bed {
 }
 
 // key returns the file of a key without its extension.
-func (b *bed) key(name string) string { return filepath.Join(b.dir, name) }
+func (b *bed) key(file string) string { return filepath.Join(b.dir, file) }
 
 func (b *bed) config() string { return filepath.Join(b.dir, "signing-config.json") }
 

@@ -89,19 +89,7 @@ func (r *result) refused() bool {
 
 // consequence describes what runs after a failed query, and the remedy.
 func (r *result) consequence(chosen Image, running *Image) string {
-	remedy := "check that the registry has the image, and check spec.secrets"
-	switch reason := image.ReasonOf(r.err); {
-	case reason == image.ReasonPolicyRefused:
-		remedy = "sign the image, or correct the rule for its signatures"
-	case reason == image.ReasonBlocked, reason == image.ReasonConfiguration:
-		remedy = "correct the settings for image registries of the supervisor"
-	case reason == image.ReasonPlainHTTP:
-		remedy = "serve the registry with TLS, or start the supervisor with --image-plain-http"
-	case reason == image.ReasonUntrusted:
-		remedy = "use a registry certificate that the supervisor trusts, or start the supervisor with --image-skip-tls-verify"
-	case !r.refused():
-		remedy = "check that the supervisor can reach the registry, and check spec.secrets"
-	}
+	remedy := r.remedy()
 	switch {
 	case running != nil && chosen == *running && chosen.IsFixed():
 		return "image " + chosen.Reference() + " still runs; " + remedy
@@ -113,6 +101,25 @@ func (r *result) consequence(chosen Image, running *Image) string {
 		return "it does not run before its signature is accepted; " + remedy
 	default:
 		return "the image is run by its tag; " + remedy
+	}
+}
+
+// remedy returns what to do about a failed query.
+func (r *result) remedy() string {
+	switch image.ReasonOf(r.err) {
+	case image.ReasonPolicyRefused:
+		return "sign the image, or correct the rule for its signatures"
+	case image.ReasonBlocked, image.ReasonConfiguration:
+		return "correct the settings for image registries of the supervisor"
+	case image.ReasonPlainHTTP:
+		return "serve the registry with TLS, or start the supervisor with --image-plain-http"
+	case image.ReasonUntrusted:
+		return "use a registry certificate that the supervisor trusts, or start the supervisor with --image-skip-tls-verify"
+	default:
+		if r.refused() {
+			return "check that the registry has the image, and check spec.secrets"
+		}
+		return "check that the supervisor can reach the registry, and check spec.secrets"
 	}
 }
 

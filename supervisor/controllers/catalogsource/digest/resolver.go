@@ -136,10 +136,8 @@ func (r *Resolver) Decide(ctx context.Context, req *Request) Decision {
 	if err := checkSpec(wanted, running); err != nil {
 		return Decision{Invalid: true, Err: err}
 	}
-	if req.ReadLabel {
-		if running != nil && running.CatalogDir == "" {
-			running = nil
-		}
+	if req.ReadLabel && running != nil && running.CatalogDir == "" {
+		running = nil
 	}
 	rules, err := r.rules(ctx, req.Source)
 	if guarded := err != nil || rules.Any(); !req.ReadLabel && image.IsDigest(wanted) && !guarded {
@@ -154,14 +152,20 @@ func (r *Resolver) Decide(ctx context.Context, req *Request) Decision {
 		d.Next = next.Sub(now)
 	}
 	d.Image, d.Ready = choose(wanted, running, last)
-	if last != nil && last.image.Spec == wanted {
-		d.Polled = last.time
-		if last.err != nil {
-			d.Err = fmt.Errorf("%w; %s", last.err, last.consequence(d.Image, running))
-			d.Refused = image.ReasonOf(last.err) == image.ReasonPolicyRefused
-		}
-	}
+	d.add(last, wanted, running)
 	return d
+}
+
+// add adds the result of the last query, if it was for the wanted image.
+func (d *Decision) add(last *result, wanted string, running *Image) {
+	if last == nil || last.image.Spec != wanted {
+		return
+	}
+	d.Polled = last.time
+	if last.err != nil {
+		d.Err = fmt.Errorf("%w; %s", last.err, last.consequence(d.Image, running))
+		d.Refused = image.ReasonOf(last.err) == image.ReasonPolicyRefused
+	}
 }
 
 // rules returns the rules for signatures of the image of a catalog.

@@ -39,7 +39,7 @@ func bundleLog(t *testing.T, manifest string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer root.Close() //nolint:errcheck // nothing was written
+	defer root.Close()
 	var (
 		archive bytes.Buffer
 		log     strings.Builder

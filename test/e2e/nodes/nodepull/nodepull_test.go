@@ -129,7 +129,7 @@ func TestNodesPull(t *testing.T) {
 		use(t, s, step.mode)
 		plan := installs(t, s, step.pkg, step.csv)
 		pulled := plan.Status.BundleLookups[0].GetCondition("PulledByNode")
-		if pulled.Status != corev1.ConditionTrue || string(pulled.Reason) != step.reason || !strings.HasPrefix(pulled.Message, "node ") {
+		if pulled.Status != corev1.ConditionTrue || pulled.Reason != step.reason || !strings.HasPrefix(pulled.Message, "node ") {
 			t.Errorf("mode %s: %+v", step.mode, pulled)
 		}
 		t.Logf("mode %s: %s", step.mode, pulled.Message)
