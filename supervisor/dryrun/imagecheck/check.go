@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chandlery/chandlery/bundles/image"
@@ -117,7 +119,7 @@ func (c *checker) ask(ctx context.Context, wanted *dryrun.Image, dir string) (an
 	found := answer{check: dryrun.ImageCheck{Available: true, Source: wanted.Reference}}
 	options.Sources.Asked = func(a image.Attempt) {
 		if a.Err == nil {
-			found.check.Source = a.Place
+			found.check.Source = withTag(a.Place, wanted.Reference)
 		}
 	}
 	client, err := image.New(options)
@@ -133,6 +135,15 @@ func (c *checker) ask(ctx context.Context, wanted *dryrun.Image, dir string) (an
 		return answer{check: failed(wanted.Reference, err)}, nil
 	}
 	return found, nil
+}
+
+// withTag returns the place of an image. Content is asked for by digest; users know the tag.
+func withTag(place, reference string) string {
+	repository, _, pinned := strings.Cut(place, "@")
+	if tag, err := name.NewTag(reference); pinned && err == nil {
+		return repository + ":" + tag.TagStr()
+	}
+	return place
 }
 
 // read returns the images that the image of a bundle names.

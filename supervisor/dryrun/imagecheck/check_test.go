@@ -164,7 +164,7 @@ insecure = true
 	}
 	want := []string{
 		"not an image lamp.v3 bundle: BadReference",
-		"source.test/op/bundle:1 lamp.v1 bundle: " + at + "/op/bundle@DIGEST",
+		"source.test/op/bundle:1 lamp.v1 bundle: " + at + "/op/bundle:1",
 		"source.test/op/bundle:2 lamp.v2 bundle: NotFound, " + at + "/op/bundle:2 NotFound, not source.test/op/bundle:2",
 		// It is no bundle.
 		"source.test/op/lamp:1 lamp.v1,lamp.v4 bundle operator: NoSuchDirectory, " + at + "/op/lamp@DIGEST NoSuchDirectory, not source.test/op/lamp@DIGEST",
@@ -239,7 +239,7 @@ insecure = true
 	if _, err := images.Push(t.Context(), second+"/op/lamp:1", lamp); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"source.test/op/lamp:1 lamp.v1 operator: " + second + "/op/lamp@DIGEST"}, shown(check())); diff != "" {
+	if diff := cmp.Diff([]string{"source.test/op/lamp:1 lamp.v1 operator: " + second + "/op/lamp:1"}, shown(check())); diff != "" {
 		t.Errorf("with a complete mirror (-want +got):\n%s", diff)
 	}
 }

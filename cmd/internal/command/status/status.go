@@ -26,9 +26,9 @@ const leastInterval = time.Second
 const help = `Show the state of a cluster on one screen: the leading supervisor, catalogs,
 Subscriptions, pending approvals, and problems with their remedies.
 
-Without -n, the command shows all namespaces, or the namespace of the kubeconfig's context
-if you cannot read all. Read access is enough. The section NOT READ lists the objects
-that the command could not read, with the missing RBAC rules.
+Without -n, the command shows all namespaces, or the namespace of the kubeconfig's
+context if you cannot read all. Read access is enough. The section NOT READ lists the
+objects that the command could not read, with the missing RBAC rules.
 
 Exit codes:
   0  there is no problem, even if InstallPlans wait for approval

@@ -29,10 +29,10 @@ With --back, the command hands the cluster back to OLM, waits until OLM is ready
 compares the cluster.
 
 While a supervisor leads, --finish removes the objects that only OLM uses: its
-Deployments, their Services and NetworkPolicies, its package server, the ConfigMaps and
-Jobs of bundle images, Helm's record of the release of chart olm, and the takeover record.
-It keeps namespaces, CustomResourceDefinitions, catalogs and operators. Afterwards, you
-cannot hand the cluster back.
+Deployments, their Services and NetworkPolicies, its package server, the ConfigMaps
+and Jobs of bundle images, Helm's record of the release of chart olm, and the takeover
+record. It keeps namespaces, CustomResourceDefinitions, catalogs and operators.
+Afterwards, you cannot hand the cluster back.
 
 You can interrupt and repeat the command. Each run compares the cluster
 with its state at the start of that run. You need the permissions of a cluster
