@@ -262,7 +262,7 @@ func TestProtectedGroups(t *testing.T) {
 			t.Errorf("group %q is not protected", group)
 		}
 	}
-	brought := []string{"", "autoscaling.k8s.io", "console.openshift.io", "monitoring.coreos.com", "operator.openshift.io"}
+	brought := []string{"", "autoscaling.k8s.io", "cert-manager.io", "console.openshift.io", "monitoring.coreos.com", "operator.openshift.io"}
 	text, err := os.ReadFile("../../../deploy/rbac/supervisor.yaml")
 	if err != nil {
 		t.Fatal(err)
