@@ -85,7 +85,8 @@ type Archive struct {
 	Content io.Reader
 }
 
-// Import stores a directory of an image from an archive. The caller knows that the archive is of this image. The limits of the client apply. The error is an [*Error].
+// Import stores a directory of an image from an archive. The caller knows that the archive is of this image. The limits of
+// the client apply. The error is an [*Error].
 func (s Store) Import(ctx context.Context, c *Client, reference string, a Archive) (*Kept, error) {
 	ref, err := c.parse(reference)
 	if err != nil {

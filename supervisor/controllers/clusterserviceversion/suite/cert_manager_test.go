@@ -8,6 +8,7 @@ import (
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,7 +32,14 @@ func (w certManager) install() {
 	w.Expect(err).NotTo(gomega.HaveOccurred())
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	w.Expect(yaml.UnmarshalStrict(text, crd)).To(gomega.Succeed())
+	key := client.ObjectKeyFromObject(crd)
+	// The test before deletes the same definition.
+	w.Eventually(func() bool { return apierrors.IsNotFound(w.Get(w.T.Context(), key, crd.DeepCopy())) }).Should(gomega.BeTrue())
 	w.Create(crd)
+	w.Eventually(func() bool {
+		live := &apiextensionsv1.CustomResourceDefinition{}
+		return w.Get(w.T.Context(), key, live) == nil && apihelpers.IsCRDConditionTrue(live, apiextensionsv1.Established)
+	}).Should(gomega.BeTrue())
 }
 
 // request waits for the Certificate of the kettle.

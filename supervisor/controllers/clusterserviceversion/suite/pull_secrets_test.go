@@ -1,6 +1,7 @@
 package suite_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func TestPullSecretsOfCatalog(t *testing.T) {
 	catalog := shop(w.Namespace, "shop", "mirror,vendor")
 	sub := w.wish(nil)
 	w.Create(catalog, w.group("own", w.Namespace), sub, w.kettle("kettle.v1", w.packaged, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-		csv.Labels = api.CatalogLabels(types.NamespacedName{Namespace: w.Namespace, Name: "shop"})
+		maps.Copy(csv.Labels, api.CatalogLabels(types.NamespacedName{Namespace: w.Namespace, Name: "shop"}))
 	}))
 	w.succeeds("kettle.v1")
 	names := func() []string {
