@@ -316,7 +316,7 @@ bench-catalog: ## Compare making catalogs with opm (ARGS=--help says what else).
 
 .PHONY: bench-footprint
 bench-footprint: ## Binaries, memory at rest and an installation, beside another commit (ARGS="--base COMMIT").
-	@$(GO) run ./bench/footprint --write docs/measurements.md $(ARGS)
+	@$(GO) run ./bench/footprint $(ARGS)
 
 .PHONY: bench-failover
 bench-failover: ## Lose nodes and leaders on real nodes, beside a plain Deployment: half an hour, as root.
@@ -352,7 +352,7 @@ bench-copies: ## What copied versions cost a supervisor: memory with and without
 
 .PHONY: bench-demo
 bench-demo: ## What make demo costs with an empty build cache, beside go build of kube-apiserver alone (ARGS=--help says what else).
-	@$(GO) run ./bench/demo --write docs/measurements.md $(ARGS)
+	@$(GO) run ./bench/demo $(ARGS)
 
 .PHONY: bench-versions
 bench-versions: ## How soon versions have succeeded, and what others notice of a removal (ARGS=--help says what else).

@@ -1,7 +1,7 @@
 // Command demo measures what `make demo` costs on a machine whose build cache is empty, beside `go build` of
 // kube-apiserver alone. Both start with an empty cache. The modules are in the module cache.
 //
-//	go run ./bench/demo [--write docs/measurements.md]
+//	go run ./bench/demo
 //
 // It runs the demo of the last commit in a clone, and takes about a quarter of an hour on two processors.
 package main
@@ -22,9 +22,6 @@ import (
 	"github.com/chandlery/chandlery/test/cli"
 )
 
-// section is the name of the markers in the document.
-const section = "demo"
-
 // target is the largest ratio of processor times.
 const target = 1.5
 
@@ -36,9 +33,7 @@ type figures struct {
 }
 
 func start(ctx context.Context, args []string) (err error) {
-	var page string
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&page, "write", "", "document to insert the report into; empty prints it")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -68,12 +63,8 @@ func start(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	text := report(document.Machine(ctx), server, demo, again)
-	if page == "" {
-		_, err = os.Stdout.WriteString(text)
-		return err
-	}
-	return document.Insert(page, section, text, document.NewOrigin(ctx, "./test/demo", "./test/controlplane", "./test/buildcache"))
+	_, err = os.Stdout.WriteString(report(document.Machine(ctx), server, demo, again))
+	return err
 }
 
 // measure runs a command in dir with its caches below cache, and shows its output.

@@ -1,7 +1,7 @@
 // Command footprint compares the programs of this checkout with those of an earlier commit: the sizes of the binaries, the
 // memory at rest, and the time from a Subscription to a version that has succeeded.
 //
-//	go run ./bench/footprint --base COMMIT [--rounds 5] [--write docs/measurements.md]
+//	go run ./bench/footprint --base COMMIT [--rounds 5]
 //
 // In each round, the programs of both commits run one after the other, each with a control plane of its own. kwok
 // simulates the nodes. Needed: Linux, and the git history.
@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/chandlery/chandlery/bench/document"
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/cli"
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -32,7 +31,6 @@ func start(ctx context.Context, args []string) (err error) {
 	base := flags.String("base", "", "commit to compare with")
 	rounds := flags.Int("rounds", 5, "number of rounds; the median counts")
 	settle := flags.Duration("settle", 30*time.Second, "time at rest before memory is measured")
-	write := flags.String("write", "", "document to put the report into, between its markers")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -44,7 +42,6 @@ func start(ctx context.Context, args []string) (err error) {
 		return fmt.Errorf("making a folder for programs: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	origin := document.NewOrigin(ctx, "./cmd/supervisor", "./cmd/registry", "./bench/footprint")
 	root, err := buildcache.SourceDir(".")
 	if err != nil {
 		return fmt.Errorf("finding the sources: %w", err)
@@ -66,12 +63,8 @@ func start(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	text := report(*base, measured)
-	fmt.Fprint(os.Stdout, text)
-	if *write == "" {
-		return nil
-	}
-	return document.Insert(*write, "bench-footprint", text, origin)
+	_, err = os.Stdout.WriteString(report(*base, measured))
+	return err
 }
 
 // export writes the files of a commit to a folder.
