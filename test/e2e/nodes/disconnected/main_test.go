@@ -98,6 +98,13 @@ func (s *scene) eventually(what string, left func() string) {
 	}
 }
 
+// hosted returns a CatalogSource of the catalog's image, which has only content; 0 replicas for the default.
+func (s *scene) hosted(name string, replicas int) *operatorsv1alpha1.CatalogSource {
+	source := failover.NewCatalog(name, s.bed.Images.Address()+"/"+catalogRepository+":v1", replicas)
+	source.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/configs"}}
+	return source
+}
+
 // ready waits until a catalog is READY.
 func (s *scene) ready(name string) {
 	s.t.Helper()

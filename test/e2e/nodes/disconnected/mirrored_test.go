@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/test/failover"
 	"github.com/chandlery/chandlery/test/nodes"
 )
 
@@ -23,7 +22,7 @@ import (
 func TestMirroredInstallation(t *testing.T) {
 	s := newScene(t)
 	s.checkSeparation()
-	s.create(failover.NewCatalog("mirrored", s.bed.Images.Address()+"/"+catalogRepository+":v1", 0))
+	s.create(s.hosted("mirrored", 0))
 	s.ready("mirrored")
 	for name, one := range operators {
 		s.subscribe(name, name, one.versions[0], "mirrored")

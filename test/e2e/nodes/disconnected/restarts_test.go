@@ -32,8 +32,8 @@ const (
 // pods, and one whose address is unreachable. Each leader resolves new Subscriptions soon.
 func TestCatalogsAway(t *testing.T) {
 	s := newScene(t)
-	hosted := failover.NewCatalog("hosted", s.bed.Images.Address()+"/"+catalogRepository+":v1", 1)
-	hosted.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{NodeSelector: map[string]string{corev1.LabelHostname: pinnedNode}}
+	hosted := s.hosted("hosted", 1)
+	hosted.Spec.GrpcPodConfig.NodeSelector = map[string]string{corev1.LabelHostname: pinnedNode}
 	distant := failover.NewCatalog("distant", "", 0)
 	distant.Spec.Address = s.distant
 	server := s.serveDistant()

@@ -41,7 +41,7 @@ const (
 // authorities from the ConfigMap calls both replicas all the time, by new connections and a lasting one. No call fails.
 func TestCertificatesOfReplicas(t *testing.T) {
 	s := newScene(t)
-	source := failover.NewCatalog(secured, s.bed.Images.Address()+"/"+catalogRepository+":v1", securedReplicas)
+	source := s.hosted(secured, securedReplicas)
 	source.Annotations[api.AnnotationServeTLS] = "true"
 	s.create(source)
 	s.ready(secured)
