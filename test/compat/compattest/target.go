@@ -196,8 +196,8 @@ func runSupervisor(ctx context.Context, identity string, retryTimeout time.Durat
 		"--bundle-kind", "shop.example/Widget", "--bundle-kind", "shop.example/Lantern", "--bundle-kind", "shop.example/Signboard:cluster",
 	}
 	if target.registry == nil {
-		// Cases without real nodes kill no leader. A slow machine must not lose the Lease.
-		args = append(args, "--lease-duration", "60s", "--renew-deadline", "50s", "--retry-period", "500ms")
+		// Cases without real nodes kill no leader. A slow machine must not lose the Lease. Such nodes cannot pull either.
+		args = append(args, "--lease-duration", "60s", "--renew-deadline", "50s", "--retry-period", "500ms", "--image-pull", "supervisor")
 	}
 	started, err := process.Start(context.WithoutCancel(ctx), process.Spec{
 		Name: identity, Path: supervisor(), Log: filepath.Join(cp.LogDir(), identity+".log"), Args: args,

@@ -75,8 +75,11 @@ func hasOnlyLimits(r *http.Request) bool {
 	return true
 }
 
-// asksForJSON reports whether the answer to a request is JSON on one line.
+// asksForJSON reports whether the answer to a request is JSON on one line. Clients that prefer tables also accept JSON.
 func (l *fullLists) asksForJSON(r *http.Request) bool {
+	if strings.Contains(r.Header.Get("Accept"), "as=") {
+		return false
+	}
 	_, format, err := negotiation.NegotiateOutputMediaType(r, l.formats, negotiation.DefaultEndpointRestrictions)
 	return err == nil && format.MediaType == runtime.ContentTypeJSON && format.Serializer != format.PrettySerializer
 }

@@ -368,7 +368,8 @@ func (r *running) encodings(t *testing.T) {
 }
 
 func (r *running) table(t *testing.T) {
-	got := r.get(t, r.proxy, "viewer", group+"/packagemanifests", http.Header{"Accept": {"application/json;as=Table;g=meta.k8s.io;v=v1"}})
+	// kubectl accepts the second format too.
+	got := r.get(t, r.proxy, "viewer", group+"/packagemanifests", http.Header{"Accept": {"application/json;as=Table;g=meta.k8s.io;v=v1,application/json"}})
 	var table metav1.Table
 	if err := json.Unmarshal([]byte(got.body), &table); err != nil {
 		t.Fatalf("%v: %+v", err, got)
