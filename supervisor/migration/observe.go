@@ -220,7 +220,7 @@ func (p PackageServer) describe() string {
 	case p.Version == "":
 		return "Deployment " + p.Deployment + " still serves " + packages + ", and is not updated while OLM is stopped; no ClusterServiceVersion owns it, so its certificate is not renewed. Delete it and APIService v1.packages.operators.coreos.com, and supervisors serve the API"
 	default:
-		return "supervisors serve " + packages + " in place of Deployment " + p.Deployment + ", which stays until you delete ClusterServiceVersion " + p.Version + "; a handback returns the API to it"
+		return "supervisors serve " + packages + " in place of Deployment " + p.Deployment + ", which stays until kubectl chandlery migrate --finish; a handback returns the API to it"
 	}
 }
 

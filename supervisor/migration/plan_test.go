@@ -154,7 +154,7 @@ func TestPackageServer(t *testing.T) {
 	}{
 		{PackageServer{}, nil},
 		{PackageServer{Deployment: "olm/packageserver"}, []string{"Deployment olm/packageserver still serves", "its certificate is not renewed"}},
-		{PackageServer{Deployment: "olm/packageserver", Version: "packageserver"}, []string{"in place of Deployment olm/packageserver", "a handback returns the API", "ClusterServiceVersion packageserver"}},
+		{PackageServer{Deployment: "olm/packageserver", Version: "packageserver"}, []string{"in place of Deployment olm/packageserver", "a handback returns the API", "stays until kubectl chandlery migrate --finish"}},
 	} {
 		o := &ClusterState{Managers: competing.Finding{Workloads: []competing.Workload{workload("olm-operator", 1, false)}}, PackageServer: tt.server}
 		left := strings.Join(NewPlan(o, false).Left, "\n")
