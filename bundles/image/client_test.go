@@ -358,7 +358,7 @@ func TestUnreachable(t *testing.T) {
 	_, err := client(t, nil).Resolve(t.Context(), reference)
 	expect(t, "nobody there", err, reference, ReasonUnreachable, "refused")
 	_, err = client(t, func(o *Options) { o.PlainHTTP = false }).Resolve(t.Context(), reference)
-	expect(t, "nobody there by HTTPS, at an address for which plain HTTP is tried", err, reference, ReasonUnreachable, "refused")
+	expect(t, "no server of HTTPS at an address for which plain HTTP is tried", err, reference, ReasonUnreachable, "refused")
 	_, err = client(t, nil).Resolve(t.Context(), "UPPER/case")
 	expect(t, "no reference", err, "UPPER/case", ReasonReference, "is no reference to an image")
 	if typed, ok := err.(*Error); !ok || typed.MayPass() { //nolint:errorlint // the very type is promised

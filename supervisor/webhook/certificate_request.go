@@ -30,7 +30,7 @@ func CertificateRequest(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, 
 	m := meta(csv, s.SecretName())
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"secretName": s.SecretName(),
-		// The Secret is used for its annotation, whoever wrote it.
+		// The annotation of the Secret counts, and not who wrote the Secret.
 		"secretTemplate": map[string]any{"annotations": map[string]any{api.AnnotationCertificate: Issued}},
 		"dnsNames":       hosts,
 		"usages":         []any{"digital signature", "server auth"},

@@ -24,7 +24,7 @@ import (
 const (
 	// pollInterval is the time between two looks at a pod.
 	pollInterval = time.Second
-	// startGrace is how much longer than its deadline a pod is waited for. The deadline begins on the node.
+	// startGrace is added to the deadline of a pod, which begins on the node, not when the pod is created.
 	startGrace = 10 * time.Second
 	// logAttempts is how often the log of a pod that has ended is read.
 	logAttempts = 3
