@@ -82,7 +82,8 @@ func otherKinds() []stepKind {
 		{"VerticalPodAutoscaler", "autoscaling.k8s.io", "v1", true, spec(map[string]any{"a": "b"})},
 		{"ServiceMonitor", "monitoring.coreos.com", "v1", true, spec(map[string]any{"a": "b"})},
 		{"PrometheusRule", "monitoring.coreos.com", "v1", true, spec(map[string]any{"a": "b"})},
-		{"ConsoleLink", "console.openshift.io", "v1", false, spec(map[string]any{"a": "b"})},
+		// Cases of F need a control plane without console.openshift.io/v1, and run beside these.
+		{"ConsoleLink", "console.openshift.io", "v1alpha1", false, spec(map[string]any{"a": "b"})},
 	}
 }
 
