@@ -15,6 +15,9 @@ const (
 	kubernetesModule = "k8s.io/kubernetes"
 	kwokModule       = "sigs.k8s.io/kwok"
 
+	// program has all components. One program costs one run of the linker.
+	program = "controlplane"
+
 	// stagesFolder holds the stages of kwok beside the binaries.
 	stagesFolder = "stages"
 )
@@ -37,7 +40,7 @@ const (
 // Build builds the programs of the control plane unless the cache has them, and returns their
 // directory. It writes a line to progress before and after each program that it builds.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
-	return build(ctx, progress, string(Etcd), string(KubeAPIServer), string(KubeControllerManager), string(KubeScheduler), "kubectl", string(Kwok))
+	return build(ctx, progress, program, "kubectl")
 }
 
 // BuildForNodes is Build with kubelet and kube-proxy, which real nodes run.
@@ -71,14 +74,10 @@ func binariesOf(dir, version string) buildcache.Module {
 		Name: "controlplane",
 		Dir:  dir,
 		Programs: []buildcache.Program{
-			{Name: string(Etcd), Package: "go.etcd.io/etcd/server/v3"},
-			{Name: string(KubeAPIServer), Package: kubernetesModule + "/cmd/kube-apiserver", LDFlags: flags},
-			{Name: string(KubeControllerManager), Package: kubernetesModule + "/cmd/kube-controller-manager", LDFlags: flags},
-			{Name: string(KubeScheduler), Package: kubernetesModule + "/cmd/kube-scheduler", LDFlags: flags},
+			{Name: program, Package: "./" + program, LDFlags: flags},
 			{Name: "kubectl", Package: kubernetesModule + "/cmd/kubectl", LDFlags: flags},
 			{Name: kubelet, Package: kubernetesModule + "/cmd/kubelet", LDFlags: flags},
 			{Name: kubeProxy, Package: kubernetesModule + "/cmd/kube-proxy", LDFlags: flags},
-			{Name: string(Kwok), Package: kwokModule + "/cmd/kwok"},
 		},
 	}
 

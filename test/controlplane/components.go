@@ -71,8 +71,8 @@ func (l layout) command(c Component) command {
 
 	return command{
 		component: c,
-		path:      filepath.Join(l.binDir, string(c)),
-		args:      args[c](),
+		path:      filepath.Join(l.binDir, program),
+		args:      append([]string{string(c)}, args[c]()...),
 		env:       environment(l.largeObjects),
 		dir:       l.dir,
 		log:       filepath.Join(l.logDir(), string(c)+".log"),

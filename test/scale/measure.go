@@ -90,7 +90,7 @@ func (p *plane) component(name string) (procfs.Proc, error) {
 	folder := filepath.Dir(p.Kubeconfig())
 	for _, one := range all {
 		line, err := one.CmdLine()
-		if err != nil || len(line) == 0 || filepath.Base(line[0]) != name {
+		if err != nil || len(line) < 2 || line[1] != name {
 			continue // it ended, or is another program
 		}
 		if strings.Contains(strings.Join(line, " "), folder) {

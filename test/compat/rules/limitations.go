@@ -34,7 +34,7 @@ func Clients() []Client {
 			Limits: []Limit{{"it does not wait for an installation", "as with OLM, no kind has the condition Ready"}},
 		},
 		{
-			Name: "kubectl", Module: "k8s.io/kubectl v0.36.3", Version: "v1.36.3", Checks: "T10, T11, supervisor/controllers/packagemanifest/suite",
+			Name: "kubectl", Module: "k8s.io/kubectl v0.37.2", Version: "v1.37.2", Checks: "T10, T11, supervisor/controllers/packagemanifest/suite",
 		},
 		{
 			Name: "kubectl-operator", Module: "github.com/operator-framework/kubectl-operator v0.6.0", Version: "v0.6.0", Checks: "T20 to T28, test/e2e/nodes/operatorhub",

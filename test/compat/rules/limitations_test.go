@@ -28,7 +28,7 @@ func TestClientVersions(t *testing.T) {
 		if !strings.Contains(required.String(), c.Module+"\n") && !strings.Contains(required.String(), c.Module+" // indirect\n") {
 			t.Errorf("no module of the tests requires %s", c.Module)
 		}
-		// Version 1.36.3 of kubectl is version 0.36.3 of its module.
+		// Version 1.37.2 of kubectl is version 0.37.2 of its module.
 		if _, minor, _ := strings.Cut(c.Version, "."); !strings.HasSuffix(c.Module, minor) {
 			t.Errorf("%s is of version %s, and its module is %s", c.Name, c.Version, c.Module)
 		}

@@ -598,17 +598,17 @@ func (w *world) mounted(d *appsv1.Deployment) *corev1.ConfigMap {
 // TestTemplate resolves a template and reports unknown variables.
 func TestTemplate(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
-	_, digest := registry.push("shop:v1.36", nil)
+	_, digest := registry.push("shop:v1.37", nil)
 	template := func(text string) func(*operatorsv1alpha1.CatalogSource) {
 		return func(s *operatorsv1alpha1.CatalogSource) {
 			s.Annotations = map[string]string{"olm.catalogImageTemplate": registry.host + text}
 		}
 	}
-	w.Create(catalog("shop", "old", template("/shop:v{kube_major_version}.{kube_minor_version}")), catalog("odd", registry.host+"/shop:v1.36", template("/shop:{odd}")))
+	w.Create(catalog("shop", "old", template("/shop:v{kube_major_version}.{kube_minor_version}")), catalog("odd", registry.host+"/shop:v1.37", template("/shop:{odd}")))
 	w.supervise()
 	w.rolledOut("shop", 2, runs(registry.host+"/shop@"+digest))
 	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
-		g.Expect(s.Spec.Image).To(gomega.Equal(registry.host + "/shop:v1.36"))
+		g.Expect(s.Spec.Image).To(gomega.Equal(registry.host + "/shop:v1.37"))
 		g.Expect(condition(s, "TemplatesHaveResolved")).To(gomega.Equal("True AllTemplatesResolved catalog image reference was successfully resolved"))
 		g.Expect(condition(s, "ResolvedImage")).To(gomega.Equal("True AllTemplatesResolved " + s.Spec.Image))
 	})
