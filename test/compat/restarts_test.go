@@ -40,7 +40,7 @@ const (
 )
 
 // modeOfDirectory is the path of the schema of emptyDir.mode in the definition of ClusterServiceVersions. The supervisor
-// knows this field of Kubernetes 1.37. The API server of the tests has an earlier version.
+// knows this field of Kubernetes 1.37.
 const modeOfDirectory = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/install/properties/spec/properties/deployments/items" +
 	"/properties/spec/properties/template/properties/spec/properties/volumes/items/properties/emptyDir/properties/mode"
 
@@ -308,6 +308,7 @@ func testNewerField(t *testing.T, c *compattest.Cluster, reach func(int)) {
 		}
 		return ""
 	})
+	forgetModeOfDirectory(t, c)
 	reach(started)
 	csv := field(b.bundleCSV("mill.v1"), volumes, podSpec("volumes")...)
 	b.installed(b.subscribe(b.entry("mill.v1", "1.0.0", csv)), "mill.v1")
