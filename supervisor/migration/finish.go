@@ -58,7 +58,7 @@ func (f *Finish) Plan(ctx context.Context) (Plan, error) {
 
 // NewFinishPlan returns the plan to delete the objects that only OLM uses. running is true if OLM runs.
 func NewFinishPlan(record *Record, running bool, server PackageServer, objects []*unstructured.Unstructured) Plan {
-	p := Plan{Verdict: Possible, Left: []string{"namespaces, CustomResourceDefinitions, CatalogSources, OperatorGroups, accounts and roles of OLM stay"}}
+	p := Plan{Verdict: Possible, Left: []string{"namespaces, CustomResourceDefinitions, CatalogSources, OperatorGroups, accounts, roles and bindings of OLM stay"}}
 	if record.Phase != TakenOver {
 		p.Blockers = append(p.Blockers, fmt.Sprintf("the takeover is in phase %s; complete it first", record.Phase))
 	}
@@ -80,7 +80,7 @@ func NewFinishPlan(record *Record, running bool, server PackageServer, objects [
 	}
 	p.Risks = []string{"handing back is impossible afterwards; to return to OLM, install it again"}
 	p.Steps = []Step{
-		{Action: DeleteObjects, Text: fmt.Sprintf("delete %d object%s that only OLM uses", len(objects), plural(len(objects)))},
+		{Action: DeleteObjects, Text: fmt.Sprintf("delete %d object%s that only OLM uses, and those that they own", len(objects), plural(len(objects)))},
 		{Action: DeleteRecord, Text: "delete ConfigMap " + RecordName + ", and those with the recorded objects"},
 	}
 	return p

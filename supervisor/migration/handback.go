@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -356,7 +355,7 @@ func (h *Handback) write(ctx context.Context, matches func(Operation) bool) erro
 		for _, op := range operations[:same] {
 			group.Go(func() error {
 				if err := op.write(ctx, h.Client); err != nil {
-					return fmt.Errorf("%s %s %s/%s: %w", strings.ToLower(string(op.Verb)), op.Kind, op.Namespace, op.Name, err)
+					return fmt.Errorf("%s %s %s/%s: %w", op.Verb.Text(), op.Kind, op.Namespace, op.Name, err)
 				}
 				return nil
 			})

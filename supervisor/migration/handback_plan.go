@@ -58,10 +58,10 @@ func NewHandbackPlan(record *Record, supervisors []string, operations []Operatio
 		p.Steps = append(p.Steps, Step{Action: ScaleUp, Namespace: d.Namespace, Name: d.Name, Replicas: d.Replicas, Text: describeStart(d)})
 	}
 	if n := countOperations(operations, Operation.followsStart); n > 0 {
-		add(RemoveLabels, "remove our labels from %d other object%s", n, plural(n))
+		add(RemoveLabels, "while OLM starts, remove the supervisors' labels and annotations from %d other object%s", n, plural(n))
 	}
-	if n := countOperations(operations, Operation.deletesReplicas); n > 0 {
-		add(DeleteReplicas, "wait until OLM's pods of %d catalog%s are ready, at most %s, and delete the replicas of the supervisors", n, plural(n), readyTimeout)
+	if n := countOperations(operations, Operation.isOfCatalog); n > 0 {
+		add(DeleteReplicas, "%sdelete %d object%s with which supervisors served catalogs", describeWait(operations), n, plural(n))
 	}
 	add(DeleteRecord, "delete ConfigMap %s, and those with the recorded objects", RecordName)
 	return p
@@ -96,6 +96,15 @@ func describeStart(d *ScaledDeployment) string {
 	return fmt.Sprintf("scale Deployment %s/%s to %d replica%s, as before", d.Namespace, d.Name, d.Replicas, plural(int(d.Replicas)))
 }
 
+// describeWait returns the text about the wait for the pods of catalogs whose replicas are deleted; empty if there are none.
+func describeWait(operations []Operation) string {
+	n := countOperations(operations, Operation.deletesReplicas)
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("wait until OLM's pods of %d catalog%s are ready, at most %s, and ", n, plural(n), readyTimeout)
+}
+
 // describeOperations returns a text with the number of changes to objects before OLM starts.
 func describeOperations(operations []Operation) string {
 	count := map[Verb]int{}
@@ -104,6 +113,6 @@ func describeOperations(operations []Operation) string {
 			count[op.Verb]++
 		}
 	}
-	return fmt.Sprintf("recreate %d objects, restore %d, delete %d that OLM does not create, and remove our labels from %d and our conditions from %d",
+	return fmt.Sprintf("recreate %d objects, restore the content of %d, delete %d that OLM does not create, and remove the supervisors' labels and annotations from %d and their conditions from %d",
 		count[Create], count[ReplaceContent], count[Delete], count[RemoveMetadata], count[RemoveConditions])
 }

@@ -324,6 +324,13 @@ func versionState(u *unstructured.Unstructured) string {
 	return field("status", "phase")(u)
 }
 
+// isUnfinished reports whether an InstallPlan in a phase is in progress or waits for approval.
+func isUnfinished(phase string) bool {
+	return slices.Contains([]operatorsv1alpha1.InstallPlanPhase{
+		operatorsv1alpha1.InstallPlanPhaseInstalling, operatorsv1alpha1.InstallPlanPhasePlanning, operatorsv1alpha1.InstallPlanPhaseRequiresApproval,
+	}, operatorsv1alpha1.InstallPlanPhase(phase))
+}
+
 // addPlan returns the state of an InstallPlan. It adds a plan that waits or is in progress to one of the lists.
 func (c *Counts) addPlan(u *unstructured.Unstructured) string {
 	phase, name := field("status", "phase")(u), u.GetNamespace()+"/"+u.GetName()
@@ -337,18 +344,21 @@ func (c *Counts) addPlan(u *unstructured.Unstructured) string {
 	return phase
 }
 
-// describe returns a text with the number of objects, by state.
+// describe returns a text with the number of objects, by state. It does not count unfinished InstallPlans, which may change.
 func (c *Count) describe() string {
-	text := fmt.Sprintf("%d %s", c.Total, c.Kind+plural(c.Total))
+	total := c.Total - c.Unfinished
+	text := fmt.Sprintf("%d %s", total, c.Kind+plural(total))
 	var words []string
 	for _, how := range slices.Sorted(maps.Keys(c.By)) {
-		words = append(words, fmt.Sprintf("%d %s", c.By[how], how))
+		if c.Unfinished == 0 || !isUnfinished(how) {
+			words = append(words, fmt.Sprintf("%d %s", c.By[how], how))
+		}
 	}
 	if len(words) > 0 {
 		text += " (" + strings.Join(words, ", ") + ")"
 	}
 	if c.Unfinished > 0 {
-		text += fmt.Sprintf(", except %d that wait or are in progress", c.Unfinished)
+		text += fmt.Sprintf("; %d more, which are in progress or wait for approval, are named below", c.Unfinished)
 	}
 	return text
 }

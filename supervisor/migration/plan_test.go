@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
@@ -130,7 +131,7 @@ func TestWaitingPlans(t *testing.T) {
 	}
 	o.Counts.Kinds = []Count{{Kind: "InstallPlan", Total: 3, By: by, Unfinished: 2}, {Kind: "Subscription", Total: 1}}
 	p := NewPlan(o, false)
-	want := []string{"3 InstallPlans (1 Complete, 1 Installing, 1 RequiresApproval), except 2 that wait or are in progress", "1 Subscription"}
+	want := []string{"1 InstallPlan (1 Complete); 2 more, which are in progress or wait for approval, are named below", "1 Subscription"}
 	if diff := cmp.Diff(want, p.Adopted); diff != "" {
 		t.Errorf("managed without changes (-want +got):\n%s", diff)
 	}
@@ -231,6 +232,48 @@ func TestRecordBegin(t *testing.T) {
 				t.Errorf("after an interruption: steps %v", p.Steps)
 			}
 		})
+	}
+}
+
+// TestHandbackCounts checks that the steps of a handback count the objects that its operations name, and that objects of a catalog
+// without replicas are deleted, too.
+func TestHandbackCounts(t *testing.T) {
+	source := func(o *unstructured.Unstructured) *unstructured.Unstructured {
+		return by(ownedBy(o, "CatalogSource", "shop", "s1"), "chandlery-supervisor", "{}")
+	}
+	replicas := source(object("Deployment", "olm/shop", map[string]any{"metadata|labels": map[string]any{labelManagedBy: managedBy}}))
+	replicas.SetAPIVersion("apps/v1")
+	secret, role := source(object("Secret", "olm/shop-catalog-cert", nil)), object("Role", "lamps/lamp", nil)
+	secret.SetAPIVersion("v1")
+	role.SetAPIVersion("rbac.authorization.k8s.io/v1")
+	labels, deletion := newOperation(RemoveMetadata, role, nil), newOperation(Delete, secret, nil)
+	for _, tt := range []struct {
+		operations []Operation
+		want       []string
+	}{
+		{
+			[]Operation{newOperation(Create, nil, role), labels, newOperation(Delete, replicas, nil), deletion},
+			[]string{
+				"recreate 1 objects, restore the content of 0, delete 0 that", "while OLM starts, remove the supervisors' labels and annotations from 1 other object",
+				"wait until OLM's pods of 1 catalog are ready, at most 1m0s, and delete 2 objects with which",
+			},
+		},
+		{[]Operation{deletion}, []string{"delete 1 object with which"}},
+	} {
+		steps := map[Action]int{}
+		for _, op := range tt.operations {
+			steps[op.Step()]++
+		}
+		plan := NewHandbackPlan(recorded(TakenOver, 1, "olm-operator"), nil, tt.operations)
+		var got []string
+		for _, step := range plan.Steps {
+			if steps[step.Action] > 0 {
+				got = append(got, step.Text)
+			}
+		}
+		if !slices.EqualFunc(got, tt.want, strings.HasPrefix) {
+			t.Errorf("steps %q, want %q", got, tt.want)
+		}
 	}
 }
 

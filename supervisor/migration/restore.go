@@ -36,16 +36,34 @@ type Verb string
 // The verbs.
 const (
 	// Create creates a deleted object again.
-	Create Verb = "Make"
+	Create Verb = "Recreate"
 	// ReplaceContent restores the recorded content of an object.
-	ReplaceContent Verb = "Replace"
+	ReplaceContent Verb = "Restore"
 	// Delete deletes an object that OLM does not create.
-	Delete Verb = "Remove"
+	Delete Verb = "Delete"
 	// RemoveMetadata removes labels and annotations that OLM does not know.
-	RemoveMetadata Verb = "Strip"
+	RemoveMetadata Verb = "RemoveLabels"
 	// RemoveConditions removes conditions that OLM does not know.
-	RemoveConditions Verb = "Clear"
+	RemoveConditions Verb = "RemoveConditions"
 )
+
+// Text returns the verb in words, for users.
+func (v Verb) Text() string {
+	switch v {
+	case Create:
+		return "recreate"
+	case ReplaceContent:
+		return "restore content"
+	case RemoveMetadata:
+		return "remove labels"
+	case RemoveConditions:
+		return "remove conditions"
+	case Delete:
+		return "delete"
+	default:
+		return string(v)
+	}
+}
 
 // Operation is the change of a handback to one object.
 type Operation struct {
@@ -73,7 +91,19 @@ func (op Operation) followsStart() bool {
 }
 
 // precedesStart reports whether an operation is done before OLM starts.
-func (op Operation) precedesStart() bool { return !op.isOfCatalog() && !op.followsStart() }
+func (op Operation) precedesStart() bool { return op.Step() == RestoreObjects }
+
+// Step returns the step of a handback that does the operation.
+func (op Operation) Step() Action {
+	switch {
+	case op.isOfCatalog():
+		return DeleteReplicas
+	case op.followsStart():
+		return RemoveLabels
+	default:
+		return RestoreObjects
+	}
+}
 
 func (op Operation) write(ctx context.Context, c client.Client) error {
 	switch op.Verb {

@@ -61,9 +61,9 @@ func TestRestoration(t *testing.T) {
 		want     []string
 	}{
 		{"as it was", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("red"), ours, mine)}, nil},
-		{"changed by us", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("blue"), ours, mine)}, []string{"Replace Service olm/shop"}},
+		{"changed by us", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("blue"), ours, mine)}, []string{"Restore Service olm/shop"}},
 		{"changed by somebody else", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("blue"), "kubectl-edit", mine)}, nil},
-		{"gone", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source}, []string{"Make Service olm/shop"}},
+		{"gone", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source}, []string{"Recreate Service olm/shop"}},
 		{"gone with its catalog", []*unstructured.Unstructured{service("red")}, nil, nil},
 		{
 			"gone with its catalog, and there is another of the name",
@@ -77,12 +77,12 @@ func TestRestoration(t *testing.T) {
 				service("red"), ownedBy(object("Pod", "olm/shop-x", nil), "CatalogSource", "shop", "s1"), ownedBy(object("ServiceAccount", "olm/shop", nil), "CatalogSource", "shop", "s1"),
 			},
 			[]*unstructured.Unstructured{source},
-			[]string{"Make ServiceAccount olm/shop", "Make Pod olm/shop-x", "Make Service olm/shop"},
+			[]string{"Recreate ServiceAccount olm/shop", "Recreate Pod olm/shop-x", "Recreate Service olm/shop"},
 		},
 		{
 			"a Deployment of a catalog", nil,
 			[]*unstructured.Unstructured{source, ownedBy(object("Deployment", "olm/shop", map[string]any{"metadata|labels": map[string]any{labelManagedBy: managedBy}}), "CatalogSource", "shop", "s1")},
-			[]string{"Remove Deployment olm/shop"},
+			[]string{"Delete Deployment olm/shop"},
 		},
 		{
 			"a Deployment of somebody else", nil,
@@ -93,7 +93,7 @@ func TestRestoration(t *testing.T) {
 			"a binding in place of another",
 			[]*unstructured.Unstructured{binding("lamp-service-system:auth-delegator")},
 			[]*unstructured.Unstructured{version, by(binding("lamp-service.lamps-system:auth-delegator"), ours, mine)},
-			[]string{"Make ClusterRoleBinding lamp-service-system:auth-delegator", "Remove ClusterRoleBinding lamp-service.lamps-system:auth-delegator"},
+			[]string{"Recreate ClusterRoleBinding lamp-service-system:auth-delegator", "Delete ClusterRoleBinding lamp-service.lamps-system:auth-delegator"},
 		},
 		{
 			"a binding of an operator that came later stays: it needs it", nil,
@@ -103,13 +103,13 @@ func TestRestoration(t *testing.T) {
 		{
 			"marks of ours", nil,
 			[]*unstructured.Unstructured{by(object("Secret", "lamps/cert", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/applied-hash": "1"}}), ours, mine)},
-			[]string{"Strip Secret lamps/cert"},
+			[]string{"RemoveLabels Secret lamps/cert"},
 		},
 		{
 			"marks of ours on what another version has taken over",
 			[]*unstructured.Unstructured{ownedBy(object("Role", "lamps/cert", nil), "ClusterServiceVersion", "lamp.v0", "v0")},
 			[]*unstructured.Unstructured{by(object("Role", "lamps/cert", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/applied-hash": "1"}}), ours, mine)},
-			[]string{"Strip Role lamps/cert"},
+			[]string{"RemoveLabels Role lamps/cert"},
 		},
 		{
 			"marks that people made", nil,
@@ -149,7 +149,7 @@ func TestRestorationOfConfigMaps(t *testing.T) {
 	checkRestoration(t, nil, []*unstructured.Unstructured{
 		source, by(of("shop-0123456789ab"), ours, `{"f:data":{},"f:immutable":{}}`), of("unpacked"),
 		by(of("goods"), ours, `{"f:metadata":{"f:ownerReferences":{}}}`), object("ConfigMap", "olm/content", nil), by(record, ours, fields),
-	}, []string{"Remove ConfigMap olm/shop-0123456789ab"})
+	}, []string{"Delete ConfigMap olm/shop-0123456789ab"})
 }
 
 // TestRestorationOfCatalogCertificates checks that a handback deletes the certificates with which catalogs served TLS.
@@ -162,7 +162,7 @@ func TestRestorationOfCatalogCertificates(t *testing.T) {
 	checkRestoration(t, nil, []*unstructured.Unstructured{
 		source, certificate("Secret", "shop-catalog-cert", ours), certificate("ConfigMap", "shop-catalog-ca", ours),
 		certificate("Secret", "other", "kubectl"), certificate("ConfigMap", "other", "kubectl"), object("Secret", "olm/registry-credentials", nil),
-	}, []string{"Remove ConfigMap olm/shop-catalog-ca", "Remove Secret olm/shop-catalog-cert"})
+	}, []string{"Delete ConfigMap olm/shop-catalog-ca", "Delete Secret olm/shop-catalog-cert"})
 }
 
 // TestRestorationOfConditions checks that a handback removes the conditions that OLM does not know, and no others.
@@ -179,7 +179,7 @@ func TestRestorationOfConditions(t *testing.T) {
 		source, object("CatalogSource", "olm/other", conditions("ResolvedImage")),
 		object("Subscription", "lamps/lamp", conditions("CatalogSourcesUnhealthy", "Blocked")),
 		object("ClusterServiceVersion", "lamps/lamp.v1", conditions("Available")),
-	}, []string{"Clear CatalogSource olm/shop", "Clear Subscription lamps/lamp"})
+	}, []string{"RemoveConditions CatalogSource olm/shop", "RemoveConditions Subscription lamps/lamp"})
 	if diff := cmp.Diff(conditions("ResolvedImage")["status"], withoutConditions(source).Object["status"]); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
@@ -201,7 +201,7 @@ func TestRestorationOfLabels(t *testing.T) {
 		labelled("ClusterServiceVersion", "a", "olm.api.1244d9d7720c3ced", ours), labelled("ClusterServiceVersion", "b", "olm.api.1244d9d7720c3ced", "olm"),
 		labelled("ClusterServiceVersion", "c", "olm.managed", ours),
 		labelled("OperatorCondition", "d", "olm.managed", ours), labelled("Role", "e", "olm.managed", ours), labelled("Role", "f", "chandlery.dev/lifted", ours),
-	}, []string{"Strip ClusterServiceVersion lamps/a", "Strip OperatorCondition lamps/d", "Strip Role lamps/f"})
+	}, []string{"RemoveLabels ClusterServiceVersion lamps/a", "RemoveLabels OperatorCondition lamps/d", "RemoveLabels Role lamps/f"})
 }
 
 // TestRestorationOfAuthorities checks that a handback keeps certificate authorities, whose certificates may have been renewed.
@@ -270,7 +270,7 @@ func TestRestorationOfPlans(t *testing.T) {
 		plan("stepped", ours, map[string]any{"phase": "Planning", "plan": []any{"lamp.v1"}}),
 		plan("waits", ours, map[string]any{"phase": "RequiresApproval"}),
 		plan("theirs", "catalog", map[string]any{"phase": "Planning"}),
-	}, []string{"Remove InstallPlan lamps/new", "Remove InstallPlan lamps/planning"})
+	}, []string{"Delete InstallPlan lamps/new", "Delete InstallPlan lamps/planning"})
 }
 
 // TestPack packs objects of any size into chunks and reads them again.

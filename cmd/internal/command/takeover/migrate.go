@@ -26,12 +26,12 @@ namespace if an InstallPlan was in progress there. It lists versions and APIs th
 again as recovered.
 
 With --back, the command hands the cluster back to OLM, waits until OLM is ready, and
-compares the cluster.
+compares the cluster. -o wide lists the objects of each step, with what is done to them.
 
-While a supervisor leads, --finish removes the objects that only OLM uses: its
+While a supervisor leads, --finish lists and removes the objects that only OLM uses: its
 Deployments, their Services and NetworkPolicies, its package server, the ConfigMaps
 and Jobs of bundle images, Helm's record of the release of chart olm, and the takeover
-record. It keeps namespaces, CustomResourceDefinitions, catalogs and operators.
+record. It keeps namespaces, CustomResourceDefinitions, RBAC, catalogs and operators.
 Afterwards, you cannot hand the cluster back.
 
 You can interrupt and repeat the command. Each run compares the cluster
@@ -99,7 +99,7 @@ func (o *migrateOptions) direction() direction {
 		return handBack()
 	case o.finish:
 		return direction{
-			question: "Remove OLM?", refused: "nothing was removed",
+			question: "Remove OLM?", refused: "nothing was removed", deletes: true,
 			nothing: "There is nothing to remove: there is no record of a takeover.",
 			action:  func(mo migration.Options) action { return &migration.Finish{Options: mo} },
 		}

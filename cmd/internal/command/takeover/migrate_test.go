@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/migration"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
@@ -70,6 +71,38 @@ func TestPlanNeedsSupervisors(t *testing.T) {
 		}
 		if said := strings.Join(append(p.Blockers, p.Risks...), "; "); p.Verdict != tt.want || !strings.Contains(said, tt.says) || (said == "") != (tt.says == "") {
 			t.Errorf("%s: %s with %q, want %s with %q", tt.name, p.Verdict, said, tt.want, tt.says)
+		}
+	}
+}
+
+// TestNames checks that a plan that deletes objects names them, and that a plan of a handback names the objects of each step
+// with -o wide.
+func TestNames(t *testing.T) {
+	op := func(verb migration.Verb, kind, namespace, name string) migration.Operation {
+		return migration.Operation{Verb: verb, Kind: kind, Namespace: namespace, Name: name}
+	}
+	deletions := []migration.Operation{
+		op(migration.Delete, "Deployment", "olm", "olm-operator"), op(migration.Delete, "ConfigMap", "olm", "b"), op(migration.Delete, "Deployment", "olm", "catalog-operator"),
+	}
+	restoration := []migration.Operation{op(migration.Create, "Pod", "olm", "shop-x"), op(migration.RemoveConditions, "CatalogSource", "olm", "shop")}
+	for _, tt := range []struct {
+		name    string
+		options migrateOptions
+		form    string
+		all     []migration.Operation
+		want    string
+	}{
+		{"finish", migrateOptions{finish: true}, "", deletions, "Objects that are deleted, by kind:\n  - ConfigMap (1): olm/b\n  - Deployment (2): olm/catalog-operator, olm/olm-operator\n"},
+		{"handback", migrateOptions{back: true}, "", restoration, ""},
+		{
+			"handback in full", migrateOptions{back: true}, console.Wide, restoration,
+			"Changes to objects before OLM starts:\n  recreate           Pod            olm/shop-x\n  remove conditions  CatalogSource  olm/shop\n",
+		},
+	} {
+		tt.options.output.Form = tt.form
+		var out strings.Builder
+		if err := tt.options.show(&out, &migration.Plan{Verdict: migration.Possible, Operations: tt.all}, tt.options.direction()); err != nil || out.String() != tt.want {
+			t.Errorf("%s: error %v, and\n%s\nwant\n%s", tt.name, err, out.String(), tt.want)
 		}
 	}
 }

@@ -91,6 +91,8 @@ type action interface {
 // direction holds the differences between the two commands.
 type direction struct {
 	question, refused, nothing, done, next string
+	// deletes is true if the plan only deletes objects. Their names are always printed, since they decide the answer.
+	deletes bool
 
 	action func(migration.Options) action
 }

@@ -3,6 +3,8 @@ package takeover
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
@@ -31,8 +33,13 @@ func (o *options) show(out io.Writer, p *migration.Plan, d direction) error {
 		steps = append(steps, step.Text)
 	}
 	section(&b, paint.Bold("Steps, in this order:"), steps)
-	if o.output.Form == console.Wide {
-		operations(&b, paint.Bold("Objects:"), p.Operations)
+	switch {
+	case d.deletes:
+		section(&b, paint.Bold("Objects that are deleted, by kind:"), names(p.Operations))
+	case o.output.Form == console.Wide:
+		for _, s := range stages() {
+			operations(&b, paint.Bold(s.heading), p.Operations, s.step)
+		}
 	}
 	if p.Verdict == migration.Possible || p.Verdict == migration.Blocked {
 		section(&b, paint.Bold("Managed by the supervisors, without changes:"), p.Adopted)
@@ -46,16 +53,53 @@ func (o *options) show(out io.Writer, p *migration.Plan, d direction) error {
 	return nil
 }
 
-// operations prints a line for each object that is restored.
-func operations(b *strings.Builder, heading string, all []migration.Operation) {
-	if len(all) == 0 {
-		return
+// stage is a step of a handback that changes objects.
+type stage struct {
+	step    migration.Action
+	heading string
+}
+
+// stages returns the steps of a handback that change objects, in their order.
+func stages() []stage {
+	return []stage{
+		{migration.RestoreObjects, "Changes to objects before OLM starts:"},
+		{migration.RemoveLabels, "Changes to objects while OLM starts:"},
+		{migration.DeleteReplicas, "Changes to objects when OLM's pods of catalogs are ready:"},
 	}
+}
+
+// operations prints a line for each change of a step.
+func operations(b *strings.Builder, heading string, all []migration.Operation, step migration.Action) {
 	var table console.Table
+	lines := 0
 	for _, op := range all {
-		table.Add(strings.ToLower(string(op.Verb)), op.Kind, strings.TrimPrefix(op.Namespace+"/"+op.Name, "/"))
+		if op.Step() == step {
+			table.Add(op.Verb.Text(), op.Kind, objectName(op))
+			lines++
+		}
 	}
-	b.WriteString(heading + "\n" + table.Text("  ", 0))
+	if lines > 0 {
+		b.WriteString(heading + "\n" + table.Text("  ", 0))
+	}
+}
+
+// names returns the names of objects: a line for each kind, with their number.
+func names(all []migration.Operation) []string {
+	byKind := map[string][]string{}
+	for _, op := range all {
+		byKind[op.Kind] = append(byKind[op.Kind], objectName(op))
+	}
+	var lines []string
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+		slices.Sort(byKind[kind])
+		lines = append(lines, fmt.Sprintf("%s (%d): %s", kind, len(byKind[kind]), strings.Join(byKind[kind], ", ")))
+	}
+	return lines
+}
+
+// objectName returns NAMESPACE/NAME, or NAME for a cluster-scoped object.
+func objectName(op migration.Operation) string {
+	return strings.TrimPrefix(op.Namespace+"/"+op.Name, "/")
 }
 
 // section prints a heading with lines below it, if there are any.
