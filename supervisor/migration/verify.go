@@ -38,12 +38,29 @@ func (v *Verification) Supervisors(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("looking for the Deployment of the supervisors: %w", err)
 	}
 	if len(list.Items) == 0 {
-		return fmt.Sprintf("no supervisors are installed in namespace %s; install them with: kubectl apply -k deploy/", v.Namespace), nil
+		return fmt.Sprintf("no supervisors are installed in namespace %s; install them with: kubectl apply -k deploy/, or with the chart", v.Namespace), nil
 	}
 	if slices.ContainsFunc(list.Items, func(d appsv1.Deployment) bool { return ptr.Deref(d.Spec.Replicas, 1) > 0 }) {
 		return "", nil
 	}
 	return fmt.Sprintf("the supervisors have 0 replicas; start them with: kubectl -n %s scale deployment %s --replicas=2", v.Namespace, list.Items[0].Name), nil
+}
+
+// Outdated returns an instruction if pods of the supervisors have earlier settings than their Deployment; empty otherwise. While
+// OLM runs, a rollout does not delete them: it waits until new pods are ready. They would lead when OLM has stopped.
+func (v *Verification) Outdated(ctx context.Context) (string, error) {
+	var list appsv1.DeploymentList
+	if err := v.Client.List(ctx, &list, client.InNamespace(v.Namespace), client.MatchingLabels{labelSupervisor: api.LeaseName}); err != nil {
+		return "", fmt.Errorf("looking for the Deployment of the supervisors: %w", err)
+	}
+	for i := range list.Items {
+		d := &list.Items[i]
+		if n := d.Status.Replicas - d.Status.UpdatedReplicas; n > 0 && d.Status.ObservedGeneration >= d.Generation {
+			return fmt.Sprintf("%d pod%s of Deployment %s/%s have earlier settings than the Deployment; replace all its pods with: kubectl -n %s delete replicasets --cascade=foreground -l %s=%s",
+				n, plural(int(n)), d.Namespace, d.Name, d.Namespace, labelSupervisor, api.LeaseName), nil
+		}
+	}
+	return "", nil
 }
 
 // Unstarted returns why no supervisor can lead yet; empty if the container of a supervisor has started. A supervisor that

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,7 @@ import (
 func verify(t *testing.T, objects ...client.Object) *Verification {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -60,6 +61,32 @@ func TestAwaitStart(t *testing.T) {
 			err := verify(t, tt.objects...).AwaitStart(t.Context())
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestOutdated checks that pods with earlier settings are found, and not before the status of the Deployment is up to date.
+func TestOutdated(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		observed         int64
+		replicas, update int32
+		want             string
+	}{
+		{"all pods are new", 2, 2, 2, ""},
+		{"the first status is missing", 0, 0, 0, ""},
+		{"the status is old", 1, 3, 1, ""},
+		{"a rollout that waits", 2, 3, 1, "2 pods of Deployment home/chandlery-supervisor have earlier settings than the Deployment; " +
+			"replace all its pods with: kubectl -n home delete replicasets --cascade=foreground -l app.kubernetes.io/name=chandlery-supervisor"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := verify(t, &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "home", Name: api.LeaseName, Generation: 2, Labels: map[string]string{labelSupervisor: api.LeaseName}},
+				Status:     appsv1.DeploymentStatus{ObservedGeneration: tt.observed, Replicas: tt.replicas, UpdatedReplicas: tt.update},
+			}).Outdated(t.Context())
+			if err != nil || got != tt.want {
+				t.Errorf("%q, error %v; want %q", got, err, tt.want)
 			}
 		})
 	}

@@ -167,6 +167,12 @@ func (o *migrateOptions) plan(ctx context.Context, m action, v *migration.Verifi
 	if err != nil {
 		return plan, err //nolint:wrapcheck // says what it reads
 	}
+	if missing == "" && !o.finish && plan.Verdict == migration.Possible {
+		missing, err = v.Outdated(ctx)
+		if err != nil {
+			return plan, err //nolint:wrapcheck // says what it reads
+		}
+	}
 	if missing != "" {
 		plan.Verdict, plan.Steps, plan.Operations, plan.Blockers = migration.Blocked, nil, nil, append(plan.Blockers, missing)
 		return plan, nil
@@ -193,7 +199,18 @@ func (o *migrateOptions) prepare(ctx context.Context, v *migration.Verification)
 		return err //nolint:wrapcheck // says what it waited for
 	default:
 		v.OnStep("wait until a supervisor has started")
-		return v.AwaitStart(ctx) //nolint:wrapcheck // says what it waited for
+		if err := v.AwaitStart(ctx); err != nil {
+			return err //nolint:wrapcheck // says what it waited for
+		}
+		// The plan may be older than the rollout of new settings.
+		outdated, err := v.Outdated(ctx)
+		if err != nil {
+			return err //nolint:wrapcheck // says what it reads
+		}
+		if outdated != "" {
+			return fmt.Errorf("%w: %s", migration.ErrRefused, outdated)
+		}
+		return nil
 	}
 }
 

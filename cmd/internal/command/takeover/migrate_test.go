@@ -37,6 +37,8 @@ func TestPlanNeedsSupervisors(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: api.LeaseName, Labels: labels}, Spec: appsv1.DeploymentSpec{Replicas: new(replicas)},
 		}
 	}
+	rollout := deployment(2)
+	rollout.Status = appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 1}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "supervisor-x", Labels: labels},
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
@@ -60,6 +62,8 @@ func TestPlanNeedsSupervisors(t *testing.T) {
 		{"stopped supervisors", migrateOptions{}, []client.Object{deployment(0)}, migration.Blocked, "0 replicas"},
 		{"stopped supervisors, and OLM is to be removed", migrateOptions{finish: true}, []client.Object{deployment(0)}, migration.Blocked, "0 replicas"},
 		{"stopped supervisors at a handback", migrateOptions{back: true}, []client.Object{deployment(0)}, migration.Possible, ""},
+		{"pods have earlier settings", migrateOptions{}, []client.Object{rollout, pod}, migration.Blocked, "kubectl -n chandlery-system delete replicasets"},
+		{"pods have earlier settings, and OLM is to be removed", migrateOptions{finish: true}, []client.Object{rollout, pod}, migration.Possible, ""},
 		{"no pod has started", migrateOptions{}, []client.Object{deployment(2)}, migration.Possible, "no supervisor has started"},
 		{"a supervisor waits", migrateOptions{}, []client.Object{deployment(2), pod}, migration.Possible, ""},
 	} {
