@@ -151,7 +151,7 @@ install-plugin: ## Build the kubectl plugin into a folder of the PATH, with its 
 	@mkdir -p '$(DIR)'
 	$(GO) build -ldflags '$(LDFLAGS)' -o '$(DIR)/' ./cmd/kubectl-chandlery
 	@install -m 0755 cmd/kubectl-chandlery/kubectl_complete-chandlery '$(DIR)/'
-	@case ":$$PATH:" in *":$(DIR):"*) ;; *) echo "$(DIR) is not in the PATH yet, so that kubectl does not find the plugin there";; esac
+	@case ":$$PATH:" in *":$(DIR):"*) ;; *) echo "$(DIR) is not in the PATH, so kubectl does not find the plugin. Run: export PATH=\"$(DIR):\$$PATH\"";; esac
 
 .PHONY: images
 images: ## Make the OCI images, into out/images (PUSH=HOST/PREFIX pushes them too, TAG=… names them, ARGS=--help says what else).

@@ -139,7 +139,7 @@ func atTakeover() []exception {
 		{"without `generateName`, with the fields that supervisors set", isWebhook},
 		{"the CatalogSource controls them", isPolicyOfCatalog},
 		{"do not contain the APIs of failed versions", has("ClusterRole", "aggregationRule")},
-		{"created, where OLM leaves them out because", isMissingCopy},
+		{"also created where OLM leaves them out", isMissingCopy},
 		{"without the labels that OLM also removes when a newer plan appears", has("InstallPlan", "metadata.labels")},
 		{"replaced by plans with the same content and another name", ofManual},
 		{"recreated with the operator's namespace in their names", func(d *difference) bool {
@@ -152,7 +152,7 @@ func atTakeover() []exception {
 		{"get labels and annotations `chandlery.dev/…`", isMarked},
 		{"without `olm.permissions.hash`", anyOf(
 			has("ClusterRole", "metadata.labels.olm.permissions.hash"), has("ClusterRoleBinding", "metadata.labels.olm.permissions.hash"))},
-		{"name it as `CustomResourceDefinition`", has("ClusterRole", "metadata.ownerReferences")},
+		{"the kind in owner references is `CustomResourceDefinition`", has("ClusterRole", "metadata.ownerReferences")},
 		{"may also write `operatorconditions/status`", func(d *difference) bool { return d.kind == "Role" && d.field == "rules" }},
 	}
 }

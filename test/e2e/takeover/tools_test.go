@@ -88,7 +88,9 @@ const overlay = `
 resources: [%s]
 patches:
 - target: {kind: Deployment, name: chandlery-supervisor}
-  patch: '[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--global-catalog-namespace=%s"}]'
+  patch: |
+    - {op: test, path: /spec/template/spec/containers/0/args/1, value: --global-catalog-namespace=olm}
+    - {op: replace, path: /spec/template/spec/containers/0/args/1, value: --global-catalog-namespace=%s}
 `
 
 // installSupervisors installs the supervisors beside OLM, as docs/migration.md describes.
