@@ -68,6 +68,13 @@ const (
 	//	Value:  the name of a ConfigMap
 	//	Set by: users
 	AnnotationImageVerify = "chandlery.dev/image-verify"
+	// AnnotationImagePull says [who pulls the bundle images](../registries.md#pulls-by-nodes) of a catalog, if
+	// `--image-pull` is `auto`.
+	//
+	//	On:     CatalogSource
+	//	Value:  `auto`, `supervisor` or `node`
+	//	Set by: users
+	AnnotationImagePull = "chandlery.dev/image-pull"
 	// AnnotationOperatorPullSecrets names [pull secrets for the operators](../registries.md#images-of-operators) of a
 	// catalog.
 	//

@@ -82,6 +82,8 @@ type Request struct {
 	Config string
 	// Policy is the ConfigMap with rules of the catalog for signatures; empty for none.
 	Policy string
+	// Pull is who pulls the images of the catalog, as its annotation says; empty for the mode of the cluster.
+	Pull string
 	// Namespace is the namespace of the request. Notifications carry it.
 	Namespace string
 	// Timeout is the maximum duration of a pull: 0 for no limit, negative for the default.
@@ -93,7 +95,7 @@ type Request struct {
 // key returns a key that is equal for requests with the same answer.
 func (r *Request) key() string {
 	secrets := slices.Compact(slices.Sorted(slices.Values(r.Secrets)))
-	fields := []string{r.Image, r.Catalog.Namespace, r.Catalog.Name, r.Account, r.Config, r.Policy}
+	fields := []string{r.Image, r.Catalog.Namespace, r.Catalog.Name, r.Account, r.Config, r.Policy, r.Pull}
 	return strings.Join(append(fields, secrets...), "\x00")
 }
 
@@ -325,16 +327,20 @@ func (c *Cache) attempt(ctx context.Context, r *Request, e *entry) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
+	mode, err := c.o.Nodes.Mode.For(r.Pull)
+	if err != nil {
+		return outcome{err: &image.Error{Reference: r.Image, Reason: image.ReasonConfiguration, Err: err}}
+	}
 	var o outcome
 	started := func(pull *NodePull) { c.update(e, func() { e.node = pull }) }
-	if c.o.Nodes.pulls(nil) {
+	if c.o.Nodes.pulls(mode, nil) {
 		if o.err = rules.ForNodes(r.Image); o.err == nil {
 			o.grant, o.err = c.nodes.pull(ctx, r, nil, started)
 		}
 	} else {
 		o.grant.realm = r.catalog().Realm()
 		o.grant.digest, o.err = c.bySupervisor(ctx, r, e, rules)
-		if c.o.Nodes.pulls(o.err) && rules.ForNodes(r.Image) == nil {
+		if c.o.Nodes.pulls(mode, o.err) && rules.ForNodes(r.Image) == nil {
 			c.update(e, func() { e.show(o.err, c.o.Clock.Now()) })
 			o.grant, o.err = c.nodes.pull(ctx, r, o.err, started)
 		}

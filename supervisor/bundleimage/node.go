@@ -21,7 +21,7 @@ const (
 
 // Nodes configure the pulls by nodes.
 type Nodes struct {
-	// Mode is who pulls.
+	// Mode is who pulls. Annotations of CatalogSources can change it.
 	Mode nodepull.Mode
 	// Puller lets nodes pull; nil if only the supervisor pulls, whatever the mode.
 	Puller interface {
@@ -29,8 +29,8 @@ type Nodes struct {
 	}
 }
 
-// pulls reports whether a node is to pull an image. err is why the supervisor could not; nil if it has not tried.
-func (n *Nodes) pulls(err error) bool { return n.Puller != nil && n.Mode.ByNode(err) }
+// pulls reports whether a node is to pull an image in a mode. err is why the supervisor could not; nil if it has not tried.
+func (n *Nodes) pulls(mode nodepull.Mode, err error) bool { return n.Puller != nil && mode.ByNode(err) }
 
 // NodePull describes how a node pulls or has pulled an image.
 type NodePull struct {

@@ -232,6 +232,54 @@ func TestOnlyNodesPull(t *testing.T) {
 	}
 }
 
+// TestCatalogsSayWhoPulls has catalogs with the annotation. The first image exists, and the second is in no registry.
+func TestCatalogsSayWhoPulls(t *testing.T) {
+	b := newBed(t)
+	reference, _ := b.push("lamp:v1", b.bundle())
+	for name, test := range map[string]struct {
+		mode         nodepull.Mode
+		annotation   string
+		image        string
+		want         image.Reason
+		byNode, asks bool
+	}{
+		"only nodes":                           {mode: nodepull.Auto, annotation: "node", image: reference, byNode: true},
+		"only the supervisor":                  {mode: nodepull.Auto, annotation: "supervisor", image: b.host() + "/none:v1", want: image.ReasonNotFound, asks: true},
+		"both":                                 {mode: nodepull.Auto, annotation: "auto", image: b.host() + "/none:v1", byNode: true, asks: true},
+		"the flag lets only nodes pull":        {mode: nodepull.Node, annotation: "supervisor", image: reference, byNode: true},
+		"the flag lets no node pull":           {mode: nodepull.Supervisor, annotation: "node", image: reference, asks: true},
+		"a typing error, and nothing is asked": {mode: nodepull.Auto, annotation: "nodes", image: reference, want: image.ReasonConfiguration},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.forget()
+			n := newNodes(t, lampFiles())
+			c := b.started(func(o *Options) {
+				n.options(test.mode)(o)
+				o.Dir = t.TempDir() + "/bundles"
+			})
+			r := request(test.image, "user")
+			r.Pull = test.annotation
+			_, err := c.Content(t.Context(), r)
+			if image.ReasonOf(err) != test.want || (err == nil) != (test.want == "") || n.pulls() > 0 != test.byNode || b.sent("") > 0 != test.asks {
+				t.Errorf("%v after %d requests and %d pulls by nodes", err, b.sent(""), n.pulls())
+			}
+		})
+	}
+	// The annotation is added: what the supervisor has pulled does not count.
+	n := newNodes(t, lampFiles())
+	c := b.started(n.options(nodepull.Auto))
+	r := request(reference, "user")
+	for _, step := range []struct {
+		annotation string
+		pulls      int
+	}{{"", 0}, {"node", 1}, {"node", 1}} {
+		r.Pull = step.annotation
+		if _, err := c.Content(t.Context(), r); err != nil || n.pulls() != step.pulls {
+			t.Errorf("annotation %q: %v after %d pulls by nodes, want %d", step.annotation, err, n.pulls(), step.pulls)
+		}
+	}
+}
+
 // TestNodeHandsOverNoBundle lets a node hand over content that is no bundle. It is not pulled again by digest.
 func TestNodeHandsOverNoBundle(t *testing.T) {
 	b := newBed(t)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // Flag is the name of the flag with the mode.
@@ -38,6 +39,22 @@ func (m *Mode) Set(text string) error {
 	}
 	*m = Mode(text)
 	return nil
+}
+
+// For returns the mode for a catalog with a value of annotation chandlery.dev/image-pull; empty for none. The annotation
+// counts only beside Auto. The other modes are decisions for the whole cluster, such as where admission verifies images.
+func (m Mode) For(annotation string) (Mode, error) {
+	if annotation == "" {
+		return m, nil
+	}
+	var own Mode
+	if err := own.Set(annotation); err != nil {
+		return "", fmt.Errorf("annotation %s of the CatalogSource is %q; %w", api.AnnotationImagePull, annotation, err)
+	}
+	if cmp.Or(m, Auto) != Auto {
+		return m, nil
+	}
+	return own, nil
 }
 
 // Type names the kind of value in usage texts.

@@ -57,6 +57,29 @@ func TestByNode(t *testing.T) {
 	}
 }
 
+// TestFor checks in which mode catalogs with the annotation are pulled.
+func TestFor(t *testing.T) {
+	for _, c := range []struct {
+		flag       Mode
+		annotation string
+		want       Mode
+	}{
+		{"", "", ""}, {Auto, "", Auto}, {Node, "", Node},
+		{"", "node", Node}, {Auto, "node", Node}, {Auto, "supervisor", Supervisor}, {Auto, "auto", Auto},
+		{Node, "supervisor", Node}, {Node, "auto", Node}, {Supervisor, "node", Supervisor}, {Supervisor, "auto", Supervisor},
+	} {
+		if got, err := c.flag.For(c.annotation); err != nil || got != c.want {
+			t.Errorf("--image-pull=%s, annotation %q: %q, %v, want %q", c.flag, c.annotation, got, err, c.want)
+		}
+	}
+	const want = `annotation chandlery.dev/image-pull of the CatalogSource is "nodes"; write auto, supervisor or node`
+	for _, flag := range []Mode{Auto, Supervisor, Node} {
+		if _, err := flag.For("nodes"); err == nil || err.Error() != want {
+			t.Errorf("--image-pull=%s: %v, want %q", flag, err, want)
+		}
+	}
+}
+
 func TestModeIsAFlag(t *testing.T) {
 	var m Mode
 	if m.String() != "auto" {

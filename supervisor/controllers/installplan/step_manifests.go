@@ -123,6 +123,7 @@ func (c *content) addPullSettings(ctx context.Context, request *bundleimage.Requ
 	}
 	request.Account, request.Secrets = catalogs.AccountName(source), source.Spec.Secrets
 	request.Config, request.Policy = source.Annotations[api.AnnotationImageConfig], source.Annotations[api.AnnotationImageVerify]
+	request.Pull = source.Annotations[api.AnnotationImagePull]
 	return nil
 }
 

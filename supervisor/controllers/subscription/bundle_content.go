@@ -262,6 +262,7 @@ func imageRequest(o *namespaceState, c *resolution.Choice) bundleimage.Request {
 	if source := o.catalogs[request.Catalog].Source; source != nil {
 		request.Account, request.Secrets = catalogs.AccountName(source), source.Spec.Secrets
 		request.Config, request.Policy = source.Annotations[api.AnnotationImageConfig], source.Annotations[api.AnnotationImageVerify]
+		request.Pull = source.Annotations[api.AnnotationImagePull]
 	}
 	return request
 }

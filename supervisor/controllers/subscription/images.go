@@ -104,7 +104,8 @@ func withNodePulls(lookups []operatorsv1alpha1.BundleLookup, pulls map[string]*b
 		}
 		c := operatorsv1alpha1.BundleLookupCondition{
 			Type: api.ConditionPulledByNode, Status: corev1.ConditionTrue, Reason: api.ReasonNodeOnly,
-			Message: "node " + pull.Node + " has pulled the image; the supervisor must not (--image-pull=node)", LastUpdateTime: &now, LastTransitionTime: &now,
+			Message:        "node " + pull.Node + " has pulled the image; the supervisor must not, by --image-pull or annotation " + api.AnnotationImagePull,
+			LastUpdateTime: &now, LastTransitionTime: &now,
 		}
 		if pull.Cause != nil {
 			c.Reason = string(image.ReasonOf(pull.Cause))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/onsi/gomega"
@@ -78,31 +79,48 @@ func lookupOf(w *world, kind operatorsv1alpha1.BundleLookupConditionType) operat
 	return plans[0].Status.BundleLookups[0].GetCondition(kind)
 }
 
-// TestNodePullsImage installs a version whose image the supervisor may not pull. The plan shows this at once, and then
-// that a node has pulled it.
-func TestNodePullsImage(t *testing.T) {
-	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, `{"errors":[{"code":"UNAUTHORIZED"}]}`, http.StatusUnauthorized)
-	}))
-	t.Cleanup(registry.Close)
-	reference := strings.TrimPrefix(registry.URL, "http://") + "/lamp@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	w := newWorld(t)
+// watchNodePull supervises a Subscription of a version whose bundle image is in a registry. It returns the pod in which a
+// node pulls the image, and the image.
+func (w *world) watchNodePull(registry http.HandlerFunc) (pod *corev1.Pod, reference string) {
+	w.T.Helper()
+	server := httptest.NewServer(registry)
+	w.T.Cleanup(server.Close)
+	reference = strings.TrimPrefix(server.URL, "http://") + "/lamp@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	lamp := w.lamp(1)
 	entry := &lamp.Channels[0].Entries[0]
-	w.pulls.nodes = nodesWith(bundleLog(t, entry.Objects[0]))
+	w.pulls.nodes = nodesWith(bundleLog(w.T, entry.Objects[0]))
 	entry.Image, entry.Objects = reference, nil
 	w.server.Serve(lamp)
 	w.Create(w.subscription("my-lamp", "lamp"))
 	w.supervise()
-
 	var pods corev1.PodList
 	w.Eventually(func() []corev1.Pod {
-		if err := w.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
-			t.Error(err)
+		if err := w.List(w.T.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
+			w.T.Error(err)
 		}
 		return pods.Items
 	}).Should(gomega.HaveLen(1))
-	pod := &pods.Items[0]
+	return &pods.Items[0], reference
+}
+
+// handOver ends the pod in which a node has pulled an image.
+func (w *world) handOver(pod *corev1.Pod, reference string) {
+	w.T.Helper()
+	w.ModifyStatus(pod, func() {
+		pod.Status.Phase = corev1.PodSucceeded
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "bundle", Image: reference, ImageID: reference, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}},
+		}}
+	})
+}
+
+// TestNodePullsImage installs a version whose image the supervisor may not pull. The plan shows this at once, and then
+// that a node has pulled it.
+func TestNodePullsImage(t *testing.T) {
+	w := newWorld(t)
+	pod, reference := w.watchNodePull(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"errors":[{"code":"UNAUTHORIZED"}]}`, http.StatusUnauthorized)
+	})
 	w.EventuallySucceeds(func(g gomega.Gomega) {
 		failed, pending := lookupOf(w, operatorsv1alpha1.BundleLookupFailed), lookupOf(w, operatorsv1alpha1.BundleLookupPending)
 		g.Expect(failed.Reason).To(gomega.Equal("Unauthorized"))
@@ -110,12 +128,7 @@ func TestNodePullsImage(t *testing.T) {
 	})
 	w.says("my-lamp", unpacked, "BundleUnpackFailed", "Bundle unpacking failed - Unauthorized: bundle lamp.v1: ")
 
-	w.ModifyStatus(pod, func() {
-		pod.Status.Phase = corev1.PodSucceeded
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: "bundle", Image: reference, ImageID: reference, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}},
-		}}
-	})
+	w.handOver(pod, reference)
 	w.succeed("lamp.v1")
 	sub := w.settled("my-lamp", "lamp.v1")
 	pulled := lookupOf(w, "PulledByNode")
@@ -124,4 +137,21 @@ func TestNodePullsImage(t *testing.T) {
 		t.Errorf("%+v, %+v", pulled, sub.Status.Conditions)
 	}
 	w.EventuallyGone(pod)
+}
+
+// TestCatalogPulledByNodes has an annotation by which only nodes pull the images of the catalog.
+func TestCatalogPulledByNodes(t *testing.T) {
+	w := newWorld(t)
+	w.patch(w.catalog("shop", ""), `{"metadata":{"annotations":{"chandlery.dev/image-pull":"node"}}}`)
+	var asked atomic.Int64
+	pod, reference := w.watchNodePull(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusNotFound)
+	})
+	w.handOver(pod, reference)
+	w.succeed("lamp.v1")
+	w.settled("my-lamp", "lamp.v1")
+	if pulled := lookupOf(w, "PulledByNode"); pulled.Reason != "NodeOnly" || asked.Load() > 0 {
+		t.Errorf("%+v after %d requests to the registry", pulled, asked.Load())
+	}
 }
