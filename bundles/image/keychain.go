@@ -38,6 +38,18 @@ func ParsePullSecret(data []byte) (authn.Keychain, error) {
 	return found, nil
 }
 
+// ParseNamedPullSecret does the same. Messages name the Secret.
+func ParseNamedPullSecret(secret string, data []byte) (authn.Keychain, error) {
+	found, err := parseSecret(data)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		found[i].secret = secret
+	}
+	return found, nil
+}
+
 type secretFiles []string
 
 // Resolve reads the files and finds the first credentials for a repository.
@@ -108,6 +120,17 @@ var (
 type credential struct {
 	host, path string
 	auth       authn.AuthConfig
+	// secret is the name of the pull secret; empty if it is in a file.
+	secret string
+}
+
+// name returns how messages name the credentials.
+func (c *credential) name() string {
+	from := "the pull secret's credentials"
+	if c.secret != "" {
+		from = "the credentials of Secret " + c.secret
+	}
+	return from + " for " + path.Join(c.host, c.path)
 }
 
 type credentials []credential
@@ -299,7 +322,7 @@ func logins(keychain authn.Keychain, target authn.Resource) ([]login, error) {
 	}
 	var all []login
 	for _, one := range known.fitting(target) {
-		all = append(all, login{authn.FromConfig(one.auth), "the pull secret's credentials for " + path.Join(one.host, one.path)})
+		all = append(all, login{authn.FromConfig(one.auth), one.name()})
 	}
 	return append(all, other...), nil
 }

@@ -47,7 +47,7 @@ func Read(ctx context.Context, reader client.Reader, key types.NamespacedName) (
 	default:
 		return &Secret{Problem: fmt.Sprintf("is of type %s, not %s", object.Type, corev1.SecretTypeDockerConfigJson)}, nil
 	}
-	keychain, err := image.ParsePullSecret(data)
+	keychain, err := image.ParseNamedPullSecret(key.String(), data)
 	if err != nil {
 		return &Secret{Problem: "is unusable: " + err.Error()}, nil //nolint:nilerr // it is what is wrong with this Secret alone
 	}
