@@ -533,6 +533,39 @@ func TestMirror(t *testing.T) {
 	}
 }
 
+// TestSharedSecret pulls with a pull secret for all catalogs, which is deleted later: access to the cached content ends,
+// also after a restart while the registry is not available.
+func TestSharedSecret(t *testing.T) {
+	b := newBed(t)
+	reference, digest := b.push("lamp:v1", b.bundle())
+	b.answer(private("word"))
+	b.secret("shared", "all", "word")
+	clock := testclock.NewFakeClock(time.Now())
+	options := func(o *Options) {
+		o.Clock = clock
+		o.Sources = imagesources.New(sources.Paths{}, []types.NamespacedName{{Namespace: "shared", Name: "all"}})
+	}
+	c := b.started(options)
+	r := request(reference, "user")
+	if s := b.await(c, r, "pulled", ready); s.Digest != digest {
+		t.Errorf("got %+v", s)
+	}
+	b.answer(unavailable)
+	if _, err := b.started(options).Content(t.Context(), r); err != nil {
+		t.Errorf("after a restart, with the Secret: %v", err)
+	}
+	b.answer(private("word"))
+	b.reader.remove(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shared", Name: "all"}})
+	clock.Step(freshTime)
+	if s := b.await(c, r, "asked again", failed); s.Ready || image.ReasonOf(s.Err) != image.ReasonUnauthorized {
+		t.Errorf("without the Secret: %+v", s)
+	}
+	b.answer(unavailable)
+	if _, err := b.started(options).Content(t.Context(), r); image.ReasonOf(err) != image.ReasonUnreachable {
+		t.Errorf("after a restart, without the Secret: %v", err)
+	}
+}
+
 // TestOwnMirror checks that a mirror of a tenant fills only what its namespace reads, gets no shared credentials, and
 // gives no access to content that others have brought.
 func TestOwnMirror(t *testing.T) {

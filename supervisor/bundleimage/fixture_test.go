@@ -336,6 +336,13 @@ func (o *objects) put(object client.Object) {
 	o.found[fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(object))] = object
 }
 
+// remove deletes an object.
+func (o *objects) remove(object client.Object) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.found, fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(object)))
+}
+
 // fail makes all reads fail.
 func (o *objects) fail(err error) {
 	o.mu.Lock()
