@@ -13,6 +13,7 @@ import (
 
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -181,6 +182,59 @@ func TestPull(t *testing.T) {
 	w.exit(w.pod(), 1, "exec format error")
 	w.fails(running, "exit code 1 on node : exec format error")
 	w.Eventually(w.pods).Should(gomega.BeEmpty())
+}
+
+// TestPullAfterAdmission has an admission policy that rewrites registries and pull secrets of pods, as an agent of a mirror
+// does.
+func TestPullAfterAdmission(t *testing.T) {
+	w := newWorld(t)
+	policy := &admissionv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "mirror-" + w.Namespace},
+		Spec: admissionv1.MutatingAdmissionPolicySpec{
+			FailurePolicy: new(admissionv1.Fail), ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
+			MatchConstraints: &admissionv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}},
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+				}}},
+			},
+			Mutations: []admissionv1.Mutation{{PatchType: admissionv1.PatchTypeJSONPatch, JSONPatch: &admissionv1.JSONPatch{Expression: `[
+				JSONPatch{op: "replace", path: "/spec/containers/0/image", value: object.spec.containers[0].image.replace("registry.test/", "mirror.test/copies/")},
+				JSONPatch{op: "add", path: "/spec/imagePullSecrets", value: [Object.spec.imagePullSecrets{name: "mirror"}]}
+			]`}}},
+		},
+	}
+	w.Create(policy, &admissionv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: policy.Name},
+	})
+	w.Eventually(func(g gomega.Gomega) {
+		probe := restrictedPod(w.Namespace)
+		g.Expect(w.Client.Create(t.Context(), probe, client.DryRunAll)).To(gomega.Succeed())
+		g.Expect(probe.Spec.ImagePullSecrets).To(gomega.HaveLen(1))
+	}).Should(gomega.Succeed())
+
+	p, _ := w.lead()
+	running := w.start(p)
+	pod := w.pod()
+	if got := pod.Spec; got.Containers[0].Image != "mirror.test/copies/lamp@"+digest || len(got.ImagePullSecrets) != 1 || got.ImagePullSecrets[0].Name != "mirror" {
+		t.Errorf("the policy has no effect: %+v", got)
+	}
+	w.exit(pod, 0, "")
+	w.succeeds(running)
+}
+
+// restrictedPod returns a pod of the restricted Pod Security Standard.
+func restrictedPod(namespace string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"},
+		Spec: corev1.PodSpec{
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{Name: "probe", Image: reference, SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			}}},
+		},
+	}
 }
 
 // TestPullAfterKill kills the leader while a pod runs. The next leader uses the pod.
