@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/explain"
 	"github.com/chandlery/chandlery/test/signing"
@@ -23,6 +24,12 @@ func refusal(source *operatorsv1alpha1.CatalogSource) string {
 		}
 	}
 	return ""
+}
+
+// ofHeads makes a CatalogSource serve a part of its unchanged image.
+func ofHeads(s *operatorsv1alpha1.CatalogSource) {
+	s.Annotations = map[string]string{api.AnnotationCatalogFilter: `{"heads":true}`}
+	s.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/configs"}}
 }
 
 // TestSignedCatalog has catalogs whose images need a signature: one of them gets new content that is not signed.
@@ -51,11 +58,15 @@ func TestSignedCatalog(t *testing.T) {
 	_, unsigned := registry.push("shop:2", nil)
 	w.Create(
 		catalog("shop", registry.host+"/shop:1", polls("5s")), catalog("unsigned", registry.host+"/shop:2"),
-		catalog("pinned", registry.host+"/shop@"+unsigned),
+		catalog("pinned", registry.host+"/shop@"+unsigned), catalog("part", registry.host+"/shop:1", ofHeads),
 	)
 	w.supervise(func(c *catalogsource.Config) { c.Registries.Config = policy })
 	pinned := registry.host + "/shop@" + first
 	w.rolledOut("shop", 2, runs(pinned))
+	part := w.rolledOut("part", 2, serves("serve", gomega.HavePrefix("/extracted-catalog/"), `--selection={"heads":true}`))
+	if got := part.Annotations[api.AnnotationImageDigest]; got != first {
+		t.Errorf("a part of the catalog has image %s, want the signed %s", got, first)
+	}
 	for _, named := range []string{"unsigned", "pinned"} {
 		w.becomes(named, func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 			g.Expect(condition(s, "Progressing")).To(gomega.And(gomega.HavePrefix("False PolicyRefused "),
