@@ -107,8 +107,8 @@ const (
 	ConditionContentWarnings = "ContentWarnings"
 	// ConditionImageSettingsInvalid is True while the supervisor's settings for image registries are invalid.
 	ConditionImageSettingsInvalid = "ImageSettingsInvalid"
-	// ConditionConnectionSecured is True while the connection to spec.address uses TLS. Its reasons are those of
-	// package dialtls.
+	// ConditionConnectionSecured is True while the connection to spec.address, or to all replicas, uses TLS. Its reasons are
+	// those of package dialtls.
 	ConditionConnectionSecured = "ConnectionSecured"
 	// ConditionTemplatesResolved is True if the image template of a catalog is resolved. OLM sets it too.
 	ConditionTemplatesResolved = "TemplatesHaveResolved"

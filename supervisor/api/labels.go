@@ -152,6 +152,13 @@ const (
 	//	Value:  name of a CatalogSource
 	//	Set by: other managers
 	LabelUpdate = "catalogsource.operators.coreos.com/update"
+	// LabelServeTLS marks pods of a catalog to which the supervisor connects
+	// [with TLS](../operations.md#tls-to-catalogs).
+	//
+	//	On:     Pod
+	//	Value:  `true`
+	//	Set by: supervisor
+	LabelServeTLS = "chandlery.dev/serve-tls"
 )
 
 // Packages of catalogs.

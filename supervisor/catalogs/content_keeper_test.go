@@ -18,6 +18,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/contentcache"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
@@ -135,7 +136,7 @@ func TestHostedCatalogIsAway(t *testing.T) {
 	before.stop()
 
 	after := startProcess(t, dir, shopUID)
-	if err := after.store.FollowReplicas(shop, "shop.olm.svc:50051", []replicas.Endpoint(nil)); err != nil {
+	if err := after.store.FollowReplicas(shop, "shop.olm.svc:50051", dialtls.Security{}, []replicas.Endpoint(nil)); err != nil {
 		t.Fatal(err)
 	}
 	after.becomes(t, "restored", func(s catalogs.State) bool { return s.Snapshot != nil && errors.Is(s.Err, catalogs.ErrNotConnected) })

@@ -81,6 +81,26 @@ func withPodInfo(endpoints []replicas.Endpoint, pods map[types.UID]*corev1.Pod) 
 	return endpoints
 }
 
+// servesTLS reports whether a Service has a port for TLS.
+func servesTLS(slicesOfService []discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(slicesOfService, func(s discoveryv1.EndpointSlice) bool {
+		return slices.ContainsFunc(s.Ports, func(p discoveryv1.EndpointPort) bool { return p.Name != nil && *p.Name == PortNameTLS })
+	})
+}
+
+// withTLS changes the endpoints of pods that serve TLS to that port. In a rollout, some do not. Endpoints whose pods are not
+// known yet are left out.
+func withTLS(endpoints []replicas.Endpoint, pods map[types.UID]*corev1.Pod) []replicas.Endpoint {
+	kept := slices.DeleteFunc(endpoints, func(e replicas.Endpoint) bool { return pods[e.UID] == nil })
+	for i, e := range kept {
+		host, _, err := net.SplitHostPort(e.Address)
+		if err == nil && pods[e.UID].Labels[api.LabelServeTLS] == "true" {
+			kept[i].Address, kept[i].Secured = net.JoinHostPort(host, strconv.Itoa(PortTLS)), true
+		}
+	}
+	return kept
+}
+
 // portOf returns the port of a slice's endpoints; empty if it has none.
 func portOf(slice discoveryv1.EndpointSlice) string {
 	for _, p := range slice.Ports {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
 func TestBelonging(t *testing.T) {
@@ -43,5 +44,26 @@ func TestBelonging(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 		}
+	}
+}
+
+// TestTLSOfEndpoints has pods of several revisions.
+func TestTLSOfEndpoints(t *testing.T) {
+	slice := discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: new(portName), Port: new(int32(Port))}}}
+	if servesTLS(nil) || servesTLS([]discoveryv1.EndpointSlice{slice, {Ports: []discoveryv1.EndpointPort{{}}}}) {
+		t.Error("a Service without the port serves TLS")
+	}
+	slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: new(PortNameTLS), Port: new(int32(PortTLS))})
+	if !servesTLS([]discoveryv1.EndpointSlice{slice}) {
+		t.Error("a Service with the port serves no TLS")
+	}
+	labelled := &corev1.Pod{}
+	labelled.Labels = map[string]string{api.LabelServeTLS: "true"}
+	got := withTLS([]replicas.Endpoint{
+		{UID: "old", Address: "10.0.0.1:50051"}, {UID: "unknown", Address: "10.0.0.2:50051"}, {UID: "new", Address: "[fd00::3]:50051"},
+	}, map[types.UID]*corev1.Pod{"old": {}, "new": labelled})
+	want := []replicas.Endpoint{{UID: "old", Address: "10.0.0.1:50051"}, {UID: "new", Address: "[fd00::3]:50052", Secured: true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

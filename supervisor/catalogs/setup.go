@@ -3,6 +3,7 @@ package catalogs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
 // reconcileTimeout limits one reconciliation, so that a hanging call cannot block a worker.
@@ -120,7 +122,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !Hosted(source) {
 		return r.followAddress(ctx, source)
 	}
-	return ctrl.Result{}, r.followReplicas(ctx, source)
+	return r.followReplicas(ctx, source)
 }
 
 // followAddress updates the store with the address of a catalog and the certificates for it. Certificates are read at
@@ -131,29 +133,54 @@ func (r *reconciler) followAddress(ctx context.Context, source *operatorsv1alpha
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the certificates of CatalogSource %s: %w", key, err)
 	}
-	var again time.Duration
-	if security.Settings.Enabled {
-		again = wait.Jitter(r.store.settings.Refresh, 0.1)
-	}
-	return ctrl.Result{RequeueAfter: again}, r.store.Follow(key, Address(source), security)
+	return r.again(security), r.store.Follow(key, Address(source), security)
 }
 
-// followReplicas updates the store with the replicas of a catalog's Service.
-func (r *reconciler) followReplicas(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
+// again returns when to read certificates again.
+func (r *reconciler) again(security dialtls.Security) ctrl.Result {
+	if !security.Settings.Enabled {
+		return ctrl.Result{}
+	}
+	return ctrl.Result{RequeueAfter: wait.Jitter(r.store.settings.Refresh, 0.1)}
+}
+
+// followReplicas updates the store with the replicas of a catalog's Service, and with the authorities of those with TLS.
+func (r *reconciler) followReplicas(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (ctrl.Result, error) {
+	key := client.ObjectKeyFromObject(source)
+	endpoints, err := r.endpoints(ctx, source)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var security dialtls.Security
+	if slices.ContainsFunc(endpoints, func(e replicas.Endpoint) bool { return e.Secured }) {
+		security, err = dialtls.LoadHosted(ctx, r.live, types.NamespacedName{Namespace: source.Namespace, Name: AuthorityName(source)}, serverName(source))
+		if err != nil {
+			return ctrl.Result{}, fmt.Errorf("reading the authorities of CatalogSource %s: %w", key, err)
+		}
+	}
+	return r.again(security), r.store.FollowReplicas(key, Address(source), security, endpoints)
+}
+
+// endpoints returns the replicas of a catalog's Service.
+func (r *reconciler) endpoints(ctx context.Context, source *operatorsv1alpha1.CatalogSource) ([]replicas.Endpoint, error) {
 	var found discoveryv1.EndpointSliceList
 	ofService := client.MatchingLabels{discoveryv1.LabelServiceName: ServiceName(source)}
 	if err := r.reader.List(ctx, &found, client.InNamespace(source.Namespace), ofService); err != nil {
-		return fmt.Errorf("listing the EndpointSlices of Service %s/%s: %w", source.Namespace, ServiceName(source), err)
+		return nil, fmt.Errorf("listing the EndpointSlices of Service %s/%s: %w", source.Namespace, ServiceName(source), err)
 	}
 	var pods corev1.PodList
 	ofCatalog := client.MatchingLabels{api.LabelManaged: LabelManagedValue, api.LabelCatalogSource: source.Name}
 	if err := r.reader.List(ctx, &pods, client.InNamespace(source.Namespace), ofCatalog, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the pods of CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
+		return nil, fmt.Errorf("listing the pods of CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
 	}
 	known := make(map[types.UID]*corev1.Pod, len(pods.Items))
 	for i := range pods.Items {
 		known[pods.Items[i].UID] = &pods.Items[i]
 	}
-	endpoints := withPodInfo(Endpoints(slicesOfCatalog(found.Items, source.Name, known)), known)
-	return r.store.FollowReplicas(client.ObjectKeyFromObject(source), Address(source), endpoints)
+	ofReplicas := slicesOfCatalog(found.Items, source.Name, known)
+	endpoints := withPodInfo(Endpoints(ofReplicas), known)
+	if servesTLS(ofReplicas) {
+		endpoints = withTLS(endpoints, known)
+	}
+	return endpoints, nil
 }

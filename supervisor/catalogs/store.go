@@ -46,7 +46,7 @@ type State struct {
 	// Err is the reason why there is no connection or why the last reading failed. It is nil after
 	// a successful reading.
 	Err error
-	// TLS is the state of the encryption of the connection to an address.
+	// TLS is the state of the encryption of the connection to an address, or to replicas that all use TLS.
 	TLS dialtls.Status
 	// inherited is true if the snapshot was read from another address or from disk.
 	inherited bool
@@ -171,9 +171,10 @@ func (s *Store) Follow(key types.NamespacedName, address string, security dialtl
 }
 
 // FollowReplicas maintains connections to the replicas of a hosted catalog, at endpoints. address
-// is the address that other clients use.
-func (s *Store) FollowReplicas(key types.NamespacedName, address string, endpoints []replicas.Endpoint) error {
-	return s.replace(key, target{address: address, hosted: true}, endpoints)
+// is the address that other clients use. security is for endpoints with TLS.
+func (s *Store) FollowReplicas(key types.NamespacedName, address string, security dialtls.Security, endpoints []replicas.Endpoint) error {
+	security.Settings.Enabled = true // each endpoint tells whether it uses TLS
+	return s.replace(key, target{address: address, hosted: true, security: security}, endpoints)
 }
 
 // target is where a catalog is, and how to connect to it.
@@ -233,7 +234,9 @@ func (s *Store) State(key types.NamespacedName) (state State, ok bool) {
 		return State{}, false
 	}
 	state = found.tracker.current()
-	state.TLS = found.credentials.Status(s.clock.Now())
+	if !found.hosted || found.set.Secured() {
+		state.TLS = found.credentials.Status(s.clock.Now())
+	}
 	return state, true
 }
 

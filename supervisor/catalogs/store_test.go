@@ -392,7 +392,7 @@ func (b *bench) hosted(t *testing.T, servers ...*fakecatalog.Server) {
 			Address: server.Address(), Ready: true, Pod: types.NamespacedName{Namespace: shop.Namespace, Name: name}, UID: types.UID(server.Address()),
 		})
 	}
-	if err := b.store.FollowReplicas(shop, "shop.olm.svc:50051", endpoints); err != nil {
+	if err := b.store.FollowReplicas(shop, "shop.olm.svc:50051", dialtls.Security{}, endpoints); err != nil {
 		t.Fatal(err)
 	}
 }

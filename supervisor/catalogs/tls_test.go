@@ -10,10 +10,12 @@ import (
 
 	"github.com/onsi/gomega"
 	"google.golang.org/grpc/connectivity"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 	"github.com/chandlery/chandlery/test/certificates"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 	"github.com/chandlery/chandlery/test/webproxy"
@@ -164,4 +166,64 @@ func TestRotationInterruptsNoCall(t *testing.T) {
 	server.Stop()
 	server.Restart()
 	b.ready(t)
+}
+
+// TestReplicasWithTLS has one replica with TLS and one in plain text, as during the rollout that adds TLS. The certificate of
+// the first and its authority are replaced while it is called.
+func TestReplicasWithTLS(t *testing.T) {
+	ours, theirs := certificates.NewAuthority(t, "ours"), certificates.NewAuthority(t, "theirs")
+	server, current := secured(t, ours)
+	plain := fakecatalog.StartExtended(t, lamp("{}"))
+	b := newBench(t)
+	follow := func(authorities []byte, servers ...*fakecatalog.Server) {
+		t.Helper()
+		security := dialtls.Security{Settings: dialtls.Settings{Enabled: true, CA: dialtls.Source{Kind: "ConfigMap", Name: "shop-catalog-ca", Key: "ca.crt"}, ServerName: "127.0.0.1"}}
+		security.Material, security.Problem = dialtls.NewMaterial(security.Settings, dialtls.Input{CA: authorities})
+		var endpoints []replicas.Endpoint
+		for _, one := range servers {
+			endpoints = append(endpoints, replicas.Endpoint{
+				Address: one.Address(), Ready: true, Secured: one == server,
+				Pod: types.NamespacedName{Namespace: shop.Namespace, Name: "shop-" + one.Address()}, UID: types.UID(one.Address()),
+			})
+		}
+		if err := b.store.FollowReplicas(shop, "shop.olm.svc:50051", security, endpoints); err != nil {
+			t.Fatal(err)
+		}
+	}
+	encrypted := func(want bool) {
+		t.Helper()
+		if state, _ := b.store.State(shop); state.TLS.Encrypted != want {
+			t.Errorf("TLS is %+v, want %v", state.TLS, want)
+		}
+	}
+
+	follow(theirs.PEM, server)
+	b.becomes(t, "untrusted", func(s catalogs.State) bool {
+		return s.TLS.Failure != nil && s.TLS.Failure.Reason == dialtls.UnknownAuthority
+	})
+	if server.Asked() != 0 {
+		t.Error("a replica was asked that is not trusted")
+	}
+	follow(ours.PEM, plain)
+	b.serving(1)
+	encrypted(false)
+	follow(ours.PEM, plain, server)
+	b.serving(2)
+	encrypted(false)
+	follow(ours.PEM, server)
+	b.serving(1)
+	b.ready(t)
+	encrypted(true)
+
+	// A new authority is published before its use, and the old one is removed afterwards.
+	both := append(append([]byte{}, ours.PEM...), theirs.PEM...)
+	follow(both, server)
+	current.Store(new(theirs.Sign(t, certificates.Request{}).TLS(t)))
+	follow(theirs.PEM, server)
+	b.Consistently(func() bool { state, _ := b.store.State(shop); return state.Ready() }).WithTimeout(3 * refresh).Should(gomega.BeTrue())
+	server.Stop()
+	server.Restart()
+	b.serving(1)
+	b.ready(t)
+	encrypted(true)
 }

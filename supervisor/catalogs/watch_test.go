@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
@@ -183,7 +184,7 @@ func (r rollout) endpoints(n int) []replicas.Endpoint {
 
 func (b *bench) roll(t *testing.T, endpoints []replicas.Endpoint) {
 	t.Helper()
-	if err := b.store.FollowReplicas(shop, "shop.olm.svc:50051", endpoints); err != nil {
+	if err := b.store.FollowReplicas(shop, "shop.olm.svc:50051", dialtls.Security{}, endpoints); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -109,8 +109,11 @@ func (c *Credentials) ClientHandshake(ctx context.Context, authority string, raw
 	c.mu.Lock()
 	material, problem := c.material, c.problem
 	c.mu.Unlock()
-	if material == nil {
+	switch {
+	case material == nil && problem != nil:
 		return nil, nil, problem
+	case material == nil:
+		return nil, nil, errNoMaterial
 	}
 	attempt := newHandshake(material, authority)
 	conn, info, err := credentials.NewTLS(attempt.config()).ClientHandshake(ctx, attempt.host, raw)
@@ -124,6 +127,9 @@ func (c *Credentials) ClientHandshake(ctx context.Context, authority string, raw
 	}
 	return &watchedConn{Conn: conn, credentials: c, classify: attempt.classifyRead}, info, nil
 }
+
+// errNoMaterial is the error of a connection with TLS that is not needed any more.
+var errNoMaterial = errors.New("TLS is not configured any more")
 
 // ErrServer is the error of the server's side, which Credentials do not have.
 var errServer = errors.New("these credentials are for clients")

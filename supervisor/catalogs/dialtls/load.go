@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -26,7 +27,20 @@ func Load(ctx context.Context, reader client.Reader, namespace string, annotatio
 	if problem != nil || !settings.Enabled {
 		return Security{Settings: settings, Problem: problem}, nil //nolint:nilerr // it is a state of the catalog
 	}
+	return load(ctx, reader, namespace, settings)
+}
+
+// LoadHosted reads the authorities of the replicas of a hosted catalog from a ConfigMap. Their certificates have a name.
+func LoadHosted(ctx context.Context, reader client.Reader, authorities types.NamespacedName, name string) (Security, error) {
+	return load(ctx, reader, authorities.Namespace, Settings{
+		Enabled: true, CA: Source{Kind: kindConfigMap, Name: authorities.Name, Key: keyCA}, ServerName: name,
+	})
+}
+
+// load reads what settings name.
+func load(ctx context.Context, reader client.Reader, namespace string, settings Settings) (Security, error) {
 	var in Input
+	var problem *Error
 	if settings.CA != (Source{}) {
 		var err error
 		if in.CA, problem, err = readKey(ctx, reader, namespace, settings.CA); err != nil || problem != nil {

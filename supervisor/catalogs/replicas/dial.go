@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
@@ -46,9 +45,6 @@ func dialAddress(address string, proxies dialproxy.Environment, secure *dialtls.
 func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", address) //nolint:wrapcheck // gRPC states the address.
 }
-
-// plaintext returns the credentials of connections to pods.
-func plaintext() credentials.TransportCredentials { return insecure.NewCredentials() }
 
 func dial(target string, params grpc.ConnectParams, secure credentials.TransportCredentials, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	options := append([]grpc.DialOption{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -12,8 +13,12 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 )
 
 const (
@@ -44,7 +49,7 @@ func NewNetwork() (*Network, error) {
 		Attributes: attributes.New(networkKey{}, n),
 	})
 	retry := backoff.Config{BaseDelay: DefaultInterval / 4, Multiplier: 1.6, Jitter: 0.2, MaxDelay: DefaultInterval}
-	client, err := dial(where.Scheme()+":///replicas", grpc.ConnectParams{Backoff: retry, MinConnectTimeout: connectTimeout}, plaintext(),
+	client, err := dial(where.Scheme()+":///replicas", grpc.ConnectParams{Backoff: retry, MinConnectTimeout: connectTimeout}, podCredentials{insecure.NewCredentials()},
 		grpc.WithResolvers(where), grpc.WithNoProxy(), grpc.WithIdleTimeout(0), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultServiceConfig(fmt.Sprintf(`{"loadBalancingConfig":[{%q:{}}]}`, policyName)))
 	if err != nil {
@@ -71,15 +76,15 @@ type podConn struct {
 	err   error
 }
 
-// connect starts a connection to an address.
-func (n *Network) connect(ctx context.Context, address string) (*podConn, error) {
+// connect starts a connection to an address, in plain text without credentials.
+func (n *Network) connect(ctx context.Context, address string, secure *dialtls.Credentials) (*podConn, error) {
 	select {
 	case <-n.attached:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	l := &podConn{network: n}
-	at, options := []resolver.Address{{Addr: address}}, balancer.NewSubConnOptions{StateListener: l.recordState}
+	at, options := []resolver.Address{withCredentials(address, secure)}, balancer.NewSubConnOptions{StateListener: l.recordState}
 	sub, err := n.cc.NewSubConn(at, options) //nolint:staticcheck // what is deprecated is to give more than one address
 	if err != nil {
 		return nil, fmt.Errorf("preparing a connection to %s: %w", address, err)
@@ -126,9 +131,35 @@ func (l *podConn) close() {
 	l.network.updatePicker()
 }
 
+// withCredentials returns an address with the credentials of its connections; nil for plain text.
+func withCredentials(address string, secure *dialtls.Credentials) resolver.Address {
+	at := resolver.Address{Addr: address}
+	if secure != nil {
+		at.Attributes = attributes.New(credentialsKey{}, secure)
+	}
+	return at
+}
+
+// podCredentials secure each connection with the credentials of its address. Others are in plain text.
+type podCredentials struct {
+	credentials.TransportCredentials
+}
+
+// ClientHandshake secures a connection.
+func (p podCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if secure, ok := credentials.ClientHandshakeInfoFromContext(ctx).Attributes.Value(credentialsKey{}).(*dialtls.Credentials); ok {
+		return secure.ClientHandshake(ctx, authority, raw) //nolint:wrapcheck // it names the server
+	}
+	return p.TransportCredentials.ClientHandshake(ctx, authority, raw) //nolint:wrapcheck // plain text has no errors
+}
+
+// Clone returns the same credentials: they have no state.
+func (p podCredentials) Clone() credentials.TransportCredentials { return p }
+
 type (
-	networkKey struct{} // of the Network in the attributes of the resolver
-	podConnKey struct{} // of the podConn in the context of a call
+	credentialsKey struct{} // of the credentials in the attributes of an address
+	networkKey     struct{} // of the Network in the attributes of the resolver
+	podConnKey     struct{} // of the podConn in the context of a call
 )
 
 // Invoke makes a call on the connection.

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 )
 
 const (
@@ -47,7 +49,11 @@ func (r *replica) connect() error {
 	made := &replicaConn{}
 	var err error
 	if network := r.set.options.Network; network != nil {
-		made.pod, err = network.connect(r.ctx, r.address)
+		var secure *dialtls.Credentials
+		if r.state.Secured {
+			secure = r.set.options.Credentials
+		}
+		made.pod, err = network.connect(r.ctx, r.address, secure)
 		made.ClientConnInterface = made.pod
 	} else {
 		made.client, err = dialAddress(r.address, r.set.options.Proxies, r.set.options.Credentials)

@@ -44,7 +44,7 @@ type Options struct {
 	Probe   Probe
 	// Proxies is the proxy configuration for such an address.
 	Proxies dialproxy.Environment
-	// Credentials secure the connections to such an address; nil for plain text.
+	// Credentials secure the connections to such an address, and to pods with TLS; nil for plain text.
 	Credentials *dialtls.Credentials
 	// Clock provides the current time.
 	Clock clock.PassiveClock
@@ -141,6 +141,13 @@ func (s *Set) States() []State {
 		states = append(states, r.state)
 	}
 	return states
+}
+
+// Secured reports whether there are replicas, and the connections to all of them use TLS.
+func (s *Set) Secured() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.replicas) > 0 && !slices.ContainsFunc(s.replicas, func(r *replica) bool { return !r.state.Secured })
 }
 
 // Summary summarizes the states of all replicas.

@@ -25,6 +25,8 @@ type Endpoint struct {
 	// Both are empty if unknown.
 	Revision string
 	Created  time.Time
+	// Secured is true if connections to the pod use TLS.
+	Secured bool
 	// Ready and Terminating are conditions of the EndpointSlice.
 	Ready, Terminating bool
 }

@@ -3,8 +3,10 @@ package suite_test
 import (
 	"context"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -26,6 +28,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/contentcache"
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
+	"github.com/chandlery/chandlery/test/certificates"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 	"github.com/chandlery/chandlery/test/testenv"
@@ -126,6 +129,35 @@ func TestReplicasFollowTheEndpointSlices(t *testing.T) {
 	w.Eventually(func() string { state, _ := store.State(key); return state.Address }).Should(gomega.Equal("127.0.0.1:1"))
 	w.Expect(w.Delete(t.Context(), source)).To(gomega.Succeed())
 	w.Eventually(func() []replicas.State { return store.Replicas(key) }).Should(gomega.BeEmpty())
+}
+
+// TestReplicasServeTLS adds the port for TLS to a Service. Only the pods with the label are reached there.
+func TestReplicasServeTLS(t *testing.T) {
+	w, store := supervise(t)
+	key := types.NamespacedName{Namespace: w.Namespace, Name: "my-shop"}
+	labels := map[string]string{api.LabelCatalogSource: key.Name, api.LabelManaged: catalogs.LabelManagedValue}
+	source := fixtures.ImageCatalog(w.Namespace, key.Name, "example/catalog:1")
+	authorities := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: catalogs.AuthorityName(source)},
+		Data:       map[string]string{"ca.crt": string(certificates.NewAuthority(t, "shop").PEM)},
+	}
+	served := service(w.Namespace, key.Name, labels, labels)
+	w.Create(source, authorities, served, deployment(w.Namespace, labels))
+	ports := func() map[string]int {
+		found := map[string]int{}
+		for _, r := range store.Replicas(key) {
+			_, port, _ := net.SplitHostPort(r.Address)
+			found[port+" "+strconv.FormatBool(r.Secured)]++
+		}
+		return found
+	}
+	w.Eventually(ports).Should(gomega.Equal(map[string]int{"50051 false": 2}))
+	w.Modify(served, func() {
+		served.Spec.Ports = append(served.Spec.Ports, corev1.ServicePort{Name: catalogs.PortNameTLS, Port: catalogs.PortTLS, TargetPort: intstr.FromInt32(catalogs.PortTLS)})
+	})
+	pod := pods(w, labels)[0]
+	w.Modify(&pod, func() { pod.Labels[api.LabelServeTLS] = "true" })
+	w.Eventually(ports).Should(gomega.Equal(map[string]int{"50051 false": 1, "50052 true": 1}))
 }
 
 // TestReplicasOfOLMsService has a Service in OLM's form without the catalog's label. Its replicas

@@ -98,7 +98,7 @@ func nextCertificate(stored *webhook.Certificate, source *operatorsv1alpha1.Cata
 
 // isPublished reports whether the cache has the ConfigMap with the authorities.
 func (c *certificates) isPublished(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (bool, error) {
-	found, key := configMapMetadata(), client.ObjectKey{Namespace: source.Namespace, Name: deployment.AuthorityName(source)}
+	found, key := configMapMetadata(), client.ObjectKey{Namespace: source.Namespace, Name: catalogs.AuthorityName(source)}
 	if err := c.cached.Get(ctx, key, found); err != nil {
 		if apierrors.IsNotFound(err) {
 			return false, nil
@@ -116,7 +116,7 @@ func (c *certificates) read(ctx context.Context, source *operatorsv1alpha1.Catal
 	} else if !found {
 		secret = nil
 	}
-	if found, err := c.readOwned(ctx, source, "ConfigMap", deployment.AuthorityName(source), configMap); err != nil {
+	if found, err := c.readOwned(ctx, source, "ConfigMap", catalogs.AuthorityName(source), configMap); err != nil {
 		return nil, nil, err
 	} else if !found {
 		configMap = nil
@@ -142,7 +142,7 @@ func (c *certificates) readOwned(ctx context.Context, source *operatorsv1alpha1.
 // writeAuthorities publishes the authorities of a certificate.
 func (c *certificates) writeAuthorities(ctx context.Context, source *operatorsv1alpha1.CatalogSource, old *corev1.ConfigMap, made *webhook.Certificate) error {
 	next := &corev1.ConfigMap{
-		ObjectMeta: deployment.Meta(source, deployment.AuthorityName(source)),
+		ObjectMeta: deployment.Meta(source, catalogs.AuthorityName(source)),
 		Data:       map[string]string{deployment.KeyCA: string(made.Bundle())},
 	}
 	var err error

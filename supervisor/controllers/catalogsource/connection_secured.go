@@ -10,17 +10,22 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 )
 
-// connectionSecured returns the condition about the encryption of the connection to an address. It is nil for a catalog
-// in plain text, unless the server expects TLS.
+// connectionSecured returns the condition about the encryption of the connection to an address or to replicas. It is nil
+// for a catalog in plain text, unless the server at an address expects TLS.
 func connectionSecured(source *operatorsv1alpha1.CatalogSource, state catalogs.State, followed bool) *metav1.Condition {
-	if catalogs.Hosted(source) || !followed || state.Address != catalogs.Address(source) {
+	peer := state.Address
+	if catalogs.Hosted(source) {
+		followed = followed && state.TLS.Encrypted
+		peer = "the replicas"
+	}
+	if !followed || state.Address != catalogs.Address(source) {
 		return nil
 	}
-	return conditionOfTLS(state, state.Connectivity == connectivity.Ready.String())
+	return conditionOfTLS(state, state.Connectivity == connectivity.Ready.String(), peer)
 }
 
-// conditionOfTLS returns the condition for the state of an address.
-func conditionOfTLS(state catalogs.State, connected bool) *metav1.Condition {
+// conditionOfTLS returns the condition for the state of the connection to a peer.
+func conditionOfTLS(state catalogs.State, connected bool, peer string) *metav1.Condition {
 	switch t := state.TLS; {
 	case t.Problem != nil:
 		c := insecure(t.Problem)
@@ -39,9 +44,9 @@ func conditionOfTLS(state catalogs.State, connected bool) *metav1.Condition {
 		}
 		return c
 	case !connected:
-		return secured(metav1.ConditionUnknown, dialtls.NotConnected, "there is no connection to "+state.Address)
+		return secured(metav1.ConditionUnknown, dialtls.NotConnected, "there is no connection to "+peer)
 	}
-	return secured(metav1.ConditionTrue, dialtls.Secured, "the connection to "+state.Address+" uses TLS")
+	return secured(metav1.ConditionTrue, dialtls.Secured, "the connection to "+peer+" uses TLS")
 }
 
 func secured(status metav1.ConditionStatus, reason dialtls.Reason, message string) *metav1.Condition {

@@ -32,6 +32,8 @@ func TestConnectionSecured(t *testing.T) {
 		"plain text":             {connectivity: "READY"},
 		"plain text, away":       {connectivity: away, message: "and that the catalog serves there"},
 		"hosted":                 {image: "shop:1", connectivity: away, tls: dialtls.Status{Failure: plain}},
+		"hosted with TLS":        {image: "shop:1", connectivity: "READY", tls: dialtls.Status{Encrypted: true, InUse: true}, want: "True Secured the connection to the replicas uses TLS"},
+		"hosted and untrusted":   {image: "shop:1", connectivity: away, tls: dialtls.Status{Encrypted: true, InUse: true, Failure: untrusted}, want: "False UnknownAuthority it is unknown", event: "Warning UnknownAuthority"},
 		"server with TLS":        {connectivity: away, tls: dialtls.Status{Failure: plain}, want: "False ServerExpectsTLS it uses TLS", message: "; if the server uses TLS, set the annotation chandlery.dev/tls", event: "Warning ServerExpectsTLS"},
 		"a failure of the past":  {connectivity: "READY", tls: dialtls.Status{Failure: plain}},
 		"secured":                {connectivity: "READY", tls: dialtls.Status{Encrypted: true, InUse: true}, want: "True Secured the connection to shop:50051 uses TLS"},

@@ -231,7 +231,7 @@ func (r *hostedReconciler) maintain(ctx context.Context, view *catalogReplicas, 
 func (r *hostedReconciler) prune(ctx context.Context, view *catalogReplicas, configMap string) error {
 	used := []string{deployment.ConfigMapOf(view.deployment), configMap}
 	if deployment.ServesTLS(view.source, &r.config.Settings) {
-		used = append(used, deployment.AuthorityName(view.source))
+		used = append(used, catalogs.AuthorityName(view.source))
 	} else if err := r.certificates.delete(ctx, view.source); err != nil {
 		return err
 	}

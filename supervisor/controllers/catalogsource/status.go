@@ -148,19 +148,23 @@ func readProblem(source *operatorsv1alpha1.CatalogSource, state catalogs.State, 
 
 // remedyOf returns the remedy for an unreachable catalog, unless the conditions contain it.
 func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *reconcileResult) string {
+	hosted, port := catalogs.Hosted(source), catalogs.Port
+	if state.TLS.Encrypted {
+		port = catalogs.PortTLS
+	}
 	switch {
 	case state.Connectivity != connectivity.TransientFailure.String():
+		return ""
+	case hosted && apimeta.IsStatusConditionTrue(h.conditions, api.ConditionAvailable):
+		return fmt.Sprintf("; its pods are ready: check that NetworkPolicies allow the supervisor to reach them at port %d, and that the supervisor runs in the pod network", port)
+	case hosted:
 		return ""
 	case state.TLS.Problem != nil && !state.TLS.InUse:
 		return "; " + state.TLS.Problem.Remedy()
 	case state.TLS.Failure != nil:
 		return "; " + state.TLS.Failure.Remedy()
-	case !catalogs.Hosted(source):
-		return "; check spec.address " + source.Spec.Address + " and that the catalog serves there"
-	case apimeta.IsStatusConditionTrue(h.conditions, api.ConditionAvailable):
-		return fmt.Sprintf("; its pods are ready: check that NetworkPolicies allow the supervisor to reach them at port %d, and that the supervisor runs in the pod network", catalogs.Port)
 	default:
-		return ""
+		return "; check spec.address " + source.Spec.Address + " and that the catalog serves there"
 	}
 }
 

@@ -47,6 +47,9 @@ func podTemplate(in *Input, s *Settings) (*corev1.PodTemplateSpec, error) {
 	if catalogs.IsConfigMap(in.Source) {
 		labels[api.LabelConfigMapVersion] = in.ConfigMapVersion
 	}
+	if ServesTLS(in.Source, s) {
+		labels[api.LabelServeTLS] = "true"
+	}
 	return &corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: copiedAnnotations(in.Source)},
 		Spec:       spec,

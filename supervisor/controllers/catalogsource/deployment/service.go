@@ -23,7 +23,7 @@ func service(source *operatorsv1alpha1.CatalogSource, secured bool) (*corev1.Ser
 	}
 	if secured {
 		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{
-			Name: portNameTLS, Protocol: corev1.ProtocolTCP, Port: catalogs.PortTLS, TargetPort: intstr.FromInt32(catalogs.PortTLS),
+			Name: catalogs.PortNameTLS, Protocol: corev1.ProtocolTCP, Port: catalogs.PortTLS, TargetPort: intstr.FromInt32(catalogs.PortTLS),
 		})
 	}
 	sum, err := hash(s.Spec)

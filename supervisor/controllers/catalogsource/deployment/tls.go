@@ -18,17 +18,11 @@ const (
 
 	certificateDir    = "/serving-certificate"
 	volumeCertificate = "serving-certificate"
-	portNameTLS       = "grpc-tls"
 )
 
 // CertificateName returns the name of the Secret with the server certificate of a catalog.
 func CertificateName(source *operatorsv1alpha1.CatalogSource) string {
 	return source.Name + "-catalog-cert"
-}
-
-// AuthorityName returns the name of the ConfigMap with the authorities that clients of a catalog trust.
-func AuthorityName(source *operatorsv1alpha1.CatalogSource) string {
-	return source.Name + "-catalog-ca"
 }
 
 // ServesTLS reports whether the replicas of a catalog serve TLS on a second port. The server of a catalog's own image has
@@ -59,7 +53,7 @@ func ServeTLSProblem(source *operatorsv1alpha1.CatalogSource, s *Settings) strin
 // withTLS adds the port with TLS and the certificate to a workload. The kubelet updates the files, and the registry reads
 // them again.
 func withTLS(w workload, source *operatorsv1alpha1.CatalogSource) workload {
-	w.serving.Ports = append(w.serving.Ports, corev1.ContainerPort{Name: portNameTLS, ContainerPort: catalogs.PortTLS, Protocol: corev1.ProtocolTCP})
+	w.serving.Ports = append(w.serving.Ports, corev1.ContainerPort{Name: catalogs.PortNameTLS, ContainerPort: catalogs.PortTLS, Protocol: corev1.ProtocolTCP})
 	w.serving.VolumeMounts = append(w.serving.VolumeMounts, corev1.VolumeMount{Name: volumeCertificate, MountPath: certificateDir, ReadOnly: true})
 	w.serving.Args = append(w.serving.Args,
 		"--tls-port="+strconv.Itoa(catalogs.PortTLS),

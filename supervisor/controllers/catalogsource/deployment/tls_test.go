@@ -39,7 +39,11 @@ func TestServesTLS(t *testing.T) {
 			if got := ServeTLSProblem(in.Source, s); (got == "") != (tt.problem == "") || !strings.Contains(got, tt.problem) {
 				t.Errorf("problem is %q, want %q", got, tt.problem)
 			}
-			pod := deploymentOf(t, in, s).Spec.Template.Spec
+			template := deploymentOf(t, in, s).Spec.Template
+			if got := template.Labels[api.LabelServeTLS] == "true"; got != tt.want {
+				t.Errorf("labels %v", template.Labels)
+			}
+			pod := template.Spec
 			args, mounted := pod.Containers[0].Args, slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
 				return v.Secret != nil && v.Secret.SecretName == "shop-catalog-cert" && len(v.Secret.Items) == 2
 			})

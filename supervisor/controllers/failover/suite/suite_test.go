@@ -24,6 +24,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 	"github.com/chandlery/chandlery/supervisor/controllers/failover"
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -111,7 +112,7 @@ func (w *world) pods() []corev1.Pod {
 			Address: w.server(pod.UID).address, Pod: client.ObjectKeyFromObject(&pod), UID: pod.UID, Node: pod.Spec.NodeName, Ready: isReady(pod),
 		})
 	}
-	if err := w.store.FollowReplicas(w.key(), name+"."+w.Namespace+".svc:50051", endpoints); err != nil {
+	if err := w.store.FollowReplicas(w.key(), name+"."+w.Namespace+".svc:50051", dialtls.Security{}, endpoints); err != nil {
 		w.T.Fatal(err)
 	}
 	return pods.Items
