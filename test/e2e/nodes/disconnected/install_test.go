@@ -36,7 +36,7 @@ var operators = map[string]struct {
 	channel  string
 	versions []string
 }{
-	"lantern": {"stable", []string{"lantern.v1.0.0", "lantern.v1.1.0", "lantern.v1.2.0"}},
+	"lantern": {"stable", []string{"lantern.v1.0.0", "lantern.v1.1.0", "lantern.v1.2.0", "lantern.v1.3.0"}},
 	"compass": {"stable", []string{"compass.v2.2.0"}},
 	"buoy":    {"alpha", []string{"buoy.v0.3.0"}},
 }
@@ -112,15 +112,20 @@ func publishCatalog(ctx context.Context, bed *nodes.Bed) error {
 	}
 	samples, others := filepath.Join(root, "examples", "bundles"), filepath.Join("..", "operatorhub", "testdata", "bundles")
 	made := filepath.Join(bin, "made")
-	for _, one := range []struct{ name, version, channel, from string }{
-		{"lantern", "1.0.0", "stable", filepath.Join(samples, "lantern", "1.0.0")},
-		{"lantern", "1.1.0", "stable", filepath.Join(samples, "lantern", "1.1.0")},
-		{"lantern", "1.2.0", "stable", filepath.Join(samples, "lantern", "1.2.0")},
-		{"compass", "2.2.0", "stable", filepath.Join(samples, "compass", "2.2.0")},
-		{"buoy", "0.3.0", "alpha", filepath.Join(others, "buoy")},
+	same := strings.NewReplacer()
+	for _, one := range []struct {
+		name, version, channel, from string
+		edit                         *strings.Replacer
+	}{
+		{"lantern", "1.0.0", "stable", filepath.Join(samples, "lantern", "1.0.0"), same},
+		{"lantern", "1.1.0", "stable", filepath.Join(samples, "lantern", "1.1.0"), same},
+		{"lantern", "1.2.0", "stable", filepath.Join(samples, "lantern", "1.2.0"), same},
+		{"lantern", "1.3.0", "stable", filepath.Join(samples, "lantern", "1.2.0"), strings.NewReplacer("1.1.0", "1.2.0", "1.2.0", "1.3.0")},
+		{"compass", "2.2.0", "stable", filepath.Join(samples, "compass", "2.2.0"), same},
+		{"buoy", "0.3.0", "alpha", filepath.Join(others, "buoy"), same},
 	} {
 		dir := filepath.Join(bin, "bundles", one.name, one.version)
-		if err := copyBundle(one.from, dir, source+"/"+pauseRepository+":3.10"); err != nil {
+		if err := copyBundle(one.from, dir, source+"/"+pauseRepository+":3.10", one.edit); err != nil {
 			return err
 		}
 		image, err := images.Bundle(os.DirFS(dir))
@@ -147,8 +152,8 @@ func publishCatalog(ctx context.Context, bed *nodes.Bed) error {
 // containerImage is an image of a container in a ClusterServiceVersion.
 var containerImage = regexp.MustCompile(`image: \S+`)
 
-// copyBundle copies a bundle, with another image for its operator.
-func copyBundle(from, to, operator string) error {
+// copyBundle copies a bundle. Its ClusterServiceVersion is edited, and has another image for its operator.
+func copyBundle(from, to, operator string, edit *strings.Replacer) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return fmt.Errorf("copying a bundle: %w", err)
 	}
@@ -158,7 +163,8 @@ func copyBundle(from, to, operator string) error {
 	}
 	text, err := os.ReadFile(names[0])
 	if err == nil {
-		err = os.WriteFile(names[0], containerImage.ReplaceAll(text, []byte("image: "+operator)), 0o600)
+		text = containerImage.ReplaceAll([]byte(edit.Replace(string(text))), []byte("image: "+operator))
+		err = os.WriteFile(names[0], text, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("changing a bundle: %w", err)
@@ -198,7 +204,7 @@ func (c *cluster) copyImages(ctx context.Context, dir string) error {
 	for _, from := range regexp.MustCompile(regexp.QuoteMeta(source)+`/\S+@sha256:[0-9a-f]{64}`).FindAllString(string(manifest), -1) {
 		copies[from] = at + strings.TrimPrefix(from, source)
 	}
-	const wanted = 10 // Catalog, five bundles, the operators' image, supervisor, registry, and the image of pods.
+	const wanted = 11 // Catalog, six bundles, the operators' image, supervisor, registry, and the image of pods.
 	if len(copies) != wanted {
 		return fmt.Errorf("%d images are needed, want %d: %v", len(copies), wanted, copies)
 	}

@@ -35,7 +35,7 @@ func TestMirroredInstallation(t *testing.T) {
 		}
 	}
 
-	// Upgrades keep the pull secrets that an administrator gave to the ServiceAccount of an operator.
+	// Three upgrades keep the pull secrets that an administrator gave to the ServiceAccount of an operator.
 	must(t, s.Get(t.Context(), client.ObjectKeyFromObject(account), account))
 	if len(account.ImagePullSecrets) != 1 {
 		t.Errorf("the ServiceAccount has pull secrets %v, want that of the administrator", account.ImagePullSecrets)

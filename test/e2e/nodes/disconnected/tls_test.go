@@ -12,10 +12,12 @@ import (
 	"testing"
 	"time"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	registry "github.com/chandlery/chandlery/proto/api"
@@ -38,7 +40,7 @@ const (
 )
 
 // TestCertificatesOfReplicas rotates the certificate of a hosted catalog and its authority twice. A client that reads the
-// authorities from the ConfigMap calls both replicas all the time, by new connections and a lasting one. No call fails.
+// authorities from the ConfigMap calls both replicas all the time, by new connections and a lasting one. No call fails. The supervisor uses TLS too.
 func TestCertificatesOfReplicas(t *testing.T) {
 	s := newScene(t)
 	source := s.hosted(secured, securedReplicas)
@@ -46,8 +48,9 @@ func TestCertificatesOfReplicas(t *testing.T) {
 	s.create(source)
 	s.ready(secured)
 
-	c := s.callReplicas()
 	served := securedCatalog{s}
+	served.connected()
+	c := s.callReplicas()
 	first := served.serial()
 	c.everyReplicaShows(first)
 	serials := map[string]bool{first: true}
@@ -63,6 +66,7 @@ func TestCertificatesOfReplicas(t *testing.T) {
 		})
 		serials[next] = true
 		c.everyReplicaShows(next)
+		served.connected()
 	}
 	calls := c.stop()
 	t.Logf("%d calls, and certificates %v", calls, serials)
@@ -73,6 +77,22 @@ func TestCertificatesOfReplicas(t *testing.T) {
 
 // securedCatalog is the hosted catalog with TLS.
 type securedCatalog struct{ *scene }
+
+// connected waits until the supervisor reads the catalog by TLS.
+func (s securedCatalog) connected() {
+	s.t.Helper()
+	s.ready(secured)
+	s.eventually("the supervisor to use TLS", func() string {
+		source := &operatorsv1alpha1.CatalogSource{}
+		if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: failover.CatalogNamespace, Name: secured}, source); err != nil {
+			return err.Error()
+		}
+		if !apimeta.IsStatusConditionTrue(source.Status.Conditions, api.ConditionConnectionSecured) {
+			return fmt.Sprintf("%+v", source.Status.Conditions)
+		}
+		return ""
+	})
+}
 
 // certificate returns the Secret with the certificate of the catalog, and the certificate.
 func (s securedCatalog) certificate() (*corev1.Secret, *webhook.Certificate) {
