@@ -14,6 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/chandlery/chandlery/deploy/release"
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/failover"
@@ -86,7 +89,20 @@ func install(t *testing.T, bed *nodes.Bed) (*cluster, error) {
 		kubectl(ctx, bed, "create", "namespace", failover.CatalogNamespace),
 		kubectl(ctx, bed, "apply", "--server-side", "-f", filepath.Join(dir, "prerequisites.yaml")),
 		kubectl(ctx, bed, "apply", "--server-side", "-k", settings),
+		c.nameService(ctx),
 		kubectl(ctx, bed, "--namespace", systemNamespace, "rollout", "status", "deployment/"+supervisorName, "--timeout", patience.String()))
+}
+
+// nameService gives the pods of the supervisors the address of the Service by which they read contents from each other: the
+// bed has no DNS.
+func (c *cluster) nameService(ctx context.Context) error {
+	service := &corev1.Service{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: "chandlery-packagemanifests-service"}, service); err != nil {
+		return fmt.Errorf("reading the Service of the supervisors: %w", err)
+	}
+	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"hostAliases":[{"ip":%q,"hostnames":[%q]}]}}}}`,
+		service.Spec.ClusterIP, service.Name+"."+service.Namespace+".svc")
+	return kubectl(ctx, c.bed, "--namespace", systemNamespace, "patch", "deployment/"+supervisorName, "--patch", patch)
 }
 
 // publishRelease builds a release whose images come from the source, and pushes them there.
