@@ -81,7 +81,7 @@ func IsReplicaFailure(err error) bool {
 func (s *Set) choose(tried map[*replica]bool) (*replica, *replicaConn, Endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	newest := s.newest()
+	newest := newestRevision(s.replicas)
 	best, rank := []*replica(nil), lastResort+1
 	for _, r := range s.replicas {
 		if tried[r] || r.conn == nil {
@@ -107,21 +107,21 @@ func (s *Set) choose(tried map[*replica]bool) (*replica, *replicaConn, Endpoint)
 // have just recovered; otherwise, the call returns its error.
 const lastResort = 5
 
-// newest returns the revision of the latest rollout with a serving replica. The latest rollout is
+// newestRevision returns the revision of the latest rollout with a serving replica. The latest rollout is
 // the one whose oldest pod is the youngest, because pods of an older revision can be replaced at
 // any time. For equal times, it is the revision of the replica that joined last.
 //
 // During a rollout, replicas of two revisions serve, possibly with different content. Calls prefer
 // the newest revision, so that consecutive reads see the same content.
-func (s *Set) newest() string {
+func newestRevision(replicas []*replica) string {
 	begun := map[string]time.Time{}
-	for _, r := range s.replicas {
+	for _, r := range replicas {
 		if first, known := begun[r.state.Revision]; !known || r.state.Created.Before(first) {
 			begun[r.state.Revision] = r.state.Created
 		}
 	}
 	newest, since := "", time.Time{}
-	for _, r := range s.replicas {
+	for _, r := range replicas {
 		if at := begun[r.state.Revision]; r.state.available() && !at.Before(since) {
 			newest, since = r.state.Revision, at
 		}

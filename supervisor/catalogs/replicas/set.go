@@ -159,7 +159,7 @@ func (s *Set) Summary() Summary {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	summary.Epoch, summary.Revision, summary.Since = s.epoch, s.newest(), s.unbroken.since
+	summary.Epoch, summary.Revision, summary.Since = s.epoch, newestRevision(s.replicas), s.unbroken.since
 	return summary
 }
 

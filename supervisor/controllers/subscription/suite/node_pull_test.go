@@ -81,7 +81,7 @@ func lookupOf(w *world, kind operatorsv1alpha1.BundleLookupConditionType) operat
 
 // watchNodePull supervises a Subscription of a version whose bundle image is in a registry. It returns the pod in which a
 // node pulls the image, and the image.
-func (w *world) watchNodePull(registry http.HandlerFunc) (pod *corev1.Pod, reference string) {
+func watchNodePull(w *world, registry http.HandlerFunc) (pod *corev1.Pod, reference string) {
 	w.T.Helper()
 	server := httptest.NewServer(registry)
 	w.T.Cleanup(server.Close)
@@ -104,7 +104,7 @@ func (w *world) watchNodePull(registry http.HandlerFunc) (pod *corev1.Pod, refer
 }
 
 // handOver ends the pod in which a node has pulled an image.
-func (w *world) handOver(pod *corev1.Pod, reference string) {
+func handOver(w *world, pod *corev1.Pod, reference string) {
 	w.T.Helper()
 	w.ModifyStatus(pod, func() {
 		pod.Status.Phase = corev1.PodSucceeded
@@ -118,7 +118,7 @@ func (w *world) handOver(pod *corev1.Pod, reference string) {
 // that a node has pulled it.
 func TestNodePullsImage(t *testing.T) {
 	w := newWorld(t)
-	pod, reference := w.watchNodePull(func(w http.ResponseWriter, _ *http.Request) {
+	pod, reference := watchNodePull(w, func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"errors":[{"code":"UNAUTHORIZED"}]}`, http.StatusUnauthorized)
 	})
 	w.EventuallySucceeds(func(g gomega.Gomega) {
@@ -128,7 +128,7 @@ func TestNodePullsImage(t *testing.T) {
 	})
 	w.says("my-lamp", unpacked, "BundleUnpackFailed", "Bundle unpacking failed - Unauthorized: bundle lamp.v1: ")
 
-	w.handOver(pod, reference)
+	handOver(w, pod, reference)
 	w.succeed("lamp.v1")
 	sub := w.settled("my-lamp", "lamp.v1")
 	pulled := lookupOf(w, "PulledByNode")
@@ -144,11 +144,11 @@ func TestCatalogPulledByNodes(t *testing.T) {
 	w := newWorld(t)
 	w.patch(w.catalog("shop", ""), `{"metadata":{"annotations":{"chandlery.dev/image-pull":"node"}}}`)
 	var asked atomic.Int64
-	pod, reference := w.watchNodePull(func(w http.ResponseWriter, _ *http.Request) {
+	pod, reference := watchNodePull(w, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
 		w.WriteHeader(http.StatusNotFound)
 	})
-	w.handOver(pod, reference)
+	handOver(w, pod, reference)
 	w.succeed("lamp.v1")
 	w.settled("my-lamp", "lamp.v1")
 	if pulled := lookupOf(w, "PulledByNode"); pulled.Reason != "NodeOnly" || asked.Load() > 0 {
