@@ -34,7 +34,8 @@ const (
 // The errors of a log.
 var (
 	// ErrTooLarge means that an archive is too large for a log.
-	ErrTooLarge = fmt.Errorf("the manifests have more than %d bytes when compressed, the most that a log hands over", MaxBytes)
+	ErrTooLarge = fmt.Errorf("the manifests have more than %d bytes when compressed, the most that a log hands over; "+
+		"give the supervisor access to the image with a pull secret or a mirror", MaxBytes)
 	// ErrCut means that a log is not complete.
 	ErrCut = errors.New("the log is not complete")
 	// ErrForeign means that a log has other content.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/root"
@@ -110,7 +111,30 @@ func (r *Rule) verifyIdentities(s *signed) error {
 	for i := range r.identities {
 		signers[i] = verify.WithCertificateIdentity(r.identities[i].matcher)
 	}
-	return s.check(r.root, options, signers...)
+	problem := s.check(r.root, options, signers...)
+	if end := endOf(r.root.FulcioCertificateAuthorities()); problem != nil && !end.IsZero() && end.Before(time.Now()) {
+		return fmt.Errorf("the trusted root expired on %s: %w", end.UTC().Format(time.DateOnly), problem)
+	}
+	return problem
+}
+
+// endOf returns the time at which the last of the authorities expires; zero if one has no end or is of another type.
+func endOf(authorities []root.CertificateAuthority) time.Time {
+	var last time.Time
+	for _, authority := range authorities {
+		fulcio, ok := authority.(*root.FulcioCertificateAuthority)
+		if !ok || fulcio.Root == nil {
+			return time.Time{}
+		}
+		end := fulcio.Root.NotAfter
+		if until := fulcio.ValidityPeriodEnd; !until.IsZero() && until.Before(end) {
+			end = until
+		}
+		if end.After(last) {
+			last = end
+		}
+	}
+	return last
 }
 
 // check returns why a signature is not valid; nil if it is.

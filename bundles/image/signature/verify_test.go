@@ -31,6 +31,8 @@ type signers struct {
 	instance, foreign  *signing.Sigstore
 	acmePEM, otherPEM  []byte
 	trusted, untrusted []byte
+	// expired is trusted with authorities that are valid until 2 January 2020.
+	expired []byte
 }
 
 func newSigners(t *testing.T) *signers {
@@ -40,7 +42,22 @@ func newSigners(t *testing.T) *signers {
 	s.instance, s.foreign = must(signing.NewSigstore())(t), must(signing.NewSigstore())(t)
 	s.acmePEM, s.otherPEM = must(s.acme.PEM())(t), must(s.stranger.PEM())(t)
 	s.trusted, s.untrusted = must(s.instance.TrustedRoot())(t), must(s.foreign.TrustedRoot())(t)
+	s.expired = expire(t, s.trusted)
 	return s
+}
+
+// expire returns a trusted root whose authorities are valid until 2 January 2020.
+func expire(t *testing.T, trusted []byte) []byte {
+	t.Helper()
+	var content map[string]any
+	if err := json.Unmarshal(trusted, &content); err != nil {
+		t.Fatal(err)
+	}
+	authorities := content["certificateAuthorities"].([]any)
+	for _, authority := range authorities {
+		authority.(map[string]any)["validFor"] = map[string]any{"start": "2019-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z"}
+	}
+	return must(json.Marshal(content))(t)
 }
 
 // must returns a value, or ends the test.
@@ -60,7 +77,7 @@ func (s *signers) rule(lines string) *signature.Rule {
 	policy, err := signature.Parse("test", map[string][]byte{
 		sources.KeyVerification: []byte("rules:\n- prefix: quay.io/acme\n" + lines),
 		"acme.pub":              s.acmePEM, "stranger.pub": s.otherPEM, "both.pub": bytes.Join([][]byte{s.otherPEM, s.acmePEM}, []byte("\n")),
-		"root.json": s.trusted, "foreign.json": s.untrusted,
+		"root.json": s.trusted, "foreign.json": s.untrusted, "expired.json": s.expired,
 	})
 	if err != nil {
 		s.Fatal(err)
@@ -97,25 +114,29 @@ func TestVerify(t *testing.T) {
 		// want is part of the reason why it is not accepted; empty if it is.
 		want string
 	}{
-		"cosign 3 with the key":                   {rule: byKey, signature: ofBundle(bundle)},
-		"cosign 2 with the key":                   {rule: byKey, signature: ofSimple(simple)},
-		"one of several keys":                     {rule: "  keys: [stranger.pub, acme.pub]", signature: ofBundle(bundle)},
-		"one of several keys in one file":         {rule: "  keys: [both.pub]", signature: ofSimple(simple)},
-		"a key or an identity":                    {rule: byKey + "\n" + byIdentity + "\n  transparencyLog: false", signature: ofBundle(bundle)},
-		"cosign 3 with another key":               {rule: "  keys: [stranger.pub]", signature: ofBundle(bundle), want: "no key or identity of the rule has signed it: key stranger.pub"},
-		"cosign 2 with another key":               {rule: "  keys: [stranger.pub]", signature: ofSimple(simple), want: "key stranger.pub"},
-		"cosign 3 of another image":               {rule: byKey, signature: ofBundle(must(s.acme.Bundle(other))(t)), want: "digest"},
-		"cosign 2 of another image":               {rule: byKey, signature: ofSimple(must(s.acme.Simple(repository, other))(t)), want: "it is the signature of another image, " + other},
-		"an attestation":                          {rule: byKey, signature: ofBundle(must(s.acme.Attest(digest, "https://slsa.dev/provenance/v1"))(t)), want: "it is an attestation, not a signature: https://slsa.dev"},
-		"a key without the log that is required":  {rule: byKey + "\n  transparencyLog: true\n  trustedRoot: root.json", signature: ofBundle(bundle), want: "log"},
-		"a key where an identity is required":     {rule: byIdentity, signature: ofBundle(bundle), want: "no key or identity"},
-		"cosign 3 by the identity":                {rule: byIdentity, signature: ofBundle(must(s.instance.Bundle(builder, issuer, digest))(t))},
-		"cosign 2 by the identity":                {rule: byIdentity, signature: ofSimple(must(s.instance.Simple(builder, issuer, repository, digest))(t))},
-		"an identity that fits a pattern":         {rule: "  identities: [{issuerRegExp: '^https://token', subjectRegExp: '^builder@'}]\n  trustedRoot: root.json", signature: ofBundle(must(s.instance.Bundle(builder, issuer, digest))(t))},
-		"cosign 3 by another identity":            {rule: byIdentity, signature: ofBundle(must(s.instance.Bundle("mallory@acme.test", issuer, digest))(t)), want: "mallory@acme.test"},
-		"cosign 2 by another identity":            {rule: byIdentity, signature: ofSimple(must(s.instance.Simple("mallory@acme.test", issuer, repository, digest))(t)), want: "mallory@acme.test"},
-		"another issuer":                          {rule: byIdentity, signature: ofBundle(must(s.instance.Bundle(builder, "https://other.test", digest))(t)), want: "https://other.test"},
-		"an identity of another instance":         {rule: byIdentity, signature: ofBundle(must(s.foreign.Bundle(builder, issuer, digest))(t)), want: "no key or identity"},
+		"cosign 3 with the key":                  {rule: byKey, signature: ofBundle(bundle)},
+		"cosign 2 with the key":                  {rule: byKey, signature: ofSimple(simple)},
+		"one of several keys":                    {rule: "  keys: [stranger.pub, acme.pub]", signature: ofBundle(bundle)},
+		"one of several keys in one file":        {rule: "  keys: [both.pub]", signature: ofSimple(simple)},
+		"a key or an identity":                   {rule: byKey + "\n" + byIdentity + "\n  transparencyLog: false", signature: ofBundle(bundle)},
+		"cosign 3 with another key":              {rule: "  keys: [stranger.pub]", signature: ofBundle(bundle), want: "no key or identity of the rule has signed it: key stranger.pub"},
+		"cosign 2 with another key":              {rule: "  keys: [stranger.pub]", signature: ofSimple(simple), want: "key stranger.pub"},
+		"cosign 3 of another image":              {rule: byKey, signature: ofBundle(must(s.acme.Bundle(other))(t)), want: "digest"},
+		"cosign 2 of another image":              {rule: byKey, signature: ofSimple(must(s.acme.Simple(repository, other))(t)), want: "it is the signature of another image, " + other},
+		"an attestation":                         {rule: byKey, signature: ofBundle(must(s.acme.Attest(digest, "https://slsa.dev/provenance/v1"))(t)), want: "it is an attestation, not a signature: https://slsa.dev"},
+		"a key without the log that is required": {rule: byKey + "\n  transparencyLog: true\n  trustedRoot: root.json", signature: ofBundle(bundle), want: "log"},
+		"a key where an identity is required":    {rule: byIdentity, signature: ofBundle(bundle), want: "no key or identity"},
+		"cosign 3 by the identity":               {rule: byIdentity, signature: ofBundle(must(s.instance.Bundle(builder, issuer, digest))(t))},
+		"cosign 2 by the identity":               {rule: byIdentity, signature: ofSimple(must(s.instance.Simple(builder, issuer, repository, digest))(t))},
+		"an identity that fits a pattern":        {rule: "  identities: [{issuerRegExp: '^https://token', subjectRegExp: '^builder@'}]\n  trustedRoot: root.json", signature: ofBundle(must(s.instance.Bundle(builder, issuer, digest))(t))},
+		"cosign 3 by another identity":           {rule: byIdentity, signature: ofBundle(must(s.instance.Bundle("mallory@acme.test", issuer, digest))(t)), want: "mallory@acme.test"},
+		"cosign 2 by another identity":           {rule: byIdentity, signature: ofSimple(must(s.instance.Simple("mallory@acme.test", issuer, repository, digest))(t)), want: "mallory@acme.test"},
+		"another issuer":                         {rule: byIdentity, signature: ofBundle(must(s.instance.Bundle(builder, "https://other.test", digest))(t)), want: "https://other.test"},
+		"an identity of another instance":        {rule: byIdentity, signature: ofBundle(must(s.foreign.Bundle(builder, issuer, digest))(t)), want: "no key or identity"},
+		"an identity of an expired authority": {
+			rule:      strings.Replace(byIdentity, "root.json", "expired.json", 1),
+			signature: ofBundle(must(s.instance.Bundle(builder, issuer, digest))(t)), want: "the trusted root expired on 2020-01-02",
+		},
 		"an identity for another image":           {rule: byIdentity, signature: ofBundle(must(s.instance.Bundle(builder, issuer, other))(t)), want: "digest"},
 		"an identity without an entry in the log": {rule: byIdentity, signature: ofSimple(logless), want: "log"},
 		"an identity without any time":            {rule: byIdentity + "\n  transparencyLog: false", signature: ofSimple(logless), want: "timestamp"},
