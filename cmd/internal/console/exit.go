@@ -32,6 +32,8 @@ const (
 	Unreachable Code = 4
 	// Degraded means that the requested API exists and nothing reconciles it.
 	Degraded Code = 5
+	// Interrupted means that the user ended the command before it was complete. Shells use the code for SIGINT.
+	Interrupted Code = 130
 )
 
 // Verdict ends a command with a code after the output has stated the reason. It is an error because
@@ -64,12 +66,16 @@ func Report(out io.Writer, program string, err error) Code {
 	if verdict, is := errors.AsType[Verdict](err); is {
 		return Code(verdict)
 	}
+	if errors.Is(err, context.Canceled) && CodeOf(err) == Interrupted {
+		// The error is about the request that was cut off, which is not the reason.
+		err = ErrInterrupted
+	}
 	_, _ = fmt.Fprintf(out, "%s: %s\n", program, terminal.Escape(err.Error()))
 	return CodeOf(err)
 }
 
-// CodeOf returns the exit code of an error: its own code, or the code for an answer of the API
-// server or for its absence.
+// CodeOf returns the exit code of an error: its own code, or the code for an interruption, for an answer
+// of the API server or for its absence.
 func CodeOf(err error) Code {
 	var (
 		coded   *Coded
@@ -81,6 +87,8 @@ func CodeOf(err error) Code {
 		return Fine
 	case errors.As(err, &coded):
 		return coded.Code
+	case errors.Is(err, ErrInterrupted), errors.Is(err, context.Canceled):
+		return Interrupted
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return Forbidden
 	case errors.As(err, &silent), errors.As(err, &network),

@@ -24,6 +24,7 @@ func TestReport(t *testing.T) {
 		err    error
 		code   console.Code
 		quiet  bool
+		says   string // the whole output; empty for any
 	}{
 		"Nothing":    {reason: "all is well", code: console.Fine, quiet: true},
 		"Verdict":    {reason: "the output has said it already", err: fmt.Errorf("a: %w", console.Verdict(console.Degraded)), code: console.Degraded, quiet: true},
@@ -34,6 +35,8 @@ func TestReport(t *testing.T) {
 		"Dial":       {reason: "nobody listens", err: fmt.Errorf("a: %w", dial), code: console.Unreachable},
 		"Timeout":    {reason: "nobody answers", err: fmt.Errorf("a: %w", context.DeadlineExceeded), code: console.Unreachable},
 		"Overloaded": {reason: "the API server has no time", err: apierrors.NewTooManyRequests("later", 1), code: console.Unreachable},
+		"Interrupt":  {reason: "the user ended a request", err: fmt.Errorf("a: %w", &url.Error{Op: "Get", URL: "https://a", Err: context.Canceled}), code: console.Interrupted, says: "lamp: interrupted\n"},
+		"Wait":       {reason: "the user ended a wait", err: fmt.Errorf("%w while it waited", console.ErrInterrupted), code: console.Interrupted, says: "lamp: interrupted while it waited\n"},
 		"NotFound":   {reason: "an answer is none of these", err: apierrors.NewNotFound(things, "x"), code: console.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,6 +47,9 @@ func TestReport(t *testing.T) {
 			}
 			if (out.Len() == 0) != tt.quiet || !tt.quiet && !strings.HasPrefix(out.String(), "lamp: ") {
 				t.Errorf("%s: printed %q", tt.reason, out.String())
+			}
+			if tt.says != "" && out.String() != tt.says {
+				t.Errorf("%s: printed %q, want %q", tt.reason, out.String(), tt.says)
 			}
 		})
 	}

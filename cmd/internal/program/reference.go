@@ -127,7 +127,7 @@ func (p *page) command(s section, shared map[string]flagRow, common []string) {
 	if len(codes) > 0 {
 		p.printf("\nExit codes:\n\n")
 	}
-	for _, code := range slices.Sorted(maps.Keys(codes)) {
+	for _, code := range slices.SortedFunc(maps.Keys(codes), byNumber) {
 		p.printf("- %s: %s\n", code, codes[code])
 	}
 }
@@ -219,7 +219,7 @@ func runnable(root *cobra.Command) []*cobra.Command {
 const exitCodes = "Exit codes:"
 
 // code matches the beginning of an exit code's description: on its own line or after the previous one.
-var code = regexp.MustCompile(`(?:^|[,;.]?\s)(\d)\s+`)
+var code = regexp.MustCompile(`(?:^|[,;.]?\s)(\d+)\s+`)
 
 // exits returns the exit codes that the help text of a command lists, without those of [common].
 func exits(cmd *cobra.Command) map[string]string {
@@ -244,10 +244,14 @@ func exits(cmd *cobra.Command) map[string]string {
 	return codes
 }
 
+// byNumber compares two exit codes.
+func byNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) }
+
 // common holds the meanings of exit codes that docs/reference/commands.md states for all commands.
 var common = map[string][]string{
 	"0": {"the command succeeded"}, "1": {"the command failed", "the command failed, or you did not confirm"},
 	"3": {"a permission is missing"}, "4": {"the API server cannot be reached"},
+	"130": {"you interrupted the command"},
 }
 
 // paragraphs returns the paragraphs of a command's description.

@@ -29,7 +29,7 @@ func TestReference(t *testing.T) {
 	p := Program{Name: "kubectl-lamp", Called: "kubectl lamp", Short: "Light the way", EnvPrefix: "LAMP"}
 	light := &cobra.Command{
 		Use: "light WICK", Short: "Light a wick", Example: "  kubectl lamp light one",
-		Long: "Light a wick:\n\n  one | two\n\nExit codes:\n  0  it burns\n  2  there is\n     no wick\n\nIt burns.", RunE: func(*cobra.Command, []string) error { return nil },
+		Long: "Light a wick:\n\n  one | two\n\nExit codes:\n  0  it burns\n  2  there is\n     no wick\n  130  it is windy\n\nIt burns.", RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	flags := light.Flags()
 	flags.StringP("name", "n", host, "name, or a|b [$LAMP_NAME]")
@@ -64,7 +64,7 @@ func TestReference(t *testing.T) {
 		"and homes":                               "`~/.lamp`",
 		"defaults of times are shown":             "- `--time` (`1m0s`): how long\n",
 		"so are those of other types":             "- `--glow` (`dim`): how brightly\n",
-		"exit codes are listed":                   "- 0: it burns\n- 2: there is no wick\n",
+		"exit codes are listed":                   "- 0: it burns\n- 2: there is no wick\n- 130: it is windy\n",
 		"so they are from sentences":              "- 0: it is cut\n- 1: it is not, or too long\n",
 		"commands below others have their flags":  "### kubectl lamp wicks cut\n\n```text\nkubectl lamp wicks cut\n```\n\nCut wicks.\n\n- `--count` (`3`): how many\n",
 	} {

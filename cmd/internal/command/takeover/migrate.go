@@ -43,7 +43,8 @@ Exit codes:
   1  the command failed, or you did not confirm
   2  there is nothing to do, the migration is blocked, or something unexpected changed
   3  a permission is missing
-  4  the API server cannot be reached`
+  4  the API server cannot be reached
+  130  you interrupted the command`
 
 // migrateOptions are the flags of the command "migrate".
 type migrateOptions struct {
@@ -119,7 +120,7 @@ func (o *migrateOptions) run(cmd *cobra.Command, _ []string) error {
 	ctx, d := cmd.Context(), o.direction()
 	mo := migration.Options{
 		Config: competing.Config{Client: c, Namespace: o.namespace, ManagerNamespaces: o.managers, Clock: clock.RealClock{}},
-		OnStep: func(step string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s ...\n", capital(step)) },
+		OnStep: o.onStep(cmd.ErrOrStderr()),
 	}
 	m, v := d.action(mo), &migration.Verification{Options: mo, Timeout: o.timeout}
 	plan, err := o.plan(ctx, m, v)
@@ -134,7 +135,7 @@ func (o *migrateOptions) run(cmd *cobra.Command, _ []string) error {
 	}
 	report, err := o.migrate(ctx, c, m, v, &plan)
 	if err != nil {
-		return fmt.Errorf("%w; progress is recorded; run the command again to continue", err)
+		return o.stepError(err)
 	}
 	return o.report(cmd.OutOrStdout(), &report)
 }

@@ -3,6 +3,7 @@ package takeover
 import (
 	"context"
 	"io"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -131,6 +132,26 @@ func TestConfirmation(t *testing.T) {
 		err := (&migrateOptions{options: tt.options}).confirmPlan(cmd, &migration.Plan{Verdict: tt.verdict}, takeOver())
 		if (err != nil) != tt.refused || tt.refused && !strings.Contains(err.Error(), "--yes") {
 			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// TestStepError checks that an interruption is not reported as an unreachable API server, and names the step.
+func TestStepError(t *testing.T) {
+	const address, continues = "https://cluster/deployments", "progress is recorded; run the command again to continue"
+	request := func(cause error) error { return &url.Error{Op: "Get", URL: address, Err: cause} }
+	for name, tt := range map[string]struct {
+		err  error
+		code console.Code
+		says string
+	}{
+		"Interrupted": {request(context.Canceled), console.Interrupted, "interrupted at the step 'wait until the pods are deleted'; " + continues},
+		"Unreachable": {request(io.EOF), console.Unreachable, request(io.EOF).Error() + "; " + continues},
+	} {
+		o := &options{}
+		o.onStep(io.Discard)("wait until the pods are deleted")
+		if err := o.stepError(tt.err); console.CodeOf(err) != tt.code || err.Error() != tt.says {
+			t.Errorf("%s: code %d and %q, want %d and %q", name, console.CodeOf(err), err, tt.code, tt.says)
 		}
 	}
 }

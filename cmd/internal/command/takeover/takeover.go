@@ -3,7 +3,9 @@ package takeover
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,7 +32,8 @@ Exit codes:
   1  the command failed, or you did not confirm
   2  there is nothing to take over, or the takeover is blocked; the output shows why
   3  a permission is missing
-  4  the API server cannot be reached`
+  4  the API server cannot be reached
+  130  you interrupted the command`
 
 const helpBack = `Hand this cluster back to the OLM that managed it before the takeover. The command
 scales the supervisors to 0. It deletes the objects that the supervisors created to
@@ -45,7 +48,8 @@ Exit codes:
   1  the command failed, or you did not confirm
   2  there is nothing to hand back, or the handback is blocked; the output shows why
   3  a permission is missing
-  4  the API server cannot be reached`
+  4  the API server cannot be reached
+  130  you interrupted the command`
 
 // defaultNamespace is the namespace of supervisors in a documented installation.
 const defaultNamespace = "chandlery-system"
@@ -59,6 +63,8 @@ type options struct {
 	dryRun     bool
 	yes        bool
 	program    string
+	// step is the text of the latest step.
+	step string
 }
 
 // New returns the command "takeover" of a program. name is how users call the program, and agent is
@@ -136,6 +142,22 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	o.output.AddFlags(cmd)
 }
 
+// onStep returns a function that prints the text of each step.
+func (o *options) onStep(log io.Writer) func(step string) {
+	return func(step string) {
+		o.step = step
+		fmt.Fprintf(log, "%s ...\n", capital(step))
+	}
+}
+
+// stepError returns the error of the latest step with the way to continue. After an interruption, it names only the step.
+func (o *options) stepError(err error) error {
+	if errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w at the step '%s'", console.ErrInterrupted, o.step)
+	}
+	return fmt.Errorf("%w; progress is recorded; run the command again to continue", err)
+}
+
 func (o *options) run(cmd *cobra.Command, d direction) error {
 	if err := o.output.Validate(); err != nil {
 		return err //nolint:wrapcheck // names the flag
@@ -146,7 +168,7 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 	}
 	m := d.action(migration.Options{
 		Config: competing.Config{Client: c, Namespace: o.namespace, ManagerNamespaces: o.managers, Clock: clock.RealClock{}},
-		OnStep: func(step string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s ...\n", capital(step)) },
+		OnStep: o.onStep(cmd.ErrOrStderr()),
 	})
 	plan, err := m.Plan(cmd.Context())
 	if err != nil {
@@ -165,7 +187,7 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 		return err //nolint:wrapcheck // says what was not done
 	}
 	if err := m.Run(cmd.Context()); err != nil {
-		return fmt.Errorf("%w; progress is recorded; run the command again to continue", err)
+		return o.stepError(err)
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), console.Wrap("", "", strings.ReplaceAll(fmt.Sprintf(d.next, o.namespace), "PROGRAM", o.program)))
 	return nil
