@@ -39,9 +39,11 @@ with its state at the start of that run. You need the permissions of a cluster
 administrator.
 
 Exit codes:
-  0  the migration is complete without unexpected changes; with --dry-run: it is possible
+  0  the migration is complete without unexpected changes, also if it was complete before;
+     with --dry-run: it is possible
   1  the command failed, or you did not confirm
-  2  there is nothing to do, the migration is blocked, or something unexpected changed
+  2  there is no OLM, or with --back and --finish no takeover; or the migration is
+     blocked, or something unexpected changed
   3  a permission is missing
   4  the API server cannot be reached
   130  you interrupted the command`
