@@ -18,9 +18,10 @@ import (
 
 const help = `Take over from the OLM that runs in this cluster. The command scales OLM's Deployments
 to 0 and does not delete them. The supervisors then manage the installed operators
-in their current state. No operator pod restarts. Before it changes anything,
-the command writes a record to ConfigMaps in the namespace of the supervisors. The
-handback command restores objects from this record.
+in their current state. No operator pod restarts. Before it scales OLM's Deployments,
+the command records their replicas. When their pods are deleted, it records the objects
+that supervisors may replace. The records are ConfigMaps in the namespace of the
+supervisors. The handback command restores replicas and objects from them.
 
 You can interrupt and repeat the command. Supervisors that run with
 --takeover do the same automatically.
