@@ -357,7 +357,10 @@ func (c *Count) describe() string {
 	if len(words) > 0 {
 		text += " (" + strings.Join(words, ", ") + ")"
 	}
-	if c.Unfinished > 0 {
+	switch {
+	case c.Unfinished == 1:
+		text += "; 1 more, which is in progress or waits for approval, is named below"
+	case c.Unfinished > 1:
 		text += fmt.Sprintf("; %d more, which are in progress or wait for approval, are named below", c.Unfinished)
 	}
 	return text

@@ -18,6 +18,27 @@ import (
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
+// TestCountDescribe checks the text about the objects of a kind.
+func TestCountDescribe(t *testing.T) {
+	t.Parallel()
+	plans := func(installing int) Count {
+		return Count{Kind: "InstallPlan", Total: 2 + installing, By: map[string]int{"Complete": 2, "Installing": installing}, Unfinished: installing}
+	}
+	for _, tt := range []struct {
+		count Count
+		want  string
+	}{
+		{Count{Kind: "OperatorGroup", Total: 1}, "1 OperatorGroup"},
+		{Count{Kind: "ClusterServiceVersion", Total: 3, By: map[string]int{"Succeeded": 2, "copied": 1}}, "3 ClusterServiceVersions (2 Succeeded, 1 copied)"},
+		{plans(1), "2 InstallPlans (2 Complete); 1 more, which is in progress or waits for approval, is named below"},
+		{plans(2), "2 InstallPlans (2 Complete); 2 more, which are in progress or wait for approval, are named below"},
+	} {
+		if got := tt.count.describe(); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
 // TestCheckPods checks the pods of a stopped Deployment: only those that may still write prevent a supervisor.
 func TestCheckPods(t *testing.T) {
 	t.Parallel()
