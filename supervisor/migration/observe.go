@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
@@ -52,6 +53,8 @@ type Counts struct {
 	InProgress []string
 	// Waiting are the plans that wait for approval, as NAMESPACE/NAME.
 	Waiting []string
+	// Hosted is the number of catalogs that OLM runs in pods.
+	Hosted int
 }
 
 // Count is the number of objects of a kind, by their state: a phase, a type.
@@ -61,6 +64,8 @@ type Count struct {
 	By    map[string]int `json:"by,omitempty"`
 	// Unfinished is the number of InstallPlans that wait or are in progress. Supervisors may recreate them under other names.
 	Unfinished int `json:"unfinished,omitempty"`
+	// Hosted is the number of CatalogSources that OLM runs in pods, and supervisors as Deployments. By does not count them.
+	Hosted int `json:"hosted,omitempty"`
 }
 
 // observe reads the input of a plan.
@@ -284,7 +289,7 @@ func count(ctx context.Context, c client.Reader) (Counts, error) {
 		gvk   schema.GroupVersionKind
 		state func(*unstructured.Unstructured) string
 	}{
-		{v1alpha1("CatalogSource"), field("spec", "sourceType")},
+		{v1alpha1(operatorsv1alpha1.CatalogSourceKind), counts.addCatalog},
 		{v1alpha1("Subscription"), field("status", "state")},
 		{v1alpha1("InstallPlan"), counts.addPlan},
 		{v1alpha1("ClusterServiceVersion"), versionState},
@@ -299,8 +304,11 @@ func count(ctx context.Context, c client.Reader) (Counts, error) {
 			kind.By[counted.state(u)]++
 		}
 		delete(kind.By, "")
-		if kind.Kind == operatorsv1alpha1.InstallPlanKind {
+		switch kind.Kind {
+		case operatorsv1alpha1.InstallPlanKind:
 			kind.Unfinished = len(counts.InProgress) + len(counts.Waiting)
+		case operatorsv1alpha1.CatalogSourceKind:
+			kind.Hosted = counts.Hosted
 		}
 		counts.Kinds = append(counts.Kinds, kind)
 	}
@@ -344,9 +352,20 @@ func (c *Counts) addPlan(u *unstructured.Unstructured) string {
 	return phase
 }
 
-// describe returns a text with the number of objects, by state. It does not count unfinished InstallPlans, which may change.
+// addCatalog returns the type of a CatalogSource that stays unchanged. It counts a catalog that OLM runs in a pod, and returns
+// an empty text for it.
+func (c *Counts) addCatalog(u *unstructured.Unstructured) string {
+	if source, err := catalogs.Decode(u); err == nil && catalogs.Hosted(source) {
+		c.Hosted++
+		return ""
+	}
+	return field("spec", "sourceType")(u)
+}
+
+// describe returns a text with the number of objects, by state. It does not count unfinished InstallPlans and catalogs in pods,
+// which change.
 func (c *Count) describe() string {
-	total := c.Total - c.Unfinished
+	total := c.Total - c.Unfinished - c.Hosted
 	text := fmt.Sprintf("%d %s", total, c.Kind+plural(total))
 	var words []string
 	for _, how := range slices.Sorted(maps.Keys(c.By)) {
@@ -362,6 +381,10 @@ func (c *Count) describe() string {
 		text += "; 1 more, which is in progress or waits for approval, is named below"
 	case c.Unfinished > 1:
 		text += fmt.Sprintf("; %d more, which are in progress or wait for approval, are named below", c.Unfinished)
+	case c.Hosted == 1:
+		text += "; 1 more, which OLM runs in a pod, is among the changes"
+	case c.Hosted > 1:
+		text += fmt.Sprintf("; %d more, which OLM runs in pods, are among the changes", c.Hosted)
 	}
 	return text
 }

@@ -3,6 +3,7 @@ package migration
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -32,9 +34,46 @@ func TestCountDescribe(t *testing.T) {
 		{Count{Kind: "ClusterServiceVersion", Total: 3, By: map[string]int{"Succeeded": 2, "copied": 1}}, "3 ClusterServiceVersions (2 Succeeded, 1 copied)"},
 		{plans(1), "2 InstallPlans (2 Complete); 1 more, which is in progress or waits for approval, is named below"},
 		{plans(2), "2 InstallPlans (2 Complete); 2 more, which are in progress or wait for approval, are named below"},
+		{Count{Kind: "CatalogSource", Total: 3, By: map[string]int{"grpc": 2}, Hosted: 1}, "2 CatalogSources (2 grpc); 1 more, which OLM runs in a pod, is among the changes"},
+		{Count{Kind: "CatalogSource", Total: 2, Hosted: 2}, "0 CatalogSources; 2 more, which OLM runs in pods, are among the changes"},
 	} {
 		if got := tt.count.describe(); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// TestHostedCatalogs checks that a catalog is either among the unchanged objects or among the changes.
+func TestHostedCatalogs(t *testing.T) {
+	t.Parallel()
+	image := object("CatalogSource", "olm/image", map[string]any{"spec|sourceType": "grpc", "spec|image": "example.com/catalog"})
+	content := object("CatalogSource", "olm/content", map[string]any{"spec|sourceType": "configmap", "spec|configMap": "content"})
+	address := object("CatalogSource", "olm/address", map[string]any{"spec|sourceType": "grpc", "spec|address": "catalog.shop:50051"})
+	const unchanged = "1 CatalogSource (1 grpc)"
+	for name, tt := range map[string]struct {
+		sources       []*unstructured.Unstructured
+		adopted, says string
+	}{
+		"Address": {[]*unstructured.Unstructured{address}, unchanged, ""},
+		"One":     {[]*unstructured.Unstructured{address, image}, unchanged + "; 1 more, which OLM runs in a pod, is among the changes", "1 catalog runs as a Deployment behind its Service; OLM's pod is deleted"},
+		"Several": {[]*unstructured.Unstructured{address, image, content}, unchanged + "; 2 more, which OLM runs in pods, are among the changes", "2 catalogs run as Deployments behind their Services; OLM's pods are deleted"},
+	} {
+		b := fake.NewClientBuilder()
+		for _, source := range tt.sources {
+			source = source.DeepCopy()
+			source.SetAPIVersion("operators.coreos.com/v1alpha1")
+			b.WithObjects(source)
+		}
+		counts, err := count(t.Context(), b.Build())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := NewPlan(&ClusterState{Counts: counts, Managers: competing.Finding{Workloads: []competing.Workload{workload("olm-operator", 1, false)}}}, false)
+		if !slices.Contains(p.Adopted, tt.adopted) {
+			t.Errorf("%s: managed without changes: %q", name, p.Adopted)
+		}
+		if changes := strings.Join(p.Changes, "\n"); !strings.Contains(changes, tt.says) || tt.says == "" && strings.Contains(changes, "catalog") {
+			t.Errorf("%s: changes %q", name, p.Changes)
 		}
 	}
 }

@@ -206,11 +206,16 @@ func (p *Plan) describe(o *ClusterState) {
 	for i := range o.Counts.Kinds {
 		p.Adopted = append(p.Adopted, o.Counts.Kinds[i].describe())
 	}
-	p.Changes = []string{
-		"catalogs run as Deployments behind the existing Services; the catalog pods of OLM are deleted when the new pods serve",
+	switch {
+	case o.Counts.Hosted == 1:
+		p.Changes = append(p.Changes, "1 catalog runs as a Deployment behind its Service; OLM's pod is deleted when the new pods serve")
+	case o.Counts.Hosted > 1:
+		p.Changes = append(p.Changes, fmt.Sprintf("%d catalogs run as Deployments behind their Services; OLM's pods are deleted when the new pods serve", o.Counts.Hosted))
+	}
+	p.Changes = append(p.Changes,
 		"Deployments of operators, their pods and their certificates stay unchanged until the next update of the operator",
 		"Services, webhook configurations and bindings of operators that serve the API server get our labels; bindings outside the namespace of the operator get names that contain it",
-	}
+	)
 	if len(o.Counts.Waiting) > 0 {
 		p.Changes = append(p.Changes, "InstallPlans that wait for approval are replaced by InstallPlans with the same content and other names: "+strings.Join(o.Counts.Waiting, ", "))
 		p.Risks = append(p.Risks, "handing back does not recreate InstallPlans that waited: their replacements stay")
