@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,12 +55,18 @@ func (f *Finish) Plan(ctx context.Context) (Plan, error) {
 	if err := missing.err(); err != nil {
 		return Plan{}, err
 	}
-	return NewFinishPlan(record, len(pods) > 0 || len(found.Active()) > 0, server, objects), nil
+	p := NewFinishPlan(record, len(pods) > 0 || len(found.Active()) > 0, server, objects)
+	left, err := f.remaining(ctx, objects)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Left = append(p.Left, left...)
+	return p, nil
 }
 
 // NewFinishPlan returns the plan to delete the objects that only OLM uses. running is true if OLM runs.
 func NewFinishPlan(record *Record, running bool, server PackageServer, objects []*unstructured.Unstructured) Plan {
-	p := Plan{Verdict: Possible, Left: []string{"namespaces, CustomResourceDefinitions, CatalogSources, OperatorGroups, accounts, roles and bindings of OLM stay"}}
+	p := Plan{Verdict: Possible, Left: []string{"namespaces, CustomResourceDefinitions, CatalogSources, OperatorGroups and the ClusterRoles of users stay"}}
 	if record.Phase != TakenOver {
 		p.Blockers = append(p.Blockers, fmt.Sprintf("the takeover is in phase %s; complete it first", record.Phase))
 	}
@@ -111,8 +119,8 @@ func (f *Finish) runStep(ctx context.Context, step Step) error {
 	return nil
 }
 
-// objects returns what only OLM uses: the version of its package server, its unpacked bundles, Helm's records of its release,
-// and the Services and NetworkPolicies of its Deployments with these, which are last. An unpacked bundle owns its Job, Role
+// objects returns what only OLM uses: the version of its package server with its NetworkPolicies, its unpacked bundles, Helm's
+// records of its release, and the Services and NetworkPolicies of its Deployments with these, which are last. An unpacked bundle owns its Job, Role
 // and RoleBinding.
 func (f *Finish) objects(ctx context.Context, record *Record) ([]*unstructured.Unstructured, error) {
 	var (
@@ -135,7 +143,7 @@ func (f *Finish) objects(ctx context.Context, record *Record) ([]*unstructured.U
 	}
 	for _, d := range record.Deployments {
 		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+		u.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 		err := f.Client.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: d.Name}, u)
 		if missing.collect(client.IgnoreNotFound(err)) != nil {
 			return nil, fmt.Errorf("reading Deployment %s/%s: %w", d.Namespace, d.Name, err)
@@ -144,7 +152,7 @@ func (f *Finish) objects(ctx context.Context, record *Record) ([]*unstructured.U
 			continue
 		}
 		deployments = append(deployments, u)
-		around, err := f.selecting(ctx, u)
+		around, err := f.selecting(ctx, u, services(), networkPolicies())
 		if missing.collect(err) != nil {
 			return nil, err
 		}
@@ -157,7 +165,8 @@ func (f *Finish) objects(ctx context.Context, record *Record) ([]*unstructured.U
 	return slices.Concat(all, releases, deployments), missing.err()
 }
 
-// replacedPackageServer returns the ClusterServiceVersion of OLM's package server if supervisors serve its API.
+// replacedPackageServer returns the ClusterServiceVersion of OLM's package server if supervisors serve its API, after the
+// NetworkPolicies of its pods: without the version, a repeated run would not find them.
 func (f *Finish) replacedPackageServer(ctx context.Context, record *Record) ([]*unstructured.Unstructured, error) {
 	server, err := findPackageServer(ctx, f.Options, record.workloads())
 	if err != nil || server.Version == "" || server.Kept {
@@ -174,7 +183,13 @@ func (f *Finish) replacedPackageServer(ctx context.Context, record *Record) ([]*
 	if err := f.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: server.Version}, version); err != nil {
 		return nil, client.IgnoreNotFound(err) //nolint:wrapcheck // names the object
 	}
-	return []*unstructured.Unstructured{version}, nil
+	d := &unstructured.Unstructured{}
+	d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	if err := f.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: competing.OLMPackageServer}, d); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading Deployment %s: %w", server.Deployment, err)
+	}
+	policies, err := f.selecting(ctx, d, networkPolicies())
+	return append(policies, version), err
 }
 
 // unpackedName matches the names of ConfigMaps with unpacked bundles: hashes of references.
@@ -186,28 +201,46 @@ func isUnpackedBundle(o *unstructured.Unstructured) bool {
 	return unpackedName.MatchString(o.GetName()) && o.GetLabels()[api.LabelManaged] == "true" && ownerOf(o, "CatalogSource") != nil && !isWrittenByUs(o)
 }
 
-// selecting returns the Services and NetworkPolicies for exactly the pods of a Deployment.
-func (f *Finish) selecting(ctx context.Context, d *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// selectingKind is a kind of objects that select pods.
+type selectingKind struct {
+	gvk schema.GroupVersionKind
+	// path is the path of the labels.
+	path []string
+}
+
+func services() selectingKind {
+	return selectingKind{corev1.SchemeGroupVersion.WithKind("Service"), []string{"spec", "selector"}}
+}
+
+func networkPolicies() selectingKind {
+	return selectingKind{networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), []string{"spec", "podSelector", "matchLabels"}}
+}
+
+// selecting returns the objects of some kinds for exactly the pods of a Deployment.
+func (f *Finish) selecting(ctx context.Context, d *unstructured.Unstructured, kinds ...selectingKind) ([]*unstructured.Unstructured, error) {
 	labels, _, _ := unstructured.NestedMap(d.Object, "spec", "selector", "matchLabels")
 	var found []*unstructured.Unstructured
-	for _, selects := range []struct {
-		gvk  schema.GroupVersionKind
-		path []string
-	}{
-		{corev1.SchemeGroupVersion.WithKind("Service"), []string{"spec", "selector"}},
-		{schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}, []string{"spec", "podSelector", "matchLabels"}},
-	} {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(selects.gvk)
-		if err := f.Client.List(ctx, list, client.InNamespace(d.GetNamespace())); err != nil {
-			return nil, fmt.Errorf("listing every %s of namespace %s: %w", selects.gvk.Kind, d.GetNamespace(), err)
+	for _, kind := range kinds {
+		all, err := f.list(ctx, kind.gvk, d.GetNamespace())
+		if err != nil {
+			return nil, err
 		}
-		for i := range list.Items {
-			selector, _, _ := unstructured.NestedMap(list.Items[i].Object, selects.path...)
+		for i := range all {
+			selector, _, _ := unstructured.NestedMap(all[i].Object, kind.path...)
 			if len(labels) > 0 && reflect.DeepEqual(selector, labels) {
-				found = append(found, &list.Items[i])
+				found = append(found, &all[i])
 			}
 		}
 	}
 	return found, nil
+}
+
+// list returns the objects of a kind in a namespace.
+func (f *Finish) list(ctx context.Context, gvk schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk)
+	if err := f.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing every %s of namespace %s: %w", gvk.Kind, namespace, err)
+	}
+	return list.Items, nil
 }

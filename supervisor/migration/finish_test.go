@@ -7,12 +7,17 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -99,5 +104,108 @@ func TestFinishObjects(t *testing.T) {
 	}
 	if chartOf([]byte("no base64")) != "" || chartOf([]byte(base64.StdEncoding.EncodeToString([]byte("no gzip")))) != "" {
 		t.Error("a damaged record has a chart")
+	}
+}
+
+// TestFinishGuards checks which NetworkPolicies and permissions of OLM v0.46.0 a removal deletes, and that the plan states
+// what stays.
+func TestFinishGuards(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme, coordinationv1.AddToScheme, operatorsv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy := func(namespace, name string, selector metav1.LabelSelector) *networkingv1.NetworkPolicy {
+		return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: networkingv1.NetworkPolicySpec{PodSelector: selector}}
+	}
+	app := func(name string) metav1.LabelSelector {
+		return metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+	}
+	deployment := func(name string, labels map[string]string) *appsv1.Deployment {
+		selector := app(name)
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: name, Labels: labels}, Spec: appsv1.DeploymentSpec{Selector: &selector}}
+		d.Spec.Template.Spec.ServiceAccountName = "olm-operator-serviceaccount"
+		return d
+	}
+	binding := func(name, account string) *rbacv1.ClusterRoleBinding {
+		return &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "system:controller:operator-lifecycle-manager"},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "olm", Name: account}},
+		}
+	}
+	supervisors := deployment("chandlery-supervisor", map[string]string{labelSupervisor: api.LeaseName})
+	supervisors.Namespace = "chandlery-system"
+	server := deployment(competing.OLMPackageServer, nil)
+	server.OwnerReferences = []metav1.OwnerReference{{Kind: operatorsv1alpha1.ClusterServiceVersionKind, Name: "packageserver"}}
+	catalogs := policy("olm", "shop-grpc-server", app("shop"))
+	catalogs.OwnerReferences = []metav1.OwnerReference{{Kind: operatorsv1alpha1.CatalogSourceKind, Name: "shop"}}
+	service := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+		"metadata": map[string]any{"name": "v1.packages.operators.coreos.com", "labels": map[string]any{"app.kubernetes.io/part-of": "chandlery"}},
+	}}
+	exists := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: api.LabelUnpackRef, Operator: metav1.LabelSelectorOpExists}}}
+	common := []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "olm-operator-serviceaccount"}},
+		supervisors, server, service, deployment("olm-operator", map[string]string{api.LabelTakenOver: "1"}), catalogs,
+		policy("olm", "olm-operator", app("olm-operator")), policy("olm", "packageserver", app("packageserver")),
+		policy("olm", "default-deny-all-traffic", metav1.LabelSelector{}), policy("olm", "bundle-unpack-egress", exists),
+		policy("lamps", "default-deny", metav1.LabelSelector{}),
+		binding("olm-operator-binding-olm", "olm-operator-serviceaccount"), binding("lamp", "lamp"),
+	}
+	version := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "packageserver"}}
+	const (
+		operator, around = "Deployment olm/olm-operator", "NetworkPolicy olm/olm-operator"
+		account          = "ServiceAccount olm/olm-operator-serviceaccount stays, because other pods may use it; it keeps the permissions of ClusterRole system:controller:operator-lifecycle-manager by ClusterRoleBinding olm-operator-binding-olm; to revoke them, run: kubectl delete clusterrolebinding olm-operator-binding-olm"
+	)
+	for name, tt := range map[string]struct {
+		objects       []client.Object
+		deleted, left []string
+	}{
+		"PackageServerReplaced": {
+			[]client.Object{version},
+			[]string{"NetworkPolicy olm/packageserver", "ClusterServiceVersion olm/packageserver", around, operator},
+			[]string{
+				"NetworkPolicies bundle-unpack-egress, default-deny-all-traffic of namespace olm stay, because they may apply to pods of catalogs, to pods that pull bundle images, and to others that stay", account,
+			},
+		},
+		"PackageServerStays": {
+			nil,
+			[]string{around, operator},
+			[]string{
+				"Deployment olm/packageserver stays until you delete ClusterServiceVersion packageserver; supervisors serve packages.operators.coreos.com",
+				"NetworkPolicies bundle-unpack-egress, default-deny-all-traffic, packageserver of namespace olm stay, because they may apply to pods of catalogs, to pods that pull bundle images, and to others that stay", account,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []client.Object
+			for _, o := range append(tt.objects, common...) {
+				objects = append(objects, o.DeepCopyObject().(client.Object))
+			}
+			f := &Finish{Options: Options{Config: competing.Config{
+				Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string {
+					return []string{o.GetName()}
+				}).Build(), Namespace: "chandlery-system", Clock: clock.RealClock{},
+			}}}
+			record := &Record{Phase: TakenOver, Deployments: []ScaledDeployment{{Namespace: "olm", Name: "olm-operator"}}}
+			if err := f.records().write(t.Context(), record, nil); err != nil {
+				t.Fatal(err)
+			}
+			p, err := f.Plan(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var deleted []string
+			for _, op := range p.Operations {
+				deleted = append(deleted, op.Kind+" "+op.Namespace+"/"+op.Name)
+			}
+			if diff := cmp.Diff(tt.deleted, deleted); diff != "" {
+				t.Errorf("deleted (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.left, p.Left[1:]); diff != "" {
+				t.Errorf("left (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

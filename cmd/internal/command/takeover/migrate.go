@@ -29,9 +29,10 @@ With --back, the command hands the cluster back to OLM, waits until OLM is ready
 compares the cluster. -o wide lists the objects of each step, with what is done to them.
 
 While a supervisor leads, --finish lists and removes the objects that only OLM uses: its
-Deployments, their Services and NetworkPolicies, its package server, the ConfigMaps
+Deployments and package server, their Services and NetworkPolicies, the ConfigMaps
 and Jobs of bundle images, Helm's record of the release of chart olm, and the takeover
-record. It keeps namespaces, CustomResourceDefinitions, RBAC, catalogs and operators.
+record. It keeps namespaces, CustomResourceDefinitions, RBAC, catalogs, operators, and
+NetworkPolicies of other pods; with --dry-run, it lists what stays.
 Afterwards, you cannot hand the cluster back.
 
 You can interrupt and repeat the command. Each run compares the cluster

@@ -1,0 +1,108 @@
+package migration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// remaining states which NetworkPolicies, accounts and permissions of OLM stay when objects are deleted, and why.
+func (f *Finish) remaining(ctx context.Context, deleted []*unstructured.Unstructured) ([]string, error) {
+	var (
+		namespaces []string
+		accounts   []client.ObjectKey
+		missing    missingPermissions
+	)
+	for _, o := range deleted {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		if !slices.Contains(namespaces, o.GetNamespace()) {
+			namespaces = append(namespaces, o.GetNamespace())
+		}
+		name, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
+		if key := (client.ObjectKey{Namespace: o.GetNamespace(), Name: name}); name != "" && name != "default" && !slices.Contains(accounts, key) {
+			accounts = append(accounts, key)
+		}
+	}
+	var left []string
+	for _, namespace := range namespaces {
+		text, err := f.remainingPolicies(ctx, namespace, deleted)
+		if missing.collect(err) != nil {
+			return nil, err
+		}
+		if text != "" {
+			left = append(left, text)
+		}
+	}
+	for _, account := range accounts {
+		text, err := f.remainingAccount(ctx, account)
+		if missing.collect(err) != nil {
+			return nil, err
+		}
+		if text != "" {
+			left = append(left, text)
+		}
+	}
+	return left, missing.err()
+}
+
+// remainingPolicies returns a text about the NetworkPolicies of a namespace that stay; empty for none. OLM's have no label. Those
+// for all pods, for catalogs and for pods that pull bundle images also apply to the pods of supervisors. Those of a catalog
+// have an owner.
+func (f *Finish) remainingPolicies(ctx context.Context, namespace string, deleted []*unstructured.Unstructured) (string, error) {
+	all, err := f.list(ctx, networkPolicies().gvk, namespace)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for i := range all {
+		isDeleted := slices.ContainsFunc(deleted, func(o *unstructured.Unstructured) bool { return objectKey(o) == objectKey(&all[i]) })
+		if !isDeleted && len(all[i].GetOwnerReferences()) == 0 {
+			names = append(names, all[i].GetName())
+		}
+	}
+	slices.Sort(names)
+	const reason = "may apply to pods of catalogs, to pods that pull bundle images, and to others that stay"
+	switch len(names) {
+	case 0:
+		return "", nil
+	case 1:
+		return fmt.Sprintf("NetworkPolicy %s of namespace %s stays, because it %s", names[0], namespace, reason), nil
+	default:
+		return fmt.Sprintf("NetworkPolicies %s of namespace %s stay, because they %s", strings.Join(names, ", "), namespace, reason), nil
+	}
+}
+
+// remainingAccount returns a text about a ServiceAccount that stays and its ClusterRoleBindings; empty if it does not exist.
+func (f *Finish) remainingAccount(ctx context.Context, account client.ObjectKey) (string, error) {
+	if err := f.Client.Get(ctx, account, &corev1.ServiceAccount{}); err != nil {
+		return "", client.IgnoreNotFound(err) //nolint:wrapcheck // names the object
+	}
+	var bindings rbacv1.ClusterRoleBindingList
+	if err := f.Client.List(ctx, &bindings); err != nil {
+		return "", fmt.Errorf("listing every ClusterRoleBinding: %w", err)
+	}
+	var grants, names []string
+	for i := range bindings.Items {
+		b := &bindings.Items[i]
+		if slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
+			return s.Kind == rbacv1.ServiceAccountKind && s.Namespace == account.Namespace && s.Name == account.Name
+		}) {
+			grants = append(grants, fmt.Sprintf("of ClusterRole %s by ClusterRoleBinding %s", b.RoleRef.Name, b.Name))
+			names = append(names, b.Name)
+		}
+	}
+	text := fmt.Sprintf("ServiceAccount %s stays, because other pods may use it", account)
+	if len(names) == 0 {
+		return text, nil
+	}
+	return fmt.Sprintf("%s; it keeps the permissions %s; to revoke them, run: kubectl delete clusterrolebinding %s",
+		text, strings.Join(grants, ", and "), strings.Join(names, " ")), nil
+}
