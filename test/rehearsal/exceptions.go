@@ -114,7 +114,7 @@ func isOfPackages(d *difference) bool {
 func atTakeover() []exception {
 	return []exception{
 		{"scaled to 0 and labelled", isOLM},
-		{"continue, or end as `Failed` if they refer to an unpacked bundle", isLate},
+		{"InstallPlans in progress that refer to an unpacked bundle", isLate},
 		{"ConfigMaps, Jobs and roles of unpacked bundles", isUnpacked},
 		{"They wait until OLM has stopped.", func(d *difference) bool { return d.namespace == home || d.name == home }},
 		{"run as a Deployment behind the same Service", isHosted},
