@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -185,7 +186,10 @@ func (f *Finish) replacedPackageServer(ctx context.Context, record *Record) ([]*
 	}
 	d := &unstructured.Unstructured{}
 	d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
-	if err := f.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: competing.OLMPackageServer}, d); client.IgnoreNotFound(err) != nil {
+	switch err := f.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: competing.OLMPackageServer}, d); {
+	case apierrors.IsNotFound(err):
+		return []*unstructured.Unstructured{version}, nil
+	case err != nil:
 		return nil, fmt.Errorf("reading Deployment %s: %w", server.Deployment, err)
 	}
 	policies, err := f.selecting(ctx, d, networkPolicies())

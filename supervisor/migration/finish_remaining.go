@@ -14,24 +14,11 @@ import (
 
 // remaining states which NetworkPolicies, accounts and permissions of OLM stay when objects are deleted, and why.
 func (f *Finish) remaining(ctx context.Context, deleted []*unstructured.Unstructured) ([]string, error) {
+	namespaces, accounts := deploymentsIn(deleted)
 	var (
-		namespaces []string
-		accounts   []client.ObjectKey
-		missing    missingPermissions
+		missing missingPermissions
+		left    []string
 	)
-	for _, o := range deleted {
-		if o.GetKind() != "Deployment" {
-			continue
-		}
-		if !slices.Contains(namespaces, o.GetNamespace()) {
-			namespaces = append(namespaces, o.GetNamespace())
-		}
-		name, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
-		if key := (client.ObjectKey{Namespace: o.GetNamespace(), Name: name}); name != "" && name != "default" && !slices.Contains(accounts, key) {
-			accounts = append(accounts, key)
-		}
-	}
-	var left []string
 	for _, namespace := range namespaces {
 		text, err := f.remainingPolicies(ctx, namespace, deleted)
 		if missing.collect(err) != nil {
@@ -51,6 +38,23 @@ func (f *Finish) remaining(ctx context.Context, deleted []*unstructured.Unstruct
 		}
 	}
 	return left, missing.err()
+}
+
+// deploymentsIn returns the namespaces and the ServiceAccounts of Deployments, each once.
+func deploymentsIn(objects []*unstructured.Unstructured) (namespaces []string, accounts []client.ObjectKey) {
+	for _, o := range objects {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		if !slices.Contains(namespaces, o.GetNamespace()) {
+			namespaces = append(namespaces, o.GetNamespace())
+		}
+		name, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
+		if key := (client.ObjectKey{Namespace: o.GetNamespace(), Name: name}); name != "" && name != "default" && !slices.Contains(accounts, key) {
+			accounts = append(accounts, key)
+		}
+	}
+	return namespaces, accounts
 }
 
 // remainingPolicies returns a text about the NetworkPolicies of a namespace that stay; empty for none. OLM's have no label. Those

@@ -64,9 +64,17 @@ func TestFor(t *testing.T) {
 		annotation string
 		want       Mode
 	}{
-		{"", "", ""}, {Auto, "", Auto}, {Node, "", Node},
-		{"", "node", Node}, {Auto, "node", Node}, {Auto, "supervisor", Supervisor}, {Auto, "auto", Auto},
-		{Node, "supervisor", Node}, {Node, "auto", Node}, {Supervisor, "node", Supervisor}, {Supervisor, "auto", Supervisor},
+		{"", "", ""},
+		{Auto, "", Auto},
+		{Node, "", Node},
+		{"", "node", Node},
+		{Auto, "node", Node},
+		{Auto, "supervisor", Supervisor},
+		{Auto, "auto", Auto},
+		{Node, "supervisor", Node},
+		{Node, "auto", Node},
+		{Supervisor, "node", Supervisor},
+		{Supervisor, "auto", Supervisor},
 	} {
 		if got, err := c.flag.For(c.annotation); err != nil || got != c.want {
 			t.Errorf("--image-pull=%s, annotation %q: %q, %v, want %q", c.flag, c.annotation, got, err, c.want)

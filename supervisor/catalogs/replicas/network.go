@@ -49,7 +49,8 @@ func NewNetwork() (*Network, error) {
 		Attributes: attributes.New(networkKey{}, n),
 	})
 	retry := backoff.Config{BaseDelay: DefaultInterval / 4, Multiplier: 1.6, Jitter: 0.2, MaxDelay: DefaultInterval}
-	client, err := dial(where.Scheme()+":///replicas", grpc.ConnectParams{Backoff: retry, MinConnectTimeout: connectTimeout}, podCredentials{insecure.NewCredentials()},
+	params := grpc.ConnectParams{Backoff: retry, MinConnectTimeout: connectTimeout}
+	client, err := dial(where.Scheme()+":///replicas", params, podCredentials{insecure.NewCredentials()},
 		grpc.WithResolvers(where), grpc.WithNoProxy(), grpc.WithIdleTimeout(0), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultServiceConfig(fmt.Sprintf(`{"loadBalancingConfig":[{%q:{}}]}`, policyName)))
 	if err != nil {

@@ -100,7 +100,9 @@ func TestNames(t *testing.T) {
 		{"finish", migrateOptions{finish: true}, "", deletions, "Objects that are deleted, by kind:\n  - ConfigMap (1): olm/b\n  - Deployment (2): olm/catalog-operator, olm/olm-operator\n"},
 		{"handback", migrateOptions{back: true}, "", restoration, ""},
 		{
-			"handback in full", migrateOptions{back: true}, console.Wide, restoration,
+			"handback in full",
+			migrateOptions{back: true},
+			console.Wide, restoration,
 			"Changes to objects before OLM starts:\n  recreate           Pod            olm/shop-x\n  remove conditions  CatalogSource  olm/shop\n",
 		},
 	} {

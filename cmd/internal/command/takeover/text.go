@@ -33,14 +33,7 @@ func (o *options) show(out io.Writer, p *migration.Plan, d direction) error {
 		steps = append(steps, step.Text)
 	}
 	section(&b, paint.Bold("Steps, in this order:"), steps)
-	switch {
-	case d.deletes:
-		section(&b, paint.Bold("Objects that are deleted, by kind:"), names(p.Operations))
-	case o.output.Form == console.Wide:
-		for _, s := range stages() {
-			operations(&b, paint.Bold(s.heading), p.Operations, s.step)
-		}
-	}
+	o.objects(&b, paint, p, d)
 	if p.Verdict == migration.Possible || p.Verdict == migration.Blocked {
 		section(&b, paint.Bold("Managed by the supervisors, without changes:"), p.Adopted)
 		section(&b, paint.Bold("Changes:"), p.Changes)
@@ -51,6 +44,20 @@ func (o *options) show(out io.Writer, p *migration.Plan, d direction) error {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
+}
+
+// objects writes the objects that are deleted, or those of each step of a handback in the wide form.
+func (o *options) objects(b *strings.Builder, paint console.Paint, p *migration.Plan, d direction) {
+	if d.deletes {
+		section(b, paint.Bold("Objects that are deleted, by kind:"), names(p.Operations))
+		return
+	}
+	if o.output.Form != console.Wide {
+		return
+	}
+	for _, s := range stages() {
+		operations(b, paint.Bold(s.heading), p.Operations, s.step)
+	}
 }
 
 // stage is a step of a handback that changes objects.
