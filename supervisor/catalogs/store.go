@@ -173,7 +173,7 @@ func (s *Store) Follow(key types.NamespacedName, address string, security dialtl
 // FollowReplicas maintains connections to the replicas of a hosted catalog, at endpoints. address
 // is the address that other clients use. security is for endpoints with TLS.
 func (s *Store) FollowReplicas(key types.NamespacedName, address string, security dialtls.Security, endpoints []replicas.Endpoint) error {
-	security.Settings.Enabled = true // each endpoint tells whether it uses TLS
+	security.Settings.Enabled = true // endpoints can still be without TLS
 	return s.replace(key, target{address: address, hosted: true, security: security}, endpoints)
 }
 

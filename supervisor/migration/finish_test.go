@@ -107,15 +107,8 @@ func TestFinishObjects(t *testing.T) {
 	}
 }
 
-// TestFinishGuards checks which NetworkPolicies and permissions of OLM v0.46.0 a removal deletes, and that the plan states
-// what stays.
-func TestFinishGuards(t *testing.T) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme, coordinationv1.AddToScheme, operatorsv1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+// guardedOLM returns the objects of OLM v0.46.0 after a takeover, with its NetworkPolicies and permissions, and those of others.
+func guardedOLM() []client.Object {
 	policy := func(namespace, name string, selector metav1.LabelSelector) *networkingv1.NetworkPolicy {
 		return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: networkingv1.NetworkPolicySpec{PodSelector: selector}}
 	}
@@ -145,7 +138,7 @@ func TestFinishGuards(t *testing.T) {
 		"metadata": map[string]any{"name": "v1.packages.operators.coreos.com", "labels": map[string]any{"app.kubernetes.io/part-of": "chandlery"}},
 	}}
 	exists := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: api.LabelUnpackRef, Operator: metav1.LabelSelectorOpExists}}}
-	common := []client.Object{
+	return []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "olm-operator-serviceaccount"}},
 		supervisors, server, service, deployment("olm-operator", map[string]string{api.LabelTakenOver: "1"}), catalogs,
 		policy("olm", "olm-operator", app("olm-operator")), policy("olm", "packageserver", app("packageserver")),
@@ -153,6 +146,18 @@ func TestFinishGuards(t *testing.T) {
 		policy("lamps", "default-deny", metav1.LabelSelector{}),
 		binding("olm-operator-binding-olm", "olm-operator-serviceaccount"), binding("lamp", "lamp"),
 	}
+}
+
+// TestFinishGuards checks which NetworkPolicies and permissions of OLM v0.46.0 a removal deletes, and that the plan states
+// what stays.
+func TestFinishGuards(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme, coordinationv1.AddToScheme, operatorsv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	common := guardedOLM()
 	version := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "packageserver"}}
 	const (
 		operator, around = "Deployment olm/olm-operator", "NetworkPolicy olm/olm-operator"

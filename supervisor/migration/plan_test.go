@@ -23,19 +23,23 @@ func recorded(phase Phase, images int, names ...string) *Record {
 	return r
 }
 
-func TestNewPlan(t *testing.T) {
+// planCase is the state of a cluster, and the plan of its takeover.
+type planCase struct {
+	reason    string
+	workloads []competing.Workload
+	with      func(*ClusterState)
+	again     bool
+	want      Verdict
+	steps     []Action
+	blocked   string
+}
+
+// planCases are the states before, within and after a takeover.
+func planCases() []planCase {
 	const o, c = "olm-operator", "catalog-operator"
 	kept := workload(o, 1, false)
 	kept.ManagedBy = "ClusterVersion version"
-	for _, tt := range []struct {
-		reason    string
-		workloads []competing.Workload
-		with      func(*ClusterState)
-		again     bool
-		want      Verdict
-		steps     []Action
-		blocked   string
-	}{
+	return []planCase{
 		{reason: "a cluster without OLM", want: Nothing},
 		{reason: "OLM as it runs", workloads: []competing.Workload{workload(c, 1, false), workload(o, 1, false)}, want: Possible, steps: []Action{RecordReplicas, ScaleDown, ScaleDown, AwaitPods, RecordObjects, CompleteTakeover}},
 		{reason: "OLM that somebody has stopped is marked, and what it left written down", workloads: []competing.Workload{workload(o, 0, false)}, want: Possible, steps: []Action{RecordReplicas, ScaleDown, AwaitPods, RecordObjects, CompleteTakeover}},
@@ -98,7 +102,11 @@ func TestNewPlan(t *testing.T) {
 			reason: "half handed back", workloads: []competing.Workload{workload(o, 0, true)},
 			with: func(ob *ClusterState) { ob.Record = recorded(HandingBack, 1, o) }, want: Blocked, blocked: "kubectl chandlery migrate --back",
 		},
-	} {
+	}
+}
+
+func TestNewPlan(t *testing.T) {
+	for _, tt := range planCases() {
 		t.Run(tt.reason, func(t *testing.T) {
 			ob := &ClusterState{Managers: competing.Finding{Workloads: tt.workloads}}
 			if tt.with != nil {
