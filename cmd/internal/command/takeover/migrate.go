@@ -40,8 +40,8 @@ with its state at the start of that run. You need the permissions of a cluster
 administrator.
 
 Exit codes:
-  0  the migration is complete without unexpected changes, also if it was complete before;
-     with --dry-run: it is possible
+  0  the migration is complete without unexpected changes, also if it was complete
+     before; with --dry-run: it is possible
   1  the command failed, or you did not confirm
   2  there is no OLM, or with --back and --finish no takeover; or the migration is
      blocked, or something unexpected changed
