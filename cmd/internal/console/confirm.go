@@ -2,42 +2,72 @@ package console
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-// Confirm asks a question on out and reports whether the answer that it reads from in is yes.
-func Confirm(in io.Reader, out io.Writer, question string) bool {
+// Question asks a user for confirmation.
+type Question struct {
+	// Text is the question, such as "Remove it?".
+	Text string
+	// Refused is the beginning of the error if the user does not confirm, such as "nothing was removed".
+	Refused string
+	// Yes confirms without the question.
+	Yes bool
+	// Required is set for commands that remove something, or that replace the lifecycle manager: without a terminal,
+	// they need Yes. Other commands continue.
+	Required bool
+}
+
+// Ask asks the question on the error output of a command. It returns an error unless the user confirms:
+// [ErrInterrupted] if the context of the command ends first.
+func (q Question) Ask(cmd *cobra.Command) error {
+	in, log := cmd.InOrStdin(), cmd.ErrOrStderr()
+	switch {
+	case q.Yes, !q.Required && !canAsk(in, log):
+		return nil
+	case !canAsk(in, log):
+		return errors.New(q.Refused + ": without a terminal, the command cannot ask for confirmation. Check the output and repeat the command with --yes")
+	}
+	yes, err := Confirm(cmd.Context(), in, log, q.Text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", q.Refused, err)
+	case !yes:
+		return errors.New(q.Refused)
+	}
+	return nil
+}
+
+// Confirm asks a question on out and reports whether the answer that it reads from in is yes. It returns
+// [ErrInterrupted] if the context ends first. A read from a terminal cannot be canceled, so it lasts until the
+// program ends.
+func Confirm(ctx context.Context, in io.Reader, out io.Writer, question string) (bool, error) {
 	fmt.Fprintf(out, "%s [y/N] ", question)
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil {
+	answers := make(chan string, 1)
+	go func() {
+		answer, _ := bufio.NewReader(in).ReadString('\n') // an incomplete line counts too
+		answers <- answer
+	}()
+	var answer string
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(out)
+		return false, ErrInterrupted
+	case answer = <-answers:
+	}
+	if !strings.HasSuffix(answer, "\n") {
 		fmt.Fprintln(out)
 	}
 	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
-}
-
-// Confirmed reports whether a change may be made: yes is set, there is no terminal, or the user confirms.
-func Confirmed(in io.Reader, log io.Writer, yes bool, question string) bool {
-	return yes || !canAsk(in, log) || Confirm(in, log, question)
-}
-
-// RequireConfirmation returns an error unless yes is set, or the user confirms at a terminal. The error begins with
-// refused. Commands use it that remove something, or that replace the lifecycle manager.
-func RequireConfirmation(in io.Reader, log io.Writer, yes bool, question, refused string) error {
-	switch {
-	case yes:
-		return nil
-	case !canAsk(in, log):
-		return errors.New(refused + ": without a terminal, the command cannot ask for confirmation. Check the output and repeat the command with --yes")
-	case !Confirm(in, log, question):
-		return errors.New(refused)
-	}
-	return nil
+	return answer == "y" || answer == "yes", nil
 }
 
 // canAsk reports whether a user at a terminal reads log and answers on in.

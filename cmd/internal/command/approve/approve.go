@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -134,8 +133,8 @@ func (o *options) approve(cmd *cobra.Command, c client.Client, namespace string,
 	if err := out.show(results); err != nil {
 		return err
 	}
-	if !o.confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), plans) {
-		return errors.New("nothing was approved")
+	if err := o.confirm(cmd, plans); err != nil {
+		return err
 	}
 	results, failure := a.approveAll(cmd.Context(), plans, results)
 	if err := out.results(results); err != nil {
@@ -175,8 +174,8 @@ func missingRule(resource, verb string) string {
 	return fmt.Sprintf("the missing rule: {apiGroups: [%s], resources: [%s], verbs: [%s]}", operatorsv1alpha1.GroupName, resource, verb)
 }
 
-// confirmed asks the user, if there is a terminal and something to approve.
-func (o *options) confirmed(in io.Reader, log io.Writer, plans []selectedPlan) bool {
+// confirm asks the user, if there is a terminal and something to approve. It returns an error if the answer is no.
+func (o *options) confirm(cmd *cobra.Command, plans []selectedPlan) error {
 	count := 0
 	for _, c := range plans {
 		if c.why == "" {
@@ -184,11 +183,11 @@ func (o *options) confirmed(in io.Reader, log io.Writer, plans []selectedPlan) b
 		}
 	}
 	if count == 0 {
-		return true
+		return nil
 	}
 	what := "it"
 	if count > 1 {
 		what = fmt.Sprintf("all %d", count)
 	}
-	return console.Confirmed(in, log, o.yes || o.dryRun, "Approve "+what+"?")
+	return console.Question{Text: "Approve " + what + "?", Refused: "nothing was approved", Yes: o.yes || o.dryRun}.Ask(cmd)
 }

@@ -86,7 +86,7 @@ func (r *catalogRemover) remove(cmd *cobra.Command, c client.Client, source *ope
 	if r.dryRun {
 		return nil
 	}
-	if err := console.RequireConfirmation(cmd.InOrStdin(), cmd.ErrOrStderr(), r.yes, "Remove it?", "nothing was removed"); err != nil {
+	if err := (console.Question{Text: "Remove it?", Refused: "nothing was removed", Yes: r.yes, Required: true}).Ask(cmd); err != nil {
 		return err
 	}
 	if err := c.Delete(cmd.Context(), source, client.Preconditions{UID: &source.UID}); err != nil {

@@ -108,8 +108,10 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		return console.Verdict(console.Negative)
 	case o.dryRun:
 		return o.finish(cmd.OutOrStdout(), p, outcomePlanned)
-	case (len(p.Create) > 0 || o.wait && len(p.Plan.Steps) > 0) && !console.Confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), o.yes, "Install it?"):
-		return errors.New("nothing was installed")
+	case len(p.Create) > 0 || o.wait && len(p.Plan.Steps) > 0:
+		if err := (console.Question{Text: "Install it?", Refused: "nothing was installed", Yes: o.yes}).Ask(cmd); err != nil {
+			return err
+		}
 	}
 	return o.install(cmd, s, p)
 }

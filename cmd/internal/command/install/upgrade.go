@@ -176,8 +176,8 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 	if r.Outcome = o.outcome(&r, changes); r.Outcome != "" {
 		return o.finish(cmd.OutOrStdout(), &r)
 	}
-	if !console.Confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), o.yes, "Upgrade it?") {
-		return errors.New("nothing was changed")
+	if err := (console.Question{Text: "Upgrade it?", Refused: "nothing was changed", Yes: o.yes}).Ask(cmd); err != nil {
+		return err
 	}
 	if r.Outcome, err = o.apply(cmd, c, sub, way, changes); err == nil || o.output.ForMachines() {
 		err = errors.Join(err, o.finish(cmd.OutOrStdout(), &r))

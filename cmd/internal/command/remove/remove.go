@@ -81,7 +81,7 @@ func (o *options) run(cmd *cobra.Command, name string) error {
 	if o.dryRun {
 		return nil
 	}
-	if err := o.confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), &p); err != nil {
+	if err := o.confirm(cmd, &p); err != nil {
 		return err
 	}
 	return o.remove(cmd.Context(), r, found, &p)
@@ -96,12 +96,12 @@ func (o *options) remove(ctx context.Context, r *remover, found *inventory, p *p
 }
 
 // confirm asks the user at the terminal. It returns an error if there is no terminal or the answer is no.
-func (o *options) confirm(in io.Reader, out io.Writer, p *plan) error {
+func (o *options) confirm(cmd *cobra.Command, p *plan) error {
 	question := "Remove it?"
 	if p.Lost > 0 {
 		question = "Remove it, and delete " + count(p.Lost) + "?"
 	}
-	return console.RequireConfirmation(in, out, o.yes, question, "nothing was removed")
+	return console.Question{Text: question, Refused: "nothing was removed", Yes: o.yes, Required: true}.Ask(cmd)
 }
 
 // show prints a plan.

@@ -155,7 +155,7 @@ func (o *migrateOptions) confirmPlan(cmd *cobra.Command, plan *migration.Plan, d
 	case plan.Verdict == migration.Nothing || plan.Verdict == migration.Blocked:
 		return console.Verdict(console.Negative)
 	case !o.dryRun && plan.Verdict == migration.Possible:
-		return console.RequireConfirmation(cmd.InOrStdin(), cmd.ErrOrStderr(), o.yes, d.question, d.refused) //nolint:wrapcheck // says what was not done
+		return console.Question{Text: d.question, Refused: d.refused, Yes: o.yes, Required: true}.Ask(cmd) //nolint:wrapcheck // says what was not done
 	default:
 		return nil
 	}

@@ -184,7 +184,7 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 	case plan.Verdict == migration.Done || o.dryRun:
 		return nil
 	}
-	if err := console.RequireConfirmation(cmd.InOrStdin(), cmd.ErrOrStderr(), o.yes, d.question, d.refused); err != nil {
+	if err := (console.Question{Text: d.question, Refused: d.refused, Yes: o.yes, Required: true}).Ask(cmd); err != nil {
 		return err //nolint:wrapcheck // says what was not done
 	}
 	if err := m.Run(cmd.Context()); err != nil {

@@ -106,7 +106,7 @@ func (o *options) run(cmd *cobra.Command, _ []string) error {
 	if o.dryRun {
 		return nil
 	}
-	if err := o.confirm(cmd.InOrStdin(), cmd.ErrOrStderr()); err != nil {
+	if err := o.confirm(cmd); err != nil {
 		return err
 	}
 	r := &remover{client: c, namespace: o.namespace, timeout: o.timeout, report: func(step string) {
@@ -120,12 +120,12 @@ func (o *options) run(cmd *cobra.Command, _ []string) error {
 }
 
 // confirm asks the user at the terminal. It returns an error if there is no terminal or the answer is no.
-func (o *options) confirm(in io.Reader, out io.Writer) error {
+func (o *options) confirm(cmd *cobra.Command) error {
 	question := "Remove it?"
 	if o.everything {
 		question = "Remove everything?"
 	}
-	return console.RequireConfirmation(in, out, o.yes, question, "nothing was removed")
+	return console.Question{Text: question, Refused: "nothing was removed", Yes: o.yes, Required: true}.Ask(cmd)
 }
 
 // show prints a plan.
