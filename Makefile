@@ -39,7 +39,8 @@ SUITE_GO := $(if $(SUITE_RACE),CGO_ENABLED=1 )$(GO)
 # One operator is installed in NAMESPACES namespaces in both. Of the faults of the API server one
 # in FAULTS is made, and of the packages of real catalogs one in CATALOG_SHARE is compared with opm. A takeover and a
 # handback are killed at KILLS of their writes, or at each of them with 0. Both are tested with INSTALLATIONS of OLM: where
-# and how it is installed, or all with 0.
+# and how it is installed, or all with 0. Of the compatibility rules one in COMPAT_SHARE is checked; `make compat` checks all.
+COMPAT_SHARE         ?= 4
 export ROUNDS        ?= 2
 export INTERLEAVINGS ?= 8
 export PLANS         ?= 20
@@ -233,7 +234,7 @@ test: test-env build compile ## Every test: units, control-plane suites, conform
 
 .PHONY: whole
 whole: ## The tests of `make test` with the race detector everywhere, and nothing left out: hours.
-	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 KILLS=0 INSTALLATIONS=0
+	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 COMPAT_SHARE=1 KILLS=0 INSTALLATIONS=0
 	@$(MAKE) operatorhub disconnected
 
 # Two rows of packages are tested side by side: one that computes most of the time, and one that waits
@@ -245,7 +246,7 @@ computing:
 	@$(MAKE) peers
 waiting:
 	@$(GO) run ./test/packages suites e2e | grep -vxF "$$($(GO) list $(RACED))" | \
-	  COMPAT_LIMIT_FACTOR=4 xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -p 3 -timeout $(TEST_TIMEOUT)
+	  COMPAT_SHARE=$(COMPAT_SHARE) COMPAT_LIMIT_FACTOR=4 xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -p 3 -timeout $(TEST_TIMEOUT)
 
 .PHONY: units
 units:

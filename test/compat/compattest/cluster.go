@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"reflect"
 	"strings"
 	"testing"
@@ -70,6 +71,16 @@ func skipUntried(t *testing.T, rule rules.Rule) {
 	}
 }
 
+// inSample reports whether a rule belongs to a fixed sample of one in share. Without a share, all belong to it.
+func inSample(id string, share uint8) bool {
+	if share < 2 {
+		return true
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(id))
+	return sum.Sum32()%uint32(share) == 0
+}
+
 // find returns a rule, and whether its case is run.
 func find(t *testing.T, id string) (rule rules.Rule, checked bool) {
 	t.Helper()
@@ -77,7 +88,7 @@ func find(t *testing.T, id string) (rule rules.Rule, checked bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rule, !target.fullRest || rule.Rest > 0
+	return rule, inSample(id, target.share) && (!target.fullRest || rule.Rest > 0)
 }
 
 // Cluster is a client of the cluster, with a namespace for one case.

@@ -91,8 +91,8 @@ var target struct {
 	olm bool
 	// fullRest is set if only the rules with a rest period are checked, with full rest periods.
 	fullRest bool
-	// factor is $COMPAT_LIMIT_FACTOR; 0 counts as 1.
-	factor uint8
+	// factor is $COMPAT_LIMIT_FACTOR, and share is $COMPAT_SHARE; 0 counts as 1.
+	factor, share uint8
 	// plane is the control plane of the tests; nil for an existing cluster.
 	plane *controlplane.ControlPlane
 	// bin is the folder with the program supervisor. It is empty if the tests did not start the cluster.
@@ -122,7 +122,7 @@ var target struct {
 // Main starts the program that the cases test, runs the tests of a package, and returns the exit
 // code for TestMain. $COMPAT_MANAGER is olm to test OLM. $COMPAT_KUBECONFIG names a cluster in which
 // the program already runs, and $COMPAT_FLAGS has the flags of the supervisor there. $COMPAT_REST is full to check only
-// the rules with a rest period, with full rest periods.
+// the rules with a rest period, with full rest periods. $COMPAT_SHARE checks one in so many rules, a fixed sample.
 func Main(m *testing.M) int {
 	if err := prepareTests(16); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -146,12 +146,16 @@ func prepareTests(parallel int) error {
 	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	target.olm = os.Getenv("COMPAT_MANAGER") == "olm"
 	target.fullRest = os.Getenv("COMPAT_REST") == "full"
-	if text := os.Getenv("COMPAT_LIMIT_FACTOR"); text != "" {
-		factor, err := strconv.ParseUint(text, 10, 8)
-		if err != nil {
-			return fmt.Errorf("reading $COMPAT_LIMIT_FACTOR: %w", err)
+	for name, number := range map[string]*uint8{"COMPAT_LIMIT_FACTOR": &target.factor, "COMPAT_SHARE": &target.share} {
+		text := os.Getenv(name)
+		if text == "" {
+			continue
 		}
-		target.factor = uint8(factor)
+		n, err := strconv.ParseUint(text, 10, 8)
+		if err != nil {
+			return fmt.Errorf("reading $%s: %w", name, err)
+		}
+		*number = uint8(n)
 	}
 	return nil
 }
