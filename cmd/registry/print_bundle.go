@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 
@@ -19,11 +20,14 @@ func newPrintBundleCommand() *cobra.Command {
 		Hidden: true,
 		Short:  "Print the manifests of a bundle image from inside a container",
 		Long: "Print the manifests of the image in whose container this program runs, as an archive in lines of text. The\n" +
-			"supervisor reads them from the log of the pod. The exit code is 2 if there are none.",
+			"supervisor reads them from the log of the pod. The exit code is 2 if there are none, and 3 if they are too large.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			archive, err := archiveOf(root)
-			if err != nil {
+			switch {
+			case errors.Is(err, bundlelog.ErrTooLarge):
+				return &exitcode.Error{Code: bundlelog.ExitTooLarge, Err: err}
+			case err != nil:
 				return &exitcode.Error{Code: bundlelog.ExitUnusable, Err: err}
 			}
 			return bundlelog.Write(cmd.OutOrStdout(), archive)

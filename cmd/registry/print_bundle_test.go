@@ -47,7 +47,7 @@ func TestPrintBundleRefusesLargeManifests(t *testing.T) {
 		noise[i] = byte(source.Uint64())
 	}
 	out, err := printed(t, "manifests/csv.yaml", noise)
-	if exitcode.Of(err) != bundlelog.ExitUnusable || out != "" || !strings.Contains(err.Error(), "more than 6291456 bytes when compressed") {
+	if exitcode.Of(err) != bundlelog.ExitTooLarge || out != "" || !strings.Contains(err.Error(), "more than 6291456 bytes when compressed") {
 		t.Errorf("%d bytes, exit code %d, %v", len(out), exitcode.Of(err), err)
 	}
 }

@@ -630,6 +630,30 @@ func TestOwnMirror(t *testing.T) {
 	}
 }
 
+// TestOwnMirrorFillsNothing pulls an image that only a mirror of a tenant has. Requests without that mirror do not get it.
+func TestOwnMirrorFillsNothing(t *testing.T) {
+	source, mirror := newBed(t), newBed(t)
+	_, digest := mirror.push("lamp:v1", mirror.bundle())
+	reference := source.host() + "/lamp@" + digest
+	source.reader.put(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "rules", ResourceVersion: "1"},
+		Data: map[string]string{
+			"registries.conf": fmt.Sprintf("[[registry]]\nlocation = %q\n[[registry.mirror]]\nlocation = %q\ninsecure = true\n", source.host(), mirror.host()),
+		},
+	})
+	c := source.started(nil)
+	own := request(reference, "tenant")
+	own.Config = "rules"
+	if _, err := c.Content(t.Context(), own); err != nil {
+		t.Fatal(err)
+	}
+	for what, r := range map[string]Request{"another namespace": request(reference, "user"), "another catalog of the namespace": request(reference, "tenant")} {
+		if _, err := c.Content(t.Context(), r); image.ReasonOf(err) != image.ReasonNotFound {
+			t.Errorf("%s: got %v, want %v", what, err, image.ReasonNotFound)
+		}
+	}
+}
+
 // TestPullsAreCounted counts a pull, and images that a registry does not have or that have no registry.
 func TestPullsAreCounted(t *testing.T) {
 	b := newBed(t)

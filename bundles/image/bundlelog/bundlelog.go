@@ -18,8 +18,15 @@ import (
 // (containerLogMaxSize, 10 MiB).
 const MaxBytes = 6 << 20
 
-// ExitUnusable is the exit code of a container whose image has no manifests that can be handed over.
-const ExitUnusable = 2
+const (
+	// ExitUnusable is the exit code of a container whose image has no usable manifests, which another way cannot change.
+	ExitUnusable = 2
+	// ExitTooLarge is the exit code of a container whose manifests are too large for a log.
+	ExitTooLarge = 3
+)
+
+// remedy is what to do about manifests that a log cannot hand over.
+const remedy = "give the supervisor access to the image with a pull secret or a mirror"
 
 const (
 	// header is the first line, and trailer begins the last one, before the checksum.
@@ -34,10 +41,9 @@ const (
 // The errors of a log.
 var (
 	// ErrTooLarge means that an archive is too large for a log.
-	ErrTooLarge = fmt.Errorf("the manifests have more than %d bytes when compressed, the most that a log hands over; "+
-		"give the supervisor access to the image with a pull secret or a mirror", MaxBytes)
+	ErrTooLarge = fmt.Errorf("the manifests have more than %d bytes when compressed, the most that a log hands over; "+remedy, MaxBytes)
 	// ErrCut means that a log is not complete.
-	ErrCut = errors.New("the log is not complete")
+	ErrCut = errors.New("the node has not kept the whole log of the manifests; raise containerLogMaxSize of its kubelet, or " + remedy)
 	// ErrForeign means that a log has other content.
 	ErrForeign = errors.New("the log has other content than the manifests of a bundle")
 )

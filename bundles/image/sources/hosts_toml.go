@@ -113,7 +113,10 @@ func (p *hostParser) host(address string, s *hostSettings, line int) mirrorHost 
 		if !ok {
 			continue
 		}
-		if problem := checkRoots(data); problem != "" {
+		switch problem, at := checkRoots(data); {
+		case at > 0:
+			p.failf(line, "ca %q, line %d, %s", name, at, problem)
+		case problem != "":
 			p.failf(line, "ca %q %s", name, problem)
 		}
 		host.RootCAs = append(host.RootCAs, data)

@@ -62,8 +62,10 @@ func (p *parser) finish() (*Table, error) {
 	return p.table, nil
 }
 
-func (p *parser) fail(name, problem, remedy string) {
-	p.problems = append(p.problems, &InvalidError{File: name, Problem: problem, Remedy: remedy})
+func (p *parser) fail(name, problem, remedy string) { p.failAt(name, 0, problem, remedy) }
+
+func (p *parser) failAt(name string, line int, problem, remedy string) {
+	p.problems = append(p.problems, &InvalidError{File: name, Line: line, Problem: problem, Remedy: remedy})
 }
 
 // keys parses the keys of a ConfigMap.
@@ -176,16 +178,16 @@ func (p *parser) certificate(origin, key string, all map[string][]byte) {
 const rootsRemedy = "write the certificates of CAs in PEM form"
 
 func (p *parser) roots(place string, data []byte) {
-	if problem := checkRoots(data); problem != "" {
-		p.fail(place, problem, rootsRemedy)
+	if problem, line := checkRoots(data); problem != "" {
+		p.failAt(place, line, problem, rootsRemedy)
 		return
 	}
 	p.table.roots = append(p.table.roots, data)
 }
 
 func (p *parser) hostRoots(place, host string, data []byte) {
-	if problem := checkRoots(data); problem != "" {
-		p.fail(place, problem, rootsRemedy+", or "+keysRemedy)
+	if problem, line := checkRoots(data); problem != "" {
+		p.failAt(place, line, problem, rootsRemedy+", or "+keysRemedy)
 		return
 	}
 	p.of(host).roots = append(p.of(host).roots, data)

@@ -2,8 +2,6 @@ package sources
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"slices"
 	"strings"
 
@@ -277,25 +275,4 @@ func normalHost(host string) string {
 func isHost(text string) bool {
 	_, err := name.NewRegistry(text)
 	return err == nil && text != ""
-}
-
-// checkRoots returns what is wrong with a PEM text of certificates to trust; empty if nothing is.
-func checkRoots(data []byte) string {
-	found := 0
-	for rest := data; ; found++ {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
-			return "has a PEM block of type " + block.Type + ", not CERTIFICATE"
-		}
-		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return "has a certificate that cannot be decoded: " + err.Error()
-		}
-	}
-	if found == 0 {
-		return "has no PEM certificate"
-	}
-	return ""
 }
