@@ -89,7 +89,10 @@ func (h *Handback) runStep(ctx context.Context, step Step) error {
 		if err := h.returnPackages(ctx); err != nil {
 			return err
 		}
-		return h.scaleTo(ctx, step, 0, nil)
+		if err := h.scaleTo(ctx, step, 0, nil); err != nil {
+			return err
+		}
+		return h.disown(ctx, client.ObjectKey{Namespace: step.Namespace, Name: step.Name})
 	case AwaitRelease:
 		return h.awaitRelease(ctx)
 	case RestoreObjects:
@@ -101,6 +104,9 @@ func (h *Handback) runStep(ctx context.Context, step Step) error {
 	case ScaleUp:
 		return client.IgnoreNotFound(h.scaleTo(ctx, step, step.Replicas, map[string]any{api.LabelTakenOver: nil}))
 	case DeleteRecord:
+		if err := h.disownOLM(ctx); err != nil {
+			return err
+		}
 		return h.records().delete(ctx)
 	default:
 		return fmt.Errorf("unknown action %q", step.Action)
@@ -200,10 +206,22 @@ func (h *Handback) scaleTo(ctx context.Context, step Step, replicas int32, label
 	if err := h.Client.Get(ctx, key, d); err != nil {
 		return fmt.Errorf("reading Deployment %s: %w", key, err)
 	}
-	if err := h.scale(ctx, d, replicas, labels); err != nil {
+	return h.scale(ctx, d, replicas, labels)
+}
+
+// disownOLM calls disown for the Deployments of OLM. It comes after the start, which it would delay.
+func (h *Handback) disownOLM(ctx context.Context) error {
+	record, _, err := h.records().read(ctx)
+	if err != nil || record == nil {
 		return err
 	}
-	return h.disown(ctx, key)
+	for i := range record.Deployments {
+		d := &record.Deployments[i]
+		if err := h.disown(ctx, client.ObjectKey{Namespace: d.Namespace, Name: d.Name}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // disown removes this project from the field managers of a Deployment. Otherwise the replicas are a conflict for the
@@ -345,9 +363,9 @@ func (h *Handback) write(ctx context.Context, matches func(Operation) bool) erro
 		return err
 	}
 	for len(operations) > 0 {
-		// The pods of catalogs need their accounts, so one kind follows the other.
+		// The pods of catalogs need their accounts, so one created kind follows the other.
 		same := 1
-		for same < len(operations) && operations[same].Verb == operations[0].Verb && operations[same].Kind == operations[0].Kind {
+		for same < len(operations) && operations[same].Verb == operations[0].Verb && (operations[0].Verb != Create || operations[same].Kind == operations[0].Kind) {
 			same++
 		}
 		var group errgroup.Group

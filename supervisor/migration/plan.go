@@ -222,7 +222,7 @@ func (p *Plan) describe(o *ClusterState) {
 	}
 	p.Left = []string{
 		"OLM's Deployments and CustomResourceDefinitions stay, so that handing back is possible, with: kubectl chandlery migrate --back",
-		"ConfigMaps and Jobs of bundles that OLM unpacked stay until their CatalogSource is deleted, or until kubectl chandlery migrate --finish",
+		"ConfigMaps of bundles that OLM unpacked stay until their CatalogSource is deleted, or until kubectl chandlery migrate --finish; their Jobs stay 5 minutes",
 	}
 	if server := o.PackageServer.describe(); server != "" {
 		p.Left = append(p.Left, server)

@@ -85,9 +85,16 @@ func (op Operation) isOfCatalog() bool { return op.Verb == Delete && isForCatalo
 func (op Operation) deletesReplicas() bool { return op.isOfCatalog() && op.Kind == "Deployment" }
 
 // followsStart reports whether an operation is done while OLM starts: it removes labels and annotations of an object of
-// which OLM does not copy them to others. OLM copies those of its own kinds, for example from versions to pods.
+// which OLM does not copy them to others. OLM copies those of versions and catalogs to pods.
 func (op Operation) followsStart() bool {
-	return op.Verb == RemoveMetadata && op.live.GroupVersionKind().Group != operatorsv1alpha1.GroupName
+	switch {
+	case op.Verb != RemoveMetadata:
+		return false
+	case op.live.GroupVersionKind().Group != operatorsv1alpha1.GroupName, op.live.GetLabels()[api.LabelCopiedFrom] != "":
+		return true
+	default:
+		return op.Kind != operatorsv1alpha1.ClusterServiceVersionKind && op.Kind != operatorsv1alpha1.CatalogSourceKind
+	}
 }
 
 // precedesStart reports whether an operation is done before OLM starts.

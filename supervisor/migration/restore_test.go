@@ -204,6 +204,32 @@ func TestRestorationOfLabels(t *testing.T) {
 	}, []string{"RemoveLabels ClusterServiceVersion lamps/a", "RemoveLabels OperatorCondition lamps/d", "RemoveLabels Role lamps/f"})
 }
 
+// TestFollowsStart checks which labels are removed before OLM starts: those that OLM would copy to pods.
+func TestFollowsStart(t *testing.T) {
+	olm := func(kind, name string) *unstructured.Unstructured {
+		return object(kind, name, map[string]any{"apiVersion": "operators.coreos.com/v1alpha1"})
+	}
+	copied := olm("ClusterServiceVersion", "lamps/lamp.v1")
+	copied.SetLabels(map[string]string{"olm.copiedFrom": "shop"})
+	for _, tt := range []struct {
+		live    *unstructured.Unstructured
+		follows bool
+	}{
+		{olm("ClusterServiceVersion", "shop/lamp.v1"), false},
+		{copied, true},
+		{olm("CatalogSource", "olm/shop"), false},
+		{olm("Subscription", "shop/lamp"), true},
+		{object("Role", "shop/lamp", nil), true},
+	} {
+		if got := newOperation(RemoveMetadata, tt.live, nil).followsStart(); got != tt.follows {
+			t.Errorf("%s %s: got %v, want %v", tt.live.GetKind(), tt.live.GetName(), got, tt.follows)
+		}
+		if newOperation(RemoveConditions, tt.live, tt.live).followsStart() {
+			t.Errorf("%s %s: its conditions are removed late", tt.live.GetKind(), tt.live.GetName())
+		}
+	}
+}
+
 // TestRestorationOfAuthorities checks that a handback keeps certificate authorities, whose certificates may have been renewed.
 func TestRestorationOfAuthorities(t *testing.T) {
 	const ours = "chandlery-supervisor"

@@ -19,8 +19,8 @@ import (
 // clientQPS and clientBurst bound the requests of one process to the API server, per second. The
 // fairness of the API server does the rest.
 const (
-	clientQPS   = 100
-	clientBurst = 200
+	clientQPS   = 400
+	clientBurst = 800
 )
 
 // Connection is the connection of a command to a cluster, by the kubeconfig, as in kubectl, or by

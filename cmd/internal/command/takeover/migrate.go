@@ -233,6 +233,7 @@ func (o *migrateOptions) migrate(ctx context.Context, c client.Reader, m action,
 		return report, err //nolint:wrapcheck // names the step
 	}
 	if o.back {
+		o.remedy = "the handback is complete; check the pods of OLM"
 		v.OnStep("wait until OLM is ready")
 		err = v.AwaitOLM(ctx, plan.Started())
 	} else {

@@ -143,14 +143,16 @@ func TestStepError(t *testing.T) {
 	const address, continues = "https://cluster/deployments", "progress is recorded; run the command again to continue"
 	request := func(cause error) error { return &url.Error{Op: "Get", URL: address, Err: cause} }
 	for name, tt := range map[string]struct {
-		err  error
-		code console.Code
-		says string
+		err    error
+		remedy string
+		code   console.Code
+		says   string
 	}{
-		"Interrupted": {request(context.Canceled), console.Interrupted, "interrupted at the step 'wait until the pods are deleted'; " + continues},
-		"Unreachable": {request(io.EOF), console.Unreachable, request(io.EOF).Error() + "; " + continues},
+		"Interrupted": {err: request(context.Canceled), code: console.Interrupted, says: "interrupted at the step 'wait until the pods are deleted'; " + continues},
+		"Unreachable": {err: request(io.EOF), code: console.Unreachable, says: request(io.EOF).Error() + "; " + continues},
+		"Complete":    {err: request(io.EOF), remedy: "check the pods", code: console.Unreachable, says: request(io.EOF).Error() + "; check the pods"},
 	} {
-		o := &options{}
+		o := &options{remedy: tt.remedy}
 		o.onStep(io.Discard)("wait until the pods are deleted")
 		if err := o.stepError(tt.err); console.CodeOf(err) != tt.code || err.Error() != tt.says {
 			t.Errorf("%s: code %d and %q, want %d and %q", name, console.CodeOf(err), err, tt.code, tt.says)

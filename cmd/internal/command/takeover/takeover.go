@@ -2,6 +2,7 @@
 package takeover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,8 +65,8 @@ type options struct {
 	dryRun     bool
 	yes        bool
 	program    string
-	// step is the text of the latest step.
-	step string
+	// step is the text of the latest step, and remedy says how to continue after it; empty if the command is to be repeated.
+	step, remedy string
 }
 
 // New returns the command "takeover" of a program. name is how users call the program, and agent is
@@ -156,7 +157,7 @@ func (o *options) stepError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("%w at the step '%s'", console.ErrInterrupted, o.step)
 	}
-	return fmt.Errorf("%w; progress is recorded; run the command again to continue", err)
+	return fmt.Errorf("%w; %s", err, cmp.Or(o.remedy, "progress is recorded; run the command again to continue"))
 }
 
 func (o *options) run(cmd *cobra.Command, d direction) error {
