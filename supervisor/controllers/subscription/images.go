@@ -195,8 +195,10 @@ func remedyFor(reason image.Reason) string {
 		return "name a Secret with credentials in spec.secrets of the CatalogSource"
 	case image.ReasonNotFound:
 		return "push the image, or change the catalog to an existing image"
-	case image.ReasonUntrusted, image.ReasonPlainHTTP:
-		return "use a registry certificate that the supervisor trusts, or see --image-plain-http and --image-skip-tls-verify of the supervisor"
+	case image.ReasonUntrusted:
+		return "add the CA of the registry to the supervisor's settings for image registries: key HOST or ca-bundle.crt, or --image-ca"
+	case image.ReasonPlainHTTP:
+		return "serve the registry with TLS, or start the supervisor with --image-plain-http"
 	case image.ReasonBlocked, image.ReasonConfiguration:
 		return "correct the supervisor's settings for image registries, which also apply to pulls by nodes"
 	case image.ReasonNode:

@@ -280,7 +280,6 @@ func TestAirGap(t *testing.T) {
 	}
 	s.source.Close()
 
-	s.run("kubectl create namespace " + home)
 	s.run(commands[1]...)
 	address := ports.Address(t)
 	host, port, err := net.SplitHostPort(address)

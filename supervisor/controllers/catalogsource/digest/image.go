@@ -114,7 +114,7 @@ func (r *result) remedy() string {
 	case image.ReasonPlainHTTP:
 		return "serve the registry with TLS, or start the supervisor with --image-plain-http"
 	case image.ReasonUntrusted:
-		return "use a registry certificate that the supervisor trusts, or start the supervisor with --image-skip-tls-verify"
+		return "add the CA of the registry to the supervisor's settings for image registries: key HOST or ca-bundle.crt, or --image-ca"
 	default:
 		if r.refused() {
 			return "check that the registry has the image, and check spec.secrets"

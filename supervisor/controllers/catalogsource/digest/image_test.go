@@ -116,7 +116,7 @@ func TestConsequence(t *testing.T) {
 		{reason: image.ReasonUnreachable, want: byTag + "check that the supervisor can reach the registry, and check spec.secrets"},
 		{reason: image.ReasonUnreachable, running: &chosen, want: runsOn + "check that the supervisor can reach the registry, and check spec.secrets"},
 		{reason: image.ReasonPlainHTTP, want: byTag + "serve the registry with TLS, or start the supervisor with --image-plain-http"},
-		{reason: image.ReasonUntrusted, want: byTag + "use a registry certificate that the supervisor trusts, or start the supervisor with --image-skip-tls-verify"},
+		{reason: image.ReasonUntrusted, want: byTag + "add the CA of the registry to the supervisor's settings for image registries: key HOST or ca-bundle.crt, or --image-ca"},
 		{reason: image.ReasonPolicyRefused, guarded: true, want: "it does not run before its signature is accepted; sign the image, or correct the rule for its signatures"},
 		{reason: image.ReasonPolicyRefused, guarded: true, running: &chosen, want: runsOn + "sign the image, or correct the rule for its signatures"},
 		{reason: image.ReasonUnreachable, guarded: true, want: "it does not run before its signature is accepted; check that the supervisor can reach the registry, and check spec.secrets"},
