@@ -166,17 +166,24 @@ func (h *Handback) mark(ctx context.Context) error {
 
 // operations compares the live objects with the recorded ones.
 func (h *Handback) operations(ctx context.Context, record *Record) ([]Operation, objectsByKey, error) {
-	recorded, err := h.records().loadObjects(ctx, record.Chunks)
-	if err != nil {
-		return nil, nil, err
-	}
-	objects, err := listKinds(ctx, h.Client, slices.Concat(recordedKinds(), addedKinds()), listAll)
-	if err != nil {
-		return nil, nil, err
-	}
-	metadata, err := listKinds(ctx, h.Client, markedKinds(), listMetadata)
-	if err != nil {
-		return nil, nil, err
+	var (
+		recorded, objects, metadata []*unstructured.Unstructured
+		group                       errgroup.Group
+	)
+	group.Go(func() (err error) {
+		recorded, err = h.records().loadObjects(ctx, record.Chunks)
+		return err
+	})
+	group.Go(func() (err error) {
+		objects, err = listKinds(ctx, h.Client, slices.Concat(recordedKinds(), addedKinds()), listAll)
+		return err
+	})
+	group.Go(func() (err error) {
+		metadata, err = listKinds(ctx, h.Client, markedKinds(), listMetadata)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return nil, nil, err //nolint:wrapcheck // says what it reads
 	}
 	live := objectsByKey{}
 	live.add(objects)
