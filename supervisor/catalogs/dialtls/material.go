@@ -81,6 +81,10 @@ func parseAuthorities(text []byte) (*x509.CertPool, string) {
 			break
 		}
 		at := lineOf(text, rest)
+		if bytes.Count(rest[:len(rest)-len(after)], []byte("-----BEGIN")) > 1 {
+			// Decode skips a damaged block.
+			return nil, fmt.Sprintf("the block from line %d is no PEM block", at)
+		}
 		rest, count = after, count+1
 		if block.Type != "CERTIFICATE" {
 			return nil, fmt.Sprintf("block %d, from line %d, is a %s and no CERTIFICATE", count, at, block.Type)

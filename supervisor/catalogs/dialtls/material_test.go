@@ -62,6 +62,7 @@ func TestLoad(t *testing.T) {
 			"key":     {Data: map[string]string{"ca.crt": text + key}},
 			"damaged": {Data: map[string]string{"ca.crt": damaged}},
 			"cut":     {Data: map[string]string{"ca.crt": text + "-----BEGIN CERTIFICATE-----\nAAAA\n"}},
+			"skipped": {Data: map[string]string{"ca.crt": text + "-----BEGIN CERTIFICATE-----\nAAAA\n" + string(ca.PEM)}},
 			"large":   {Data: map[string]string{"ca.crt": strings.Repeat(string(ca.PEM), 1100)}},
 		},
 		secrets: map[string]*corev1.Secret{
@@ -99,6 +100,7 @@ func TestLoad(t *testing.T) {
 		"with a key":        {annotations: map[string]string{tls: "configmap/key"}, want: dialtls.CAInvalid, text: "ConfigMap key, key ca.crt: block 2, from line LINE, is a PRIVATE KEY and no CERTIFICATE"},
 		"damaged":           {annotations: map[string]string{tls: "configmap/damaged"}, want: dialtls.CAInvalid, text: "ConfigMap damaged, key ca.crt: certificate 2, from line LINE, cannot be read: x509: malformed certificate"},
 		"cut":               {annotations: map[string]string{tls: "configmap/cut"}, want: dialtls.CAInvalid, text: "ConfigMap cut, key ca.crt: the block from line LINE is no PEM block"},
+		"skipped":           {annotations: map[string]string{tls: "configmap/skipped"}, want: dialtls.CAInvalid, text: "ConfigMap skipped, key ca.crt: the block from line LINE is no PEM block"},
 		"large":             {annotations: map[string]string{tls: "configmap/large"}, want: dialtls.CAInvalid, text: "ConfigMap large, key ca.crt: it has SIZE bytes, more than 524288"},
 		"no Secret":         {annotations: map[string]string{tls: "system", client: "none"}, want: dialtls.ClientCertificateNotFound, text: "Secret olm/none does not exist"},
 		"half a pair":       {annotations: map[string]string{tls: "system", client: "half"}, want: dialtls.ClientCertificateNotFound, text: "Secret olm/half has no key tls.key"},
