@@ -85,14 +85,7 @@ func (h *Handback) runStep(ctx context.Context, step Step) error {
 		}
 		return h.mark(ctx)
 	case ScaleDownSupervisors:
-		// Before the mark, a supervisor may have taken the API again.
-		if err := h.returnPackages(ctx); err != nil {
-			return err
-		}
-		if err := h.scaleTo(ctx, step, 0, nil); err != nil {
-			return err
-		}
-		return h.disown(ctx, client.ObjectKey{Namespace: step.Namespace, Name: step.Name})
+		return h.stopSupervisors(ctx, step)
 	case AwaitRelease:
 		return h.awaitRelease(ctx)
 	case RestoreObjects:
@@ -104,10 +97,7 @@ func (h *Handback) runStep(ctx context.Context, step Step) error {
 	case ScaleUp:
 		return client.IgnoreNotFound(h.scaleTo(ctx, step, step.Replicas, map[string]any{api.LabelTakenOver: nil}))
 	case DeleteRecord:
-		if err := h.disownOLM(ctx); err != nil {
-			return err
-		}
-		return h.records().delete(ctx)
+		return h.deleteRecord(ctx)
 	default:
 		return fmt.Errorf("unknown action %q", step.Action)
 	}
@@ -216,19 +206,34 @@ func (h *Handback) scaleTo(ctx context.Context, step Step, replicas int32, label
 	return h.scale(ctx, d, replicas, labels)
 }
 
-// disownOLM calls disown for the Deployments of OLM. It comes after the start, which it would delay.
-func (h *Handback) disownOLM(ctx context.Context) error {
-	record, _, err := h.records().read(ctx)
-	if err != nil || record == nil {
+// stopSupervisors scales the Deployment of supervisors of a step to 0.
+func (h *Handback) stopSupervisors(ctx context.Context, step Step) error {
+	// Before the mark, a supervisor may have taken the API again.
+	if err := h.returnPackages(ctx); err != nil {
 		return err
 	}
-	for i := range record.Deployments {
-		d := &record.Deployments[i]
-		if err := h.disown(ctx, client.ObjectKey{Namespace: d.Namespace, Name: d.Name}); client.IgnoreNotFound(err) != nil {
-			return err
+	if err := h.scaleTo(ctx, step, 0, nil); err != nil {
+		return err
+	}
+	return h.disown(ctx, client.ObjectKey{Namespace: step.Namespace, Name: step.Name})
+}
+
+// deleteRecord deletes the record, after it has disowned the Deployments of OLM. Before the start of OLM, that would delay it.
+func (h *Handback) deleteRecord(ctx context.Context) error {
+	record, _, err := h.records().read(ctx)
+	if err != nil {
+		return err
+	}
+	if record != nil {
+		for i := range record.Deployments {
+			d := &record.Deployments[i]
+			err := h.disown(ctx, client.ObjectKey{Namespace: d.Namespace, Name: d.Name})
+			if client.IgnoreNotFound(err) != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return h.records().delete(ctx)
 }
 
 // disown removes this project from the field managers of a Deployment. Otherwise the replicas are a conflict for the
@@ -369,15 +374,10 @@ func (h *Handback) write(ctx context.Context, matches func(Operation) bool) erro
 	if err := h.awaitPods(ctx, operations); err != nil {
 		return err
 	}
-	for len(operations) > 0 {
-		// The pods of catalogs need their accounts, so one created kind follows the other.
-		same := 1
-		for same < len(operations) && operations[same].Verb == operations[0].Verb && (operations[0].Verb != Create || operations[same].Kind == operations[0].Kind) {
-			same++
-		}
+	for _, batch := range batches(operations) {
 		var group errgroup.Group
 		group.SetLimit(parallelRequests)
-		for _, op := range operations[:same] {
+		for _, op := range batch {
 			group.Go(func() error {
 				if err := op.write(ctx, h.Client); err != nil {
 					return fmt.Errorf("%s %s %s/%s: %w", op.Verb.Text(), op.Kind, op.Namespace, op.Name, err)
@@ -388,7 +388,6 @@ func (h *Handback) write(ctx context.Context, matches func(Operation) bool) erro
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		operations = operations[same:]
 	}
 	return nil
 }

@@ -112,6 +112,21 @@ func (op Operation) Step() Action {
 	}
 }
 
+// batches divides operations into those that are done at the same time. The verbs follow each other, and so do created
+// kinds: the pods of catalogs need their accounts.
+func batches(operations []Operation) [][]Operation {
+	together := func(a, b Operation) bool { return a.Verb == b.Verb && (a.Verb != Create || a.Kind == b.Kind) }
+	var all [][]Operation
+	for _, op := range operations {
+		if n := len(all); n > 0 && together(all[n-1][0], op) {
+			all[n-1] = append(all[n-1], op)
+			continue
+		}
+		all = append(all, []Operation{op})
+	}
+	return all
+}
+
 func (op Operation) write(ctx context.Context, c client.Client) error {
 	switch op.Verb {
 	case Create:

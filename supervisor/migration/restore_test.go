@@ -230,6 +230,31 @@ func TestFollowsStart(t *testing.T) {
 	}
 }
 
+// TestBatches checks which operations are done at the same time.
+func TestBatches(t *testing.T) {
+	var got []string
+	for _, batch := range batches([]Operation{
+		{Verb: Create, Kind: "ServiceAccount", Name: "a"},
+		{Verb: Create, Kind: "ServiceAccount", Name: "b"},
+		{Verb: Create, Kind: "Pod", Name: "c"},
+		{Verb: ReplaceContent, Kind: "Role", Name: "d"},
+		{Verb: ReplaceContent, Kind: "Service", Name: "e"},
+		{Verb: Delete, Kind: "Service", Name: "f"},
+	}) {
+		var names strings.Builder
+		for _, op := range batch {
+			names.WriteString(op.Name)
+		}
+		got = append(got, names.String())
+	}
+	if diff := cmp.Diff([]string{"ab", "c", "de", "f"}, got); diff != "" {
+		t.Errorf("batches (-want +got):\n%s", diff)
+	}
+	if none := batches(nil); len(none) != 0 {
+		t.Errorf("without operations: %v", none)
+	}
+}
+
 // TestRestorationOfAuthorities checks that a handback keeps certificate authorities, whose certificates may have been renewed.
 func TestRestorationOfAuthorities(t *testing.T) {
 	const ours = "chandlery-supervisor"
