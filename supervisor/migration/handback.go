@@ -12,7 +12,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -196,16 +195,6 @@ func (h *Handback) supervisors(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// scaleTo scales the Deployment of a step.
-func (h *Handback) scaleTo(ctx context.Context, step Step, replicas int32, labels map[string]any) error {
-	d := &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: step.Namespace, Name: step.Name}
-	if err := h.Client.Get(ctx, key, d); err != nil {
-		return fmt.Errorf("reading Deployment %s: %w", key, err)
-	}
-	return h.scale(ctx, d, replicas, labels)
-}
-
 // stopSupervisors scales the Deployment of supervisors of a step to 0.
 func (h *Handback) stopSupervisors(ctx context.Context, step Step) error {
 	// Before the mark, a supervisor may have taken the API again.
@@ -234,34 +223,6 @@ func (h *Handback) deleteRecord(ctx context.Context) error {
 		}
 	}
 	return h.records().delete(ctx)
-}
-
-// disown removes this project from the field managers of a Deployment. Otherwise the replicas are a conflict for the
-// client that applies the Deployment, such as Helm.
-func (h *Handback) disown(ctx context.Context, key client.ObjectKey) error {
-	var err error
-	for range maxPlans {
-		d := &appsv1.Deployment{}
-		if err := h.Client.Get(ctx, key, d); err != nil {
-			return fmt.Errorf("reading Deployment %s: %w", key, err)
-		}
-		others := slices.DeleteFunc(slices.Clone(d.ManagedFields), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == string(fieldOwner) })
-		if len(others) == len(d.ManagedFields) {
-			return nil
-		}
-		patch := apply.MergePatch{"metadata": map[string]any{"resourceVersion": d.ResourceVersion, "managedFields": others}}
-		// Controllers write the status of a Deployment that was scaled.
-		if err = apply.Patch(ctx, h.Client, d, patch, fieldOwner); !apierrors.IsConflict(err) {
-			break
-		}
-		if err := h.pause(ctx); err != nil {
-			return err
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("removing the field manager %s of Deployment %s: %w", fieldOwner, key, err)
-	}
-	return nil
 }
 
 // awaitRelease waits until no supervisor leads: the Lease is released, or expires without a renewal.

@@ -3,11 +3,13 @@ package migration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
@@ -87,6 +89,44 @@ func (o *Options) scale(ctx context.Context, d *appsv1.Deployment, replicas int3
 	patch := apply.MergePatch{"metadata": metadata, "spec": map[string]any{"replicas": replicas}}
 	if err := apply.Patch(ctx, o.Client, d, patch, fieldOwner); err != nil {
 		return fmt.Errorf("scaling Deployment %s to %d: %w", client.ObjectKeyFromObject(d), replicas, err)
+	}
+	return nil
+}
+
+// scaleTo scales the Deployment of a step.
+func (o *Options) scaleTo(ctx context.Context, step Step, replicas int32, labels map[string]any) error {
+	d := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: step.Namespace, Name: step.Name}
+	if err := o.Client.Get(ctx, key, d); err != nil {
+		return fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	return o.scale(ctx, d, replicas, labels)
+}
+
+// disown removes this project from the field managers of a Deployment. Otherwise the replicas are a conflict for the
+// client that applies the Deployment, such as Helm.
+func (o *Options) disown(ctx context.Context, key client.ObjectKey) error {
+	var err error
+	for range maxPlans {
+		d := &appsv1.Deployment{}
+		if err := o.Client.Get(ctx, key, d); err != nil {
+			return fmt.Errorf("reading Deployment %s: %w", key, err)
+		}
+		others := slices.DeleteFunc(slices.Clone(d.ManagedFields), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == string(fieldOwner) })
+		if len(others) == len(d.ManagedFields) {
+			return nil
+		}
+		patch := apply.MergePatch{"metadata": map[string]any{"resourceVersion": d.ResourceVersion, "managedFields": others}}
+		// Controllers write the status of a Deployment that was scaled.
+		if err = apply.Patch(ctx, o.Client, d, patch, fieldOwner); !apierrors.IsConflict(err) {
+			break
+		}
+		if err := o.pause(ctx); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("removing the field manager %s of Deployment %s: %w", fieldOwner, key, err)
 	}
 	return nil
 }
