@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -58,7 +59,8 @@ func TestHostedCatalogs(t *testing.T) {
 		"One":     {[]*unstructured.Unstructured{address, image}, unchanged + "; 1 more, which OLM runs in a pod, is among the changes", "1 catalog runs as a Deployment behind its Service; OLM's pod is deleted"},
 		"Several": {[]*unstructured.Unstructured{address, image, content}, unchanged + "; 2 more, which OLM runs in pods, are among the changes", "2 catalogs run as Deployments behind their Services; OLM's pods are deleted"},
 	} {
-		b := fake.NewClientBuilder()
+		// The client adds the kinds to its scheme, so it must not be the shared one.
+		b := fake.NewClientBuilder().WithScheme(runtime.NewScheme())
 		for _, source := range tt.sources {
 			source = source.DeepCopy()
 			source.SetAPIVersion("operators.coreos.com/v1alpha1")
