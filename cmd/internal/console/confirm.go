@@ -36,7 +36,7 @@ func (q Question) Ask(cmd *cobra.Command) error {
 	case !canAsk(in, log):
 		return errors.New(q.Refused + ": without a terminal, the command cannot ask for confirmation. Check the output and repeat the command with --yes")
 	}
-	yes, err := Confirm(cmd.Context(), in, log, q.Text)
+	yes, err := confirm(cmd.Context(), in, log, q.Text)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", q.Refused, err)
@@ -46,10 +46,10 @@ func (q Question) Ask(cmd *cobra.Command) error {
 	return nil
 }
 
-// Confirm asks a question on out and reports whether the answer that it reads from in is yes. It returns
+// confirm asks a question on out and reports whether the answer that it reads from in is yes. It returns
 // [ErrInterrupted] if the context ends first. A read from a terminal cannot be canceled, so it lasts until the
 // program ends.
-func Confirm(ctx context.Context, in io.Reader, out io.Writer, question string) (bool, error) {
+func confirm(ctx context.Context, in io.Reader, out io.Writer, question string) (bool, error) {
 	fmt.Fprintf(out, "%s [y/N] ", question)
 	answers := make(chan string, 1)
 	go func() {

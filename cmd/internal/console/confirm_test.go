@@ -25,9 +25,9 @@ func TestConfirm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			yes, err := Confirm(t.Context(), strings.NewReader(tt.in), &out, "Go?")
+			yes, err := confirm(t.Context(), strings.NewReader(tt.in), &out, "Go?")
 			if yes != tt.yes || err != nil || out.String() != tt.out {
-				t.Errorf("Confirm = %v, %v, after %q; want %v after %q", yes, err, out.String(), tt.yes, tt.out)
+				t.Errorf("confirm = %v, %v, after %q; want %v after %q", yes, err, out.String(), tt.yes, tt.out)
 			}
 		})
 	}
@@ -40,7 +40,7 @@ func TestConfirmInterrupted(t *testing.T) {
 	defer answer.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if yes, err := Confirm(ctx, in, io.Discard, "Go?"); yes || !errors.Is(err, ErrInterrupted) {
-		t.Errorf("Confirm = %v, %v, want %v", yes, err, ErrInterrupted)
+	if yes, err := confirm(ctx, in, io.Discard, "Go?"); yes || !errors.Is(err, ErrInterrupted) {
+		t.Errorf("confirm = %v, %v, want %v", yes, err, ErrInterrupted)
 	}
 }
