@@ -12,6 +12,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/image/pemcerts"
 )
 
 // hostsFile is the content of a hosts.toml.
@@ -113,11 +114,8 @@ func (p *hostParser) host(address string, s *hostSettings, line int) mirrorHost 
 		if !ok {
 			continue
 		}
-		switch problem, at := checkRoots(data); {
-		case at > 0:
-			p.failf(line, "ca %q, line %d, %s", name, at, problem)
-		case problem != "":
-			p.failf(line, "ca %q %s", name, problem)
+		if _, err := pemcerts.Parse(data); err != nil {
+			p.failf(line, "ca %q: %v", name, err)
 		}
 		host.RootCAs = append(host.RootCAs, data)
 	}

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/chandlery/chandlery/bundles/image/pemcerts"
 )
 
 // Names of keys and files.
@@ -62,10 +64,8 @@ func (p *parser) finish() (*Table, error) {
 	return p.table, nil
 }
 
-func (p *parser) fail(name, problem, remedy string) { p.failAt(name, 0, problem, remedy) }
-
-func (p *parser) failAt(name string, line int, problem, remedy string) {
-	p.problems = append(p.problems, &InvalidError{File: name, Line: line, Problem: problem, Remedy: remedy})
+func (p *parser) fail(name, problem, remedy string) {
+	p.problems = append(p.problems, &InvalidError{File: name, Problem: problem, Remedy: remedy})
 }
 
 // keys parses the keys of a ConfigMap.
@@ -178,19 +178,26 @@ func (p *parser) certificate(origin, key string, all map[string][]byte) {
 const rootsRemedy = "write the certificates of CAs in PEM form"
 
 func (p *parser) roots(place string, data []byte) {
-	if problem, line := checkRoots(data); problem != "" {
-		p.failAt(place, line, problem, rootsRemedy)
+	if !p.checkRoots(place, data, rootsRemedy) {
 		return
 	}
 	p.table.roots = append(p.table.roots, data)
 }
 
 func (p *parser) hostRoots(place, host string, data []byte) {
-	if problem, line := checkRoots(data); problem != "" {
-		p.failAt(place, line, problem, rootsRemedy+", or "+keysRemedy)
+	if !p.checkRoots(place, data, rootsRemedy+", or "+keysRemedy) {
 		return
 	}
 	p.of(host).roots = append(p.of(host).roots, data)
+}
+
+// checkRoots reports whether a text has certificates to trust, and nothing else. If not, parsing fails.
+func (p *parser) checkRoots(place string, data []byte, remedy string) bool {
+	_, err := pemcerts.Parse(data)
+	if invalid, is := errors.AsType[*pemcerts.Error](err); is {
+		p.problems = append(p.problems, &InvalidError{File: place, Line: invalid.Line, Problem: invalid.Problem, Remedy: remedy})
+	}
+	return err == nil
 }
 
 func (p *parser) pair(place, host string, certificate, key []byte) {

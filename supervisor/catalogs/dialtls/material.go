@@ -1,13 +1,13 @@
 package dialtls
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"time"
+
+	"github.com/chandlery/chandlery/bundles/image/pemcerts"
 )
 
 const (
@@ -39,9 +39,9 @@ type Material struct {
 func NewMaterial(settings Settings, in Input) (*Material, *Error) {
 	m := &Material{settings: settings, sum: sumOf(settings, in)}
 	if settings.CA != (Source{}) {
-		var problem string
-		if m.roots, problem = parseAuthorities(in.CA); problem != "" {
-			return nil, failf(CAInvalid, nil, "%s: %s", settings.CA, problem)
+		var err error
+		if m.roots, err = parseAuthorities(in.CA); err != nil {
+			return nil, failf(CAInvalid, err, "%s: %v", settings.CA, err)
 		}
 	}
 	if settings.ClientSecret == "" {
@@ -68,49 +68,23 @@ func sumOf(settings Settings, in Input) [sha256.Size]byte {
 	return [sha256.Size]byte(hash.Sum(nil))
 }
 
-// parseAuthorities returns the certificates of a PEM text, or what is wrong with it. Text between the certificates is
-// allowed.
-func parseAuthorities(text []byte) (*x509.CertPool, string) {
+// parseAuthorities returns the certificates of a PEM text. Text between the certificates is allowed.
+func parseAuthorities(text []byte) (*x509.CertPool, error) {
 	if len(text) > maxPEM {
-		return nil, fmt.Sprintf("it has %d bytes, more than %d", len(text), maxPEM)
+		return nil, fmt.Errorf("it has %d bytes, more than %d", len(text), maxPEM) //nolint:err113 // text for users
 	}
-	pool, rest, count := x509.NewCertPool(), text, 0
-	for {
-		block, after := pem.Decode(rest)
-		if block == nil {
-			break
-		}
-		at := lineOf(text, rest)
-		if bytes.Count(rest[:len(rest)-len(after)], []byte("-----BEGIN")) > 1 {
-			// Decode skips a damaged block.
-			return nil, fmt.Sprintf("the block from line %d is no PEM block", at)
-		}
-		rest, count = after, count+1
-		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Sprintf("block %d, from line %d, is a %s and no CERTIFICATE", count, at, block.Type)
-		}
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Sprintf("certificate %d, from line %d, cannot be read: %v", count, at, err)
-		}
-		if count > maxCertificates {
-			return nil, fmt.Sprintf("it has more than %d certificates", maxCertificates)
-		}
+	all, err := pemcerts.Parse(text)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // a sentence for users
+	}
+	if len(all) > maxCertificates {
+		return nil, fmt.Errorf("it has more than %d certificates", maxCertificates) //nolint:err113 // text for users
+	}
+	pool := x509.NewCertPool()
+	for _, certificate := range all {
 		pool.AddCert(certificate)
 	}
-	switch {
-	case bytes.Contains(rest, []byte("-----BEGIN")):
-		return nil, fmt.Sprintf("the block from line %d is no PEM block", lineOf(text, rest))
-	case count == 0:
-		return nil, "it has no PEM certificate"
-	}
-	return pool, ""
-}
-
-// lineOf returns the line of the next block in rest, which is the end of text.
-func lineOf(text, rest []byte) int {
-	begin := len(text) - len(rest) + max(0, bytes.Index(rest, []byte("-----BEGIN")))
-	return 1 + bytes.Count(text[:begin], []byte("\n"))
+	return pool, nil
 }
 
 // Expiry returns the time at which the client certificate expires; zero if there is none.

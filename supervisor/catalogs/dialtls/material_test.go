@@ -97,10 +97,10 @@ func TestLoad(t *testing.T) {
 		"no ConfigMap":      {annotations: map[string]string{tls: "configmap/none"}, want: dialtls.CANotFound, text: "ConfigMap none, key ca.crt of namespace olm does not exist"},
 		"no such key":       {annotations: map[string]string{tls: "secret/pair"}, want: dialtls.CANotFound, text: "Secret pair, key ca.crt of namespace olm does not exist"},
 		"empty":             {annotations: map[string]string{tls: "configmap/empty"}, want: dialtls.CAInvalid, text: "ConfigMap empty, key ca.crt: it has no PEM certificate"},
-		"with a key":        {annotations: map[string]string{tls: "configmap/key"}, want: dialtls.CAInvalid, text: "ConfigMap key, key ca.crt: block 2, from line LINE, is a PRIVATE KEY and no CERTIFICATE"},
-		"damaged":           {annotations: map[string]string{tls: "configmap/damaged"}, want: dialtls.CAInvalid, text: "ConfigMap damaged, key ca.crt: certificate 2, from line LINE, cannot be read: x509: malformed certificate"},
-		"cut":               {annotations: map[string]string{tls: "configmap/cut"}, want: dialtls.CAInvalid, text: "ConfigMap cut, key ca.crt: the block from line LINE is no PEM block"},
-		"skipped":           {annotations: map[string]string{tls: "configmap/skipped"}, want: dialtls.CAInvalid, text: "ConfigMap skipped, key ca.crt: the block from line LINE is no PEM block"},
+		"with a key":        {annotations: map[string]string{tls: "configmap/key"}, want: dialtls.CAInvalid, text: "ConfigMap key, key ca.crt: line LINE has a PEM block of type PRIVATE KEY, not CERTIFICATE"},
+		"damaged":           {annotations: map[string]string{tls: "configmap/damaged"}, want: dialtls.CAInvalid, text: "ConfigMap damaged, key ca.crt: line LINE has a certificate that cannot be decoded: x509: malformed certificate"},
+		"cut":               {annotations: map[string]string{tls: "configmap/cut"}, want: dialtls.CAInvalid, text: "ConfigMap cut, key ca.crt: line LINE has a PEM block that is incomplete or damaged"},
+		"skipped":           {annotations: map[string]string{tls: "configmap/skipped"}, want: dialtls.CAInvalid, text: "ConfigMap skipped, key ca.crt: line LINE has a PEM block that is incomplete or damaged"},
 		"large":             {annotations: map[string]string{tls: "configmap/large"}, want: dialtls.CAInvalid, text: "ConfigMap large, key ca.crt: it has SIZE bytes, more than 524288"},
 		"no Secret":         {annotations: map[string]string{tls: "system", client: "none"}, want: dialtls.ClientCertificateNotFound, text: "Secret olm/none does not exist"},
 		"half a pair":       {annotations: map[string]string{tls: "system", client: "half"}, want: dialtls.ClientCertificateNotFound, text: "Secret olm/half has no key tls.key"},
@@ -127,7 +127,12 @@ func TestLoad(t *testing.T) {
 			}
 		})
 	}
-	c.err = apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "pair", nil)
+}
+
+// TestLoadFails checks what is reported if objects cannot be read.
+func TestLoadFails(t *testing.T) {
+	const tls, client = api.AnnotationTLS, api.AnnotationTLSClientCertificate
+	c := &cluster{err: apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "pair", nil)}
 	for annotation, text := range map[string]string{
 		"configmap/ca": "there is no permission to get ConfigMap olm/ca", "secret/ca": "there is no permission to get Secret olm/ca",
 		"system": "there is no permission to get Secret olm/pair",
