@@ -43,7 +43,7 @@ func TestResolve(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	var heads, gets atomic.Int32
 	headers := true
-	r.before = func(w http.ResponseWriter, request *http.Request) bool {
+	r.answer(func(w http.ResponseWriter, request *http.Request) bool {
 		if !strings.Contains(request.URL.Path, "/manifests/") {
 			return false
 		}
@@ -58,7 +58,7 @@ func TestResolve(t *testing.T) {
 			gets.Add(1)
 		}
 		return false
-	}
+	})
 	c := client(t, nil)
 	digestOf := func(img v1.Image) string {
 		d, err := img.Digest()
@@ -143,7 +143,7 @@ func TestTrouble(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			r := serve(t, (*httptest.Server).Start)
 			reference := r.push(t, "trouble:v1", simple(t, "1"))
-			r.before = tc.before
+			r.answer(tc.before)
 			to := newPulled(t)
 			_, err := client(t, nil).Extract(t.Context(), reference, Catalog(), to.dir, to.scratch)
 			if tc.want == "" {
@@ -181,7 +181,7 @@ func TestWrongBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.before = func(w http.ResponseWriter, request *http.Request) bool {
+			r.answer(func(w http.ResponseWriter, request *http.Request) bool {
 				if !strings.HasSuffix(request.URL.Path, "/blobs/"+digest.String()) {
 					return false
 				}
@@ -189,7 +189,7 @@ func TestWrongBytes(t *testing.T) {
 				w.(http.Flusher).Flush()
 				_, _ = w.Write(tc.change(append([]byte(nil), data...)))
 				return true
-			}
+			})
 			to := newPulled(t)
 			_, err = client(t, nil).Extract(t.Context(), reference, Catalog(), to.dir, to.scratch)
 			expect(t, "the content is checked", err, reference, ReasonUnreachable, tc.text)
@@ -205,7 +205,7 @@ func TestWrongBytes(t *testing.T) {
 func TestStall(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	reference := r.push(t, "stall:v1", simple(t, "1"))
-	r.before = func(w http.ResponseWriter, request *http.Request) bool {
+	r.answer(func(w http.ResponseWriter, request *http.Request) bool {
 		if !strings.Contains(request.URL.Path, "/blobs/") {
 			return false
 		}
@@ -214,7 +214,7 @@ func TestStall(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-request.Context().Done()
 		return true
-	}
+	})
 	c := client(t, func(o *Options) { o.Attempts, o.PullTimeout = 2, 5*time.Second })
 	c.stall = 20 * time.Millisecond
 	to := newPulled(t)
@@ -224,10 +224,10 @@ func TestStall(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
-	r.before = func(_ http.ResponseWriter, request *http.Request) bool {
+	r.answer(func(_ http.ResponseWriter, request *http.Request) bool {
 		<-request.Context().Done()
 		return true
-	}
+	})
 	c := client(t, func(o *Options) { o.ResolveTimeout = 20 * time.Millisecond })
 	_, err := c.Resolve(t.Context(), r.host()+"/a:v1")
 	expect(t, "the limit is named", err, r.host()+"/a:v1", ReasonUnreachable, "took longer than 20ms")
@@ -237,14 +237,14 @@ func TestTimeout(t *testing.T) {
 func TestBasicAuthentication(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	reference := r.push(t, "team/catalog:v1", simple(t, "1"))
-	r.before = func(w http.ResponseWriter, request *http.Request) bool {
+	r.answer(func(w http.ResponseWriter, request *http.Request) bool {
 		if user, word, ok := request.BasicAuth(); ok && user == "user" && word == "word" {
 			return false
 		}
 		w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
 		w.WriteHeader(http.StatusUnauthorized)
 		return true
-	}
+	})
 	extract := func(keychain authn.Keychain) error {
 		to := newPulled(t)
 		_, err := client(t, func(o *Options) { o.Keychain = keychain }).
@@ -266,7 +266,7 @@ func TestBasicAuthentication(t *testing.T) {
 func TestTokens(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	reference := r.push(t, "catalog:v1", simple(t, "1"))
-	r.before = func(w http.ResponseWriter, request *http.Request) bool {
+	r.answer(func(w http.ResponseWriter, request *http.Request) bool {
 		if request.URL.Path == "/token" {
 			if user, word, _ := request.BasicAuth(); user != "user" || word != "word" {
 				w.WriteHeader(http.StatusUnauthorized)
@@ -281,7 +281,7 @@ func TestTokens(t *testing.T) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="`+r.URL+`/token",service="s"`)
 		w.WriteHeader(http.StatusUnauthorized)
 		return true
-	}
+	})
 	if _, err := client(t, nil).Resolve(t.Context(), reference); ReasonOf(err) != ReasonUnauthorized {
 		t.Errorf("without credentials: %v", err)
 	}
@@ -342,10 +342,10 @@ func TestPlainHTTP(t *testing.T) {
 	expect(t, "plain HTTP", err, reference, ReasonPlainHTTP, "HTTP")
 
 	secure := serve(t, (*httptest.Server).StartTLS)
-	secure.before = func(w http.ResponseWriter, request *http.Request) bool {
+	secure.answer(func(w http.ResponseWriter, request *http.Request) bool {
 		http.Redirect(w, request, r.URL+request.URL.Path, http.StatusFound)
 		return true
-	}
+	})
 	c = client(t, func(o *Options) { o.PlainHTTP, o.SkipTLSVerify = false, true })
 	_, err = c.Resolve(t.Context(), secure.host()+"/catalog:v1")
 	expect(t, "plain HTTP by redirection", err, secure.host()+"/catalog:v1", ReasonPlainHTTP, "plain HTTP is not allowed")
@@ -444,7 +444,7 @@ func TestEveryCredentialIsTried(t *testing.T) {
 	reference := r.push(t, "team/catalog:v1", simple(t, "1"))
 	var tried []string
 	refusal := http.StatusUnauthorized
-	r.before = func(w http.ResponseWriter, request *http.Request) bool {
+	r.answer(func(w http.ResponseWriter, request *http.Request) bool {
 		user, word, _ := request.BasicAuth()
 		if strings.Contains(request.URL.Path, "/manifests/") && !slices.Contains(tried, user) {
 			tried = append(tried, user)
@@ -459,7 +459,7 @@ func TestEveryCredentialIsTried(t *testing.T) {
 		}
 		w.WriteHeader(status)
 		return true
-	}
+	})
 	keychain := func(entries ...string) authn.Keychain {
 		var all []authn.Keychain
 		for _, entry := range entries {

@@ -76,7 +76,7 @@ func TestCheckContent(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r.before = func(w http.ResponseWriter, request *http.Request) bool {
+			r.answer(func(w http.ResponseWriter, request *http.Request) bool {
 				status := tc.answers[request.URL.Path[strings.LastIndex(request.URL.Path, "/")+1:]]
 				if status == 0 || status == http.StatusMethodNotAllowed && request.Method != http.MethodHead {
 					return false
@@ -84,7 +84,7 @@ func TestCheckContent(t *testing.T) {
 				w.Header().Set("Content-Length", "7")
 				w.WriteHeader(status)
 				return true
-			}
+			})
 			err := CheckContent(t.Context(), client(t, func(o *Options) { o.Platform = tc.platform }), reference)
 			if ReasonOf(err) != tc.want || (tc.want != "" && !strings.Contains(err.Error(), tc.text)) {
 				t.Errorf("%s: got %v, want reason %q and text %q", tc.reason, err, tc.want, tc.text)
@@ -107,7 +107,7 @@ func TestCheckContentIsBounded(t *testing.T) {
 		concurrently int
 		reached      = make(chan struct{})
 	)
-	r.before = func(_ http.ResponseWriter, request *http.Request) bool {
+	r.answer(func(_ http.ResponseWriter, request *http.Request) bool {
 		if !strings.Contains(request.URL.Path, "/blobs/") {
 			return false
 		}
@@ -126,7 +126,7 @@ func TestCheckContentIsBounded(t *testing.T) {
 		concurrently--
 		mu.Unlock()
 		return false
-	}
+	})
 	if err := CheckContent(t.Context(), client(t, func(o *Options) { o.Limits.MaxLayers = 1 }), reference); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,16 +38,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fakeRegistry struct {
 	*httptest.Server
 
-	// before is called first and reports whether it has answered.
-	before func(http.ResponseWriter, *http.Request) bool
+	// before is called first and reports whether it has answered. A request that a client has given up may still run.
+	before atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 }
+
+// answer lets a function answer requests, which reports whether it has answered.
+func (r *fakeRegistry) answer(before func(http.ResponseWriter, *http.Request) bool) { r.before.Store(&before) }
 
 func serve(t *testing.T, start func(*httptest.Server)) *fakeRegistry {
 	t.Helper()
 	r := &fakeRegistry{}
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		if r.before == nil || !r.before(w, request) {
+		if before := r.before.Load(); before == nil || !(*before)(w, request) {
 			inner.ServeHTTP(w, request)
 		}
 	}))
@@ -628,14 +632,14 @@ func TestForgedManifests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.before = func(w http.ResponseWriter, request *http.Request) bool {
+			r.answer(func(w http.ResponseWriter, request *http.Request) bool {
 				if !strings.Contains(request.URL.Path, "/manifests/") {
 					return false
 				}
 				w.Header().Set("Content-Type", string(types.OCIManifestSchema1))
 				_, _ = w.Write(text)
 				return true
-			}
+			})
 			to := newPulled(t)
 			reference := r.host() + "/forged:v1"
 			_, err = client(t, nil).Extract(t.Context(), reference, Catalog(), to.dir, to.scratch)
@@ -651,14 +655,14 @@ func TestCancelled(t *testing.T) {
 	reference := r.push(t, "slow:v1", build(t, nil, layer(t, entry{name: "configs/c"})))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	errStop := errors.New("stopped")
-	r.before = func(_ http.ResponseWriter, request *http.Request) bool {
+	r.answer(func(_ http.ResponseWriter, request *http.Request) bool {
 		if !strings.Contains(request.URL.Path, "/blobs/") {
 			return false
 		}
 		cancel(errStop)
 		<-request.Context().Done()
 		return true
-	}
+	})
 	to := newPulled(t)
 	_, err := client(t, nil).Extract(ctx, reference, Catalog(), to.dir, to.scratch)
 	if !errors.Is(err, errStop) {

@@ -119,10 +119,10 @@ func TestFind(t *testing.T) {
 	missing := r.host() + "/a@sha256:" + strings.Repeat("a", 64)
 	_, err := client(t, nil).Find(t.Context(), missing)
 	expect(t, "a digest that is not there", err, missing, ReasonNotFound, "404")
-	r.before = func(w http.ResponseWriter, _ *http.Request) bool {
+	r.answer(func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(http.StatusForbidden)
 		return true
-	}
+	})
 	_, err = client(t, nil).Find(t.Context(), r.host()+"/a@"+digest)
 	expect(t, "a digest that is not for everybody", err, r.host()+"/a@"+digest, ReasonUnauthorized, "403")
 }

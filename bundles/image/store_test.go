@@ -49,10 +49,10 @@ func newStored(t *testing.T) *stored {
 	t.Helper()
 	s := &stored{fakeRegistry: serve(t, (*httptest.Server).Start), t: t, store: Store{Dir: filepath.Join(t.TempDir(), "store")}}
 	s.client = client(t, nil)
-	s.before = func(http.ResponseWriter, *http.Request) bool {
+	s.answer(func(http.ResponseWriter, *http.Request) bool {
 		s.requests.Add(1)
 		return false
-	}
+	})
 	return s
 }
 

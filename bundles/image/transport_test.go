@@ -37,7 +37,7 @@ func TestRepositoryNamedAsABlob(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	reference := r.push(t, "a/blobs/sha256:v1", simple(t, "1"))
 	var sent atomic.Int64
-	r.before = func(w http.ResponseWriter, request *http.Request) bool {
+	r.answer(func(w http.ResponseWriter, request *http.Request) bool {
 		if request.Method != http.MethodGet || !strings.Contains(request.URL.Path, "/manifests/") {
 			return false
 		}
@@ -51,7 +51,7 @@ func TestRepositoryNamedAsABlob(t *testing.T) {
 			}
 		}
 		return true
-	}
+	})
 	_, err := client(t, nil).Labels(t.Context(), reference)
 	if all := sent.Load(); all >= 64<<20 {
 		t.Errorf("all %d bytes were read", all)
