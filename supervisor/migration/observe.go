@@ -317,6 +317,21 @@ func count(ctx context.Context, c client.Reader) (Counts, error) {
 	return counts, missing.err()
 }
 
+// unfinishedPlans returns the InstallPlans that wait for approval or are in progress, as NAMESPACE/NAME.
+func unfinishedPlans(ctx context.Context, c client.Reader) ([]string, error) {
+	plans, err := listAll(ctx, c, operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind))
+	if err != nil {
+		return nil, err
+	}
+	var counts Counts
+	for _, p := range plans {
+		counts.addPlan(p)
+	}
+	slices.Sort(counts.Waiting)
+	slices.Sort(counts.InProgress)
+	return slices.Concat(counts.Waiting, counts.InProgress), nil
+}
+
 func field(path ...string) func(*unstructured.Unstructured) string {
 	return func(u *unstructured.Unstructured) string {
 		text, _, _ := unstructured.NestedString(u.Object, path...)

@@ -67,8 +67,8 @@ func (op Operation) isOfCatalog() bool { return op.Verb == Delete && isForCatalo
 // deletesReplicas reports whether an operation deletes the replicas of a catalog.
 func (op Operation) deletesReplicas() bool { return op.isOfCatalog() && op.Kind == "Deployment" }
 
-// followsStart reports whether an operation is done while OLM starts: it removes labels and annotations of an object of
-// which OLM does not copy them to others. OLM copies those of versions and catalogs to pods.
+// followsStart reports whether an operation is done while OLM starts: it removes labels and annotations that OLM does not
+// copy to pods. OLM copies annotations of versions and catalogs.
 func (op Operation) followsStart() bool {
 	switch {
 	case op.Verb != RemoveMetadata:
@@ -76,7 +76,8 @@ func (op Operation) followsStart() bool {
 	case op.live.GroupVersionKind().Group != operatorsv1alpha1.GroupName, op.live.GetLabels()[api.LabelCopiedFrom] != "":
 		return true
 	default:
-		return op.Kind != operatorsv1alpha1.ClusterServiceVersionKind && op.Kind != operatorsv1alpha1.CatalogSourceKind
+		copies := op.Kind == operatorsv1alpha1.ClusterServiceVersionKind || op.Kind == operatorsv1alpha1.CatalogSourceKind
+		return !copies || len(op.keys.Annotations) == 0
 	}
 }
 
@@ -95,17 +96,22 @@ func (op Operation) Step() Action {
 	}
 }
 
-// batches divides operations into those that are done at the same time. The verbs follow each other, and so do created
-// kinds: the pods of catalogs need their accounts.
+// batches divides operations into those that are done at the same time. The pods of catalogs need their accounts. What
+// replaces an object is there before that is deleted. A catalog may lose both labels and conditions.
 func batches(operations []Operation) [][]Operation {
-	together := func(a, b Operation) bool { return a.Verb == b.Verb && (a.Verb != Create || a.Kind == b.Kind) }
-	var all [][]Operation
+	const accounts, content, metadata, conditions = 0, 1, 2, 3
+	all := make([][]Operation, conditions+1)
 	for _, op := range operations {
-		if n := len(all); n > 0 && together(all[n-1][0], op) {
-			all[n-1] = append(all[n-1], op)
-			continue
+		at := content
+		switch {
+		case op.Verb == Create && op.Kind == "ServiceAccount":
+			at = accounts
+		case op.Verb == Delete, op.Verb == RemoveMetadata:
+			at = metadata
+		case op.Verb == RemoveConditions:
+			at = conditions
 		}
-		all = append(all, []Operation{op})
+		all[at] = append(all[at], op)
 	}
 	return all
 }

@@ -204,25 +204,31 @@ func TestRestorationOfLabels(t *testing.T) {
 	}, []string{"RemoveLabels ClusterServiceVersion lamps/a", "RemoveLabels OperatorCondition lamps/d", "RemoveLabels Role lamps/f"})
 }
 
-// TestFollowsStart checks which labels are removed before OLM starts: those that OLM would copy to pods.
+// TestFollowsStart checks what is removed before OLM starts: the annotations that OLM would copy to pods.
 func TestFollowsStart(t *testing.T) {
 	olm := func(kind, name string) *unstructured.Unstructured {
 		return object(kind, name, map[string]any{"apiVersion": "operators.coreos.com/v1alpha1"})
 	}
 	copied := olm("ClusterServiceVersion", "lamps/lamp.v1")
 	copied.SetLabels(map[string]string{"olm.copiedFrom": "shop"})
+	labels, annotations := apply.MetadataKeys{Labels: []string{"a"}}, apply.MetadataKeys{Labels: []string{"a"}, Annotations: []string{"b"}}
 	for _, tt := range []struct {
 		live    *unstructured.Unstructured
+		keys    apply.MetadataKeys
 		follows bool
 	}{
-		{olm("ClusterServiceVersion", "shop/lamp.v1"), false},
-		{copied, true},
-		{olm("CatalogSource", "olm/shop"), false},
-		{olm("Subscription", "shop/lamp"), true},
-		{object("Role", "shop/lamp", nil), true},
+		{olm("ClusterServiceVersion", "shop/lamp.v1"), annotations, false},
+		{olm("ClusterServiceVersion", "shop/lamp.v1"), labels, true},
+		{copied, annotations, true},
+		{olm("CatalogSource", "olm/shop"), annotations, false},
+		{olm("CatalogSource", "olm/shop"), labels, true},
+		{olm("Subscription", "shop/lamp"), annotations, true},
+		{object("Role", "shop/lamp", nil), annotations, true},
 	} {
-		if got := newOperation(RemoveMetadata, tt.live, nil).followsStart(); got != tt.follows {
-			t.Errorf("%s %s: got %v, want %v", tt.live.GetKind(), tt.live.GetName(), got, tt.follows)
+		op := newOperation(RemoveMetadata, tt.live, nil)
+		op.keys = tt.keys
+		if got := op.followsStart(); got != tt.follows {
+			t.Errorf("%s %s, %v: got %v, want %v", tt.live.GetKind(), tt.live.GetName(), tt.keys, got, tt.follows)
 		}
 		if newOperation(RemoveConditions, tt.live, tt.live).followsStart() {
 			t.Errorf("%s %s: its conditions are removed late", tt.live.GetKind(), tt.live.GetName())
@@ -234,12 +240,13 @@ func TestFollowsStart(t *testing.T) {
 func TestBatches(t *testing.T) {
 	var got []string
 	for _, batch := range batches([]Operation{
+		{Verb: Create, Kind: "Pod", Name: "c"},
 		{Verb: Create, Kind: "ServiceAccount", Name: "a"},
 		{Verb: Create, Kind: "ServiceAccount", Name: "b"},
-		{Verb: Create, Kind: "Pod", Name: "c"},
 		{Verb: ReplaceContent, Kind: "Role", Name: "d"},
-		{Verb: ReplaceContent, Kind: "Service", Name: "e"},
-		{Verb: Delete, Kind: "Service", Name: "f"},
+		{Verb: Delete, Kind: "Service", Name: "e"},
+		{Verb: RemoveMetadata, Kind: "CatalogSource", Name: "f"},
+		{Verb: RemoveConditions, Kind: "CatalogSource", Name: "f"},
 	}) {
 		var names strings.Builder
 		for _, op := range batch {
@@ -247,11 +254,8 @@ func TestBatches(t *testing.T) {
 		}
 		got = append(got, names.String())
 	}
-	if diff := cmp.Diff([]string{"ab", "c", "de", "f"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"ab", "cd", "ef", "f"}, got); diff != "" {
 		t.Errorf("batches (-want +got):\n%s", diff)
-	}
-	if none := batches(nil); len(none) != 0 {
-		t.Errorf("without operations: %v", none)
 	}
 }
 

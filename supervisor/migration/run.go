@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,11 +66,26 @@ func (o *Options) run(ctx context.Context, what string, plan func(context.Contex
 }
 
 func (o *Options) execute(ctx context.Context, steps []Step, do func(context.Context, Step) error) error {
-	for _, step := range steps {
-		o.OnStep(step.Text)
-		if err := do(ctx, step); err != nil {
-			return fmt.Errorf("%s: %w", step.Text, err)
+	for len(steps) > 0 {
+		// Each stopped program waits for the others, so Deployments are scaled at the same time.
+		together := 1
+		for together < len(steps) && steps[together].Action == steps[0].Action {
+			together++
 		}
+		var group errgroup.Group
+		for _, step := range steps[:together] {
+			o.OnStep(step.Text)
+			group.Go(func() error {
+				if err := do(ctx, step); err != nil {
+					return fmt.Errorf("%s: %w", step.Text, err)
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return err //nolint:wrapcheck // names the step
+		}
+		steps = steps[together:]
 	}
 	return nil
 }

@@ -3,11 +3,11 @@ package migration
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -116,17 +116,25 @@ func (t *Takeover) awaitPods(ctx context.Context) error {
 // recordObjects records the objects that the controllers may replace. It runs after OLM has stopped and before a
 // supervisor works, so no manager changes them during the step.
 func (t *Takeover) recordObjects(ctx context.Context) error {
-	objects, err := readObjects(ctx, t.Client)
-	if err != nil {
+	var (
+		chunks int
+		plans  []string
+		group  errgroup.Group
+	)
+	group.Go(func() error {
+		objects, err := readObjects(ctx, t.Client)
+		if err != nil {
+			return err
+		}
+		chunks, err = t.records().saveObjects(ctx, objects)
 		return err
-	}
-	chunks, err := t.records().saveObjects(ctx, objects)
-	if err != nil {
+	})
+	group.Go(func() (err error) {
+		plans, err = unfinishedPlans(ctx, t.Client)
 		return err
+	})
+	if err := group.Wait(); err != nil {
+		return err //nolint:wrapcheck // says what it does
 	}
-	counts, err := count(ctx, t.Client)
-	if err != nil {
-		return err
-	}
-	return t.records().change(ctx, func(r *Record) { r.Chunks, r.Plans = chunks, slices.Concat(counts.Waiting, counts.InProgress) })
+	return t.records().change(ctx, func(r *Record) { r.Chunks, r.Plans = chunks, plans })
 }
