@@ -119,10 +119,14 @@ func RemoveAnnotations(ctx context.Context, c client.Client, live *unstructured.
 	return RemoveMetadata(ctx, c, live, MetadataKeys{Annotations: keys})
 }
 
-// MetadataKeys are the keys of labels and annotations.
-type MetadataKeys struct{ Labels, Annotations []string }
+// MetadataKeys are the keys of labels and annotations, and finalizers.
+type MetadataKeys struct{ Labels, Annotations, Finalizers []string }
 
-// RemoveMetadata removes labels and annotations from an object, as RemoveAnnotations does.
+// Empty reports whether there are no keys.
+func (k MetadataKeys) Empty() bool { return len(k.Labels)+len(k.Annotations)+len(k.Finalizers) == 0 }
+
+// RemoveMetadata removes labels and annotations from an object, as RemoveAnnotations does. If it removes finalizers, the
+// error is also a conflict if the object has changed since: a patch replaces the whole list.
 func RemoveMetadata(ctx context.Context, c client.Client, live *unstructured.Unstructured, keys MetadataKeys) error {
 	metadata := map[string]any{}
 	for field, keys := range map[string][]string{"labels": keys.Labels, "annotations": keys.Annotations} {
@@ -133,6 +137,10 @@ func RemoveMetadata(ctx context.Context, c client.Client, live *unstructured.Uns
 		if len(changes) > 0 {
 			metadata[field] = changes
 		}
+	}
+	if len(keys.Finalizers) > 0 {
+		kept := slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(f string) bool { return slices.Contains(keys.Finalizers, f) })
+		metadata["finalizers"], metadata["resourceVersion"] = kept, live.GetResourceVersion()
 	}
 	return mergeMetadata(ctx, c, live, metadata)
 }

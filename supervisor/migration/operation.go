@@ -24,7 +24,7 @@ const (
 	ReplaceContent Verb = "Restore"
 	// Delete deletes an object that OLM does not create.
 	Delete Verb = "Delete"
-	// RemoveMetadata removes labels and annotations that OLM does not know.
+	// RemoveMetadata removes labels, annotations and finalizers that OLM does not know.
 	RemoveMetadata Verb = "RemoveLabels"
 	// RemoveConditions removes conditions that OLM does not know.
 	RemoveConditions Verb = "RemoveConditions"
@@ -57,7 +57,7 @@ type Operation struct {
 
 	// live is the live object, and want the object to write: nil for Create and Delete respectively.
 	live, want *unstructured.Unstructured
-	// keys are the labels and annotations to remove.
+	// keys are the labels, annotations and finalizers to remove.
 	keys apply.MetadataKeys
 }
 
@@ -68,10 +68,11 @@ func (op Operation) isOfCatalog() bool { return op.Verb == Delete && isForCatalo
 func (op Operation) deletesReplicas() bool { return op.isOfCatalog() && op.Kind == "Deployment" }
 
 // followsStart reports whether an operation is done while OLM starts: it removes labels and annotations that OLM does not
-// copy to pods. OLM copies annotations of versions and catalogs.
+// copy to pods. OLM copies annotations of versions and catalogs. A write of OLM would be a conflict for the removal of a
+// finalizer.
 func (op Operation) followsStart() bool {
 	switch {
-	case op.Verb != RemoveMetadata:
+	case op.Verb != RemoveMetadata, len(op.keys.Finalizers) > 0:
 		return false
 	case op.live.GroupVersionKind().Group != operatorsv1alpha1.GroupName, op.live.GetLabels()[api.LabelCopiedFrom] != "":
 		return true
@@ -143,4 +144,11 @@ func newOperation(verb Verb, live, want *unstructured.Unstructured) Operation {
 		o = want
 	}
 	return Operation{Verb: verb, Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), live: live, want: want}
+}
+
+// removal returns the operation that removes metadata from an object.
+func removal(live *unstructured.Unstructured, keys apply.MetadataKeys) Operation {
+	op := newOperation(RemoveMetadata, live, nil)
+	op.keys = keys
+	return op
 }

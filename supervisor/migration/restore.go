@@ -52,14 +52,16 @@ func restoration(recorded []*unstructured.Unstructured, live objectsByKey) []Ope
 	for _, key := range slices.Sorted(maps.Keys(live)) {
 		o := live[key]
 		switch {
-		case o.GetDeletionTimestamp() != nil, restored[key], isOfRecord(o):
+		case restored[key], isOfRecord(o):
+		case o.GetDeletionTimestamp() != nil:
+			if addedFinalizers(o) != nil {
+				stripped = append(stripped, removal(o, apply.MetadataKeys{Finalizers: addedFinalizers(o)}))
+			}
 		case isForCatalog(o), isUnplanned(o), replacesBinding(o, recorded, live), servesPackages(o):
 			removed = append(removed, newOperation(Delete, o, nil))
 		default:
-			if keys := addedKeys(o); len(keys.Labels)+len(keys.Annotations) > 0 {
-				op := newOperation(RemoveMetadata, o, nil)
-				op.keys = keys
-				stripped = append(stripped, op)
+			if keys := addedKeys(o); !keys.Empty() {
+				stripped = append(stripped, removal(o, keys))
 			}
 			if want := withoutConditions(o); want != nil {
 				cleared = append(cleared, newOperation(RemoveConditions, o, want))
@@ -288,7 +290,7 @@ func replacesBinding(o *unstructured.Unstructured, recorded []*unstructured.Unst
 	})
 }
 
-// addedKeys returns the labels and annotations that this project set on an object. Those of users remain. The
+// addedKeys returns the labels, annotations and finalizers that this project set on an object. Those of users remain. The
 // number of OLM's replicas is removed when OLM is scaled up again.
 func addedKeys(o *unstructured.Unstructured) apply.MetadataKeys {
 	added := func(field string, values map[string]string) []string {
@@ -296,7 +298,18 @@ func addedKeys(o *unstructured.Unstructured) apply.MetadataKeys {
 			return !isUnknownToOLM(o.GetKind(), key) || !isSetByUs(o, field, key)
 		})
 	}
-	return apply.MetadataKeys{Labels: added("labels", o.GetLabels()), Annotations: added("annotations", o.GetAnnotations())}
+	return apply.MetadataKeys{
+		Labels: added("labels", o.GetLabels()), Annotations: added("annotations", o.GetAnnotations()), Finalizers: addedFinalizers(o),
+	}
+}
+
+// addedFinalizers returns the finalizers of an object that OLM does not know. Without supervisors, they would block its
+// deletion forever.
+func addedFinalizers(o *unstructured.Unstructured) []string {
+	if slices.Contains(o.GetFinalizers(), api.FinalizerUninstall) {
+		return []string{api.FinalizerUninstall}
+	}
+	return nil
 }
 
 // isUnknownToOLM reports whether OLM does not set a label or annotation on objects of a kind.

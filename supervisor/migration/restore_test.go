@@ -106,6 +106,18 @@ func TestRestoration(t *testing.T) {
 			[]string{"RemoveLabels Secret lamps/cert"},
 		},
 		{
+			"a finalizer of ours, which OLM would not remove", nil,
+			[]*unstructured.Unstructured{object("Subscription", "lamps/lamp", map[string]any{"metadata|finalizers": []any{"chandlery.dev/uninstall", "a/b"}})},
+			[]string{"RemoveLabels Subscription lamps/lamp"},
+		},
+		{
+			"the same on what is being deleted", nil,
+			[]*unstructured.Unstructured{object("Subscription", "lamps/lamp", map[string]any{
+				"metadata|finalizers": []any{"chandlery.dev/uninstall"}, "metadata|deletionTimestamp": "2026-11-29T00:00:00Z",
+			})},
+			[]string{"RemoveLabels Subscription lamps/lamp"},
+		},
+		{
 			"marks of ours on what another version has taken over",
 			[]*unstructured.Unstructured{ownedBy(object("Role", "lamps/cert", nil), "ClusterServiceVersion", "lamp.v0", "v0")},
 			[]*unstructured.Unstructured{by(object("Role", "lamps/cert", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/applied-hash": "1"}}), ours, mine)},
@@ -223,11 +235,10 @@ func TestFollowsStart(t *testing.T) {
 		{olm("CatalogSource", "olm/shop"), annotations, false},
 		{olm("CatalogSource", "olm/shop"), labels, true},
 		{olm("Subscription", "shop/lamp"), annotations, true},
+		{olm("Subscription", "shop/lamp"), apply.MetadataKeys{Finalizers: []string{"c"}}, false},
 		{object("Role", "shop/lamp", nil), annotations, true},
 	} {
-		op := newOperation(RemoveMetadata, tt.live, nil)
-		op.keys = tt.keys
-		if got := op.followsStart(); got != tt.follows {
+		if got := removal(tt.live, tt.keys).followsStart(); got != tt.follows {
 			t.Errorf("%s %s, %v: got %v, want %v", tt.live.GetKind(), tt.live.GetName(), tt.keys, got, tt.follows)
 		}
 		if newOperation(RemoveConditions, tt.live, tt.live).followsStart() {
