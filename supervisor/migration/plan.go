@@ -126,8 +126,7 @@ func NewPlan(o *ClusterState, again bool) Plan {
 func blockers(o *ClusterState, again bool) []string {
 	var all []string
 	if o.OpenShift && len(o.Managers.Workloads) > 0 {
-		all = append(all, "OpenShift's cluster version operator restores OLM and would start it again; on OpenShift, OLM is a part of the platform. "+
-			"To replace it anyway, list Deployments olm-operator and catalog-operator as unmanaged in spec.overrides of ClusterVersion version, which makes the cluster unsupported and stops its upgrades; this program does not do that")
+		all = append(all, "OpenShift's cluster version operator restores OLM and would start it again; leave this cluster to its OLM, which is a part of the platform")
 	}
 	for _, s := range o.Managers.Supervisors {
 		all = append(all, fmt.Sprintf("another supervisor works here (%s, Lease %s/%s); stop it first", s.Holder, s.Namespace, api.LeaseName))

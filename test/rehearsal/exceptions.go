@@ -140,7 +140,7 @@ func atTakeover() []exception {
 		{"the CatalogSource controls them", isPolicyOfCatalog},
 		{"do not contain the APIs of failed versions", has("ClusterRole", "aggregationRule")},
 		{"also created where OLM leaves them out", isMissingCopy},
-		{"without the labels that OLM also removes when a newer plan appears", has("InstallPlan", "metadata.labels")},
+		{"but lose the labels that OLM removes when a newer plan appears", has("InstallPlan", "metadata.labels")},
 		{"replaced by plans with the same content and another name", ofManual},
 		{"recreated with the operator's namespace in their names", func(d *difference) bool {
 			return d.field == "" && (strings.Contains(d.name, "-system:auth-delegator") || strings.Contains(d.name, "-auth-reader"))

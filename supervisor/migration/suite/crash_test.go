@@ -430,7 +430,7 @@ func TestOpenShift(t *testing.T) {
 		OnStep: func(step string) { t.Error(step) },
 	}}
 	err := m.Run(t.Context())
-	if !errors.Is(err, migration.ErrRefused) || !strings.Contains(err.Error(), "spec.overrides of ClusterVersion version") {
+	if !errors.Is(err, migration.ErrRefused) || !strings.Contains(err.Error(), "leave this cluster to its OLM") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -104,7 +104,7 @@ func (o *migrateOptions) direction() direction {
 	case o.finish:
 		return direction{
 			question: "Remove OLM?", refused: "nothing was removed", deletes: true,
-			nothing: "There is nothing to remove: there is no record of a takeover.",
+			nothing: "There is nothing to remove: there is no record of a takeover. If the record is lost, run migrate first.",
 			action:  func(mo migration.Options) action { return &migration.Finish{Options: mo} },
 		}
 	default:

@@ -38,10 +38,11 @@ Exit codes:
   130  you interrupted the command`
 
 const helpBack = `Hand this cluster back to the OLM that managed it before the takeover. The command
-scales the supervisors to 0. It deletes the objects that the supervisors created to
-replace OLM's objects. It restores the objects that the supervisors changed or deleted,
-and removes the supervisors' labels and annotations from other objects. Then it restores
-the replica counts of OLM's Deployments. Operators keep their current versions.
+scales the supervisors to 0. It restores the objects that they changed or deleted, and
+deletes those that replaced objects of OLM. Then it restores the replica counts of OLM's
+Deployments. While OLM starts, it removes the supervisors' labels and annotations from
+other objects. When OLM's pods of catalogs are ready, at most after a minute, it deletes
+the supervisors' replicas. Operators keep their current versions.
 
 You can interrupt and repeat the command.
 

@@ -32,7 +32,7 @@ func (o *options) show(out io.Writer, p *migration.Plan, d direction) error {
 	for _, step := range p.Steps {
 		steps = append(steps, step.Text)
 	}
-	section(&b, paint.Bold("Steps, in this order:"), steps)
+	section(&b, paint.Bold("Steps, in this order; Deployments are scaled at the same time:"), steps)
 	o.objects(&b, paint, p, d)
 	if p.Verdict == migration.Possible || p.Verdict == migration.Blocked {
 		section(&b, paint.Bold("Managed by the supervisors, without changes:"), p.Adopted)
