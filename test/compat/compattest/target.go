@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -184,7 +186,8 @@ func startSupervisor(ctx context.Context, retryTimeout time.Duration) error {
 	return target.restart(ctx)
 }
 
-// runSupervisor starts a supervisor with an identity.
+// runSupervisor starts a supervisor with an identity, and waits until it serves metrics: before that, a signal that stops it
+// may end it like a failure.
 func runSupervisor(ctx context.Context, identity string, retryTimeout time.Duration) (*process.Process, error) {
 	cp := target.plane
 	metrics, err := ports.Reserve(ctx)
@@ -210,6 +213,16 @@ func runSupervisor(ctx context.Context, identity string, retryTimeout time.Durat
 		return nil, fmt.Errorf("starting the supervisor: %w", err)
 	}
 	target.metrics = metrics
+	err = wait.PollUntilContextTimeout(ctx, polling, Patience, true, func(ctx context.Context) (bool, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", metrics.Address())
+		if err != nil {
+			return false, nil
+		}
+		return true, conn.Close()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for the metrics of the supervisor: %w; the end of its log:\n%s", err, process.Tail(started.Log()))
+	}
 	return started, nil
 }
 
