@@ -50,7 +50,7 @@ func (h *Handback) Plan(ctx context.Context) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	operations, live, err := h.operations(ctx, record)
+	operations, live, err := h.operations(ctx, record, markedKinds())
 	if err != nil {
 		return Plan{}, err
 	}
@@ -90,9 +90,9 @@ func (h *Handback) runStep(ctx context.Context, step Step) error {
 	case RestoreObjects:
 		return h.restore(ctx)
 	case RemoveLabels:
-		return h.write(ctx, Operation.followsStart)
+		return h.write(ctx, markedKinds(), Operation.followsStart)
 	case DeleteReplicas:
-		return h.write(ctx, Operation.isOfCatalog)
+		return h.write(ctx, markedKinds(), Operation.isOfCatalog)
 	case ScaleUp:
 		return client.IgnoreNotFound(h.scaleTo(ctx, step, step.Replicas, map[string]any{api.LabelTakenOver: nil}))
 	case DeleteRecord:
@@ -153,8 +153,8 @@ func (h *Handback) mark(ctx context.Context) error {
 	return h.records().write(ctx, record, nil)
 }
 
-// operations compares the live objects with the recorded ones.
-func (h *Handback) operations(ctx context.Context, record *Record) ([]Operation, objectsByKey, error) {
+// operations compares the live objects with the recorded ones. marked are the kinds of which the metadata is read.
+func (h *Handback) operations(ctx context.Context, record *Record, marked []schema.GroupVersionKind) ([]Operation, objectsByKey, error) {
 	var (
 		recorded, objects, metadata []*unstructured.Unstructured
 		group                       errgroup.Group
@@ -168,7 +168,7 @@ func (h *Handback) operations(ctx context.Context, record *Record) ([]Operation,
 		return err
 	})
 	group.Go(func() (err error) {
-		metadata, err = listKinds(ctx, h.Client, markedKinds(), listMetadata)
+		metadata, err = listKinds(ctx, h.Client, marked, listMetadata)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -311,23 +311,25 @@ func (h *Handback) recordedPackages(ctx context.Context, key string) (*unstructu
 }
 
 // restore restores objects, and records that. The replicas of catalogs serve until OLM has started, so that no wait for
-// OLM's pods delays the start. Most labels that OLM does not know are removed while it starts.
+// OLM's pods delays the start. Most labels that OLM does not know are removed while it starts. Of the marked kinds, only
+// versions own what is restored before.
 func (h *Handback) restore(ctx context.Context) error {
-	err := h.write(ctx, Operation.precedesStart)
+	versions := operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind)
+	err := h.write(ctx, []schema.GroupVersionKind{versions}, Operation.precedesStart)
 	if err != nil {
 		return err
 	}
 	return h.records().change(ctx, func(r *Record) { r.Restored = true })
 }
 
-// write writes the operations that match. It waits for the pods of catalogs before it deletes their replicas, at most
-// until a timeout.
-func (h *Handback) write(ctx context.Context, matches func(Operation) bool) error {
+// write writes the operations that match, on objects of marked and other kinds. It waits for the pods of catalogs before it
+// deletes their replicas, at most until a timeout.
+func (h *Handback) write(ctx context.Context, marked []schema.GroupVersionKind, matches func(Operation) bool) error {
 	record, _, err := h.records().read(ctx)
 	if err != nil || record == nil {
 		return err
 	}
-	operations, _, err := h.operations(ctx, record)
+	operations, _, err := h.operations(ctx, record, marked)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ const (
 	RestoreObjects Action = "Restore"
 	// ScaleUp scales a Deployment of OLM up again.
 	ScaleUp Action = "Start"
-	// RemoveLabels removes labels and annotations that OLM does not know, while OLM starts.
+	// RemoveLabels restores, while OLM starts, what does not change what OLM does: most of it are labels and annotations.
 	RemoveLabels Action = "RemoveLabels"
 	// DeleteReplicas waits until the pods of catalogs are ready, and deletes the replicas of this project.
 	DeleteReplicas Action = "DeleteReplicas"
@@ -58,7 +58,7 @@ func NewHandbackPlan(record *Record, supervisors []string, operations []Operatio
 		p.Steps = append(p.Steps, Step{Action: ScaleUp, Namespace: d.Namespace, Name: d.Name, Replicas: d.Replicas, Text: describeStart(d)})
 	}
 	if n := countOperations(operations, Operation.followsStart); n > 0 {
-		add(RemoveLabels, "while OLM starts, remove the supervisors' labels and annotations from %d other object%s", n, plural(n))
+		add(RemoveLabels, "while OLM starts, restore or delete the %d other object%s, or remove the supervisors' labels and annotations", n, plural(n))
 	}
 	if n := countOperations(operations, Operation.isOfCatalog); n > 0 {
 		add(DeleteReplicas, "%sdelete %d object%s with which supervisors served catalogs", describeWait(operations), n, plural(n))

@@ -3,6 +3,7 @@ package migration
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,19 +68,31 @@ func (op Operation) isOfCatalog() bool { return op.Verb == Delete && isForCatalo
 // deletesReplicas reports whether an operation deletes the replicas of a catalog.
 func (op Operation) deletesReplicas() bool { return op.isOfCatalog() && op.Kind == "Deployment" }
 
-// followsStart reports whether an operation is done while OLM starts: it removes labels and annotations that OLM does not
-// copy to pods. OLM copies annotations of versions and catalogs. A write of OLM would be a conflict for the removal of a
-// finalizer.
+// followsStart reports whether an operation is done while OLM starts, because its object does not change what OLM does:
+// OLM also restores the roles of OperatorConditions. It does not use bindings of other names. It copies annotations of versions
+// and catalogs to pods, and no other metadata. A finalizer is removed before, since a write of OLM would be a conflict.
 func (op Operation) followsStart() bool {
-	switch {
-	case op.Verb != RemoveMetadata, len(op.keys.Finalizers) > 0:
+	switch op.Verb {
+	case ReplaceContent:
+		return ownerOf(op.want, "OperatorCondition") != nil
+	case Delete:
+		return strings.HasSuffix(op.Kind, "RoleBinding")
+	case RemoveMetadata:
+		return len(op.keys.Finalizers) == 0 && !op.changesPods()
+	case Create, RemoveConditions:
 		return false
-	case op.live.GroupVersionKind().Group != operatorsv1alpha1.GroupName, op.live.GetLabels()[api.LabelCopiedFrom] != "":
-		return true
 	default:
-		copies := op.Kind == operatorsv1alpha1.ClusterServiceVersionKind || op.Kind == operatorsv1alpha1.CatalogSourceKind
-		return !copies || len(op.keys.Annotations) == 0
+		return false
 	}
+}
+
+// changesPods reports whether an operation removes annotations that OLM copies to pods.
+func (op Operation) changesPods() bool {
+	if op.live.GroupVersionKind().Group != operatorsv1alpha1.GroupName || op.live.GetLabels()[api.LabelCopiedFrom] != "" {
+		return false
+	}
+	copied := op.Kind == operatorsv1alpha1.ClusterServiceVersionKind || op.Kind == operatorsv1alpha1.CatalogSourceKind
+	return copied && len(op.keys.Annotations) > 0
 }
 
 // precedesStart reports whether an operation is done before OLM starts.

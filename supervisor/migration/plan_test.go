@@ -262,7 +262,7 @@ func TestHandbackCounts(t *testing.T) {
 		{
 			[]Operation{newOperation(Create, nil, role), labels, newOperation(Delete, replicas, nil), deletion},
 			[]string{
-				"recreate 1 objects, restore the content of 0, delete 0 that", "while OLM starts, remove the supervisors' labels and annotations from 1 other object",
+				"recreate 1 objects, restore the content of 0, delete 0 that", "while OLM starts, restore or delete the 1 other object, or remove the supervisors' labels and annotations",
 				"wait until OLM's pods of 1 catalog are ready, at most 1m0s, and delete 2 objects with which",
 			},
 		},

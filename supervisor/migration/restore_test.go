@@ -246,6 +246,22 @@ func TestFollowsStart(t *testing.T) {
 			t.Errorf("%s %s: its conditions are removed late", tt.live.GetKind(), tt.live.GetName())
 		}
 	}
+	role := ownedBy(object("Role", "shop/lamp.v1", nil), "OperatorCondition", "lamp.v1", "c1")
+	binding, plan := object("ClusterRoleBinding", "/lamp", nil), object("InstallPlan", "shop/install-a", nil)
+	for _, tt := range []struct {
+		op      Operation
+		follows bool
+	}{
+		{newOperation(ReplaceContent, role, role), true},
+		{newOperation(ReplaceContent, binding, binding), false},
+		{newOperation(Delete, binding, nil), true},
+		{newOperation(Delete, plan, nil), false},
+		{newOperation(Create, nil, role), false},
+	} {
+		if got := tt.op.followsStart(); got != tt.follows {
+			t.Errorf("%s %s: got %v, want %v", tt.op.Verb, tt.op.Kind, got, tt.follows)
+		}
+	}
 }
 
 // TestBatches checks which operations are done at the same time.

@@ -50,7 +50,7 @@ func (t *Takeover) runStep(ctx context.Context, step Step) error {
 	case RecordObjects:
 		return t.recordObjects(ctx)
 	case CompleteTakeover:
-		return t.records().change(ctx, func(r *Record) { r.Phase = TakenOver })
+		return t.complete(ctx)
 	default:
 		return fmt.Errorf("unknown action %q", step.Action)
 	}
@@ -136,5 +136,15 @@ func (t *Takeover) recordObjects(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err //nolint:wrapcheck // says what it does
 	}
-	return t.records().change(ctx, func(r *Record) { r.Chunks, r.Plans = chunks, plans })
+	// The takeover is complete with the same write: each request delays the supervisor that is to lead.
+	return t.records().change(ctx, func(r *Record) { r.Chunks, r.Plans, r.Phase = chunks, plans, TakenOver })
+}
+
+// complete permits the supervisors to work, unless the record does so already.
+func (t *Takeover) complete(ctx context.Context) error {
+	record, _, err := t.records().read(ctx)
+	if err != nil || record.is(TakenOver) {
+		return err
+	}
+	return t.records().change(ctx, func(r *Record) { r.Phase = TakenOver })
 }
