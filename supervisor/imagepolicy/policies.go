@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ import (
 
 var policyValid = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 	Name: "chandlery_image_policy_valid",
-	Help: "1 if the policy for signatures of images is valid or there is none, 0 if the supervisor uses an older policy or pulls no images.",
+	Help: "1 if the policies for signatures of images are valid or there are none, 0 if the supervisor uses older policies or pulls no images.",
 })
 
 // interval is the time between two checks of the files.
@@ -43,11 +44,14 @@ type Policies struct {
 	changes chan event.GenericEvent
 	own     *imagesources.OwnConfigs[signature.Policy]
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// version identifies policy, which is that of the cluster. err says why the current files are not used.
 	version string
 	policy  *signature.Policy
 	err     error
-	problem string
+	nodes   nodePolicies
+	// problem and reported are the problem and the version of the last check.
+	problem, reported string
 }
 
 // New returns the policies with that of the cluster in a directory; empty for none.
@@ -71,12 +75,12 @@ type Query struct {
 	// Image is the reference in the catalog, or in the spec of the CatalogSource.
 	Image string
 	Use   signature.Use
-	// Own is the ConfigMap with rules of the catalog; its name is empty for none.
+	// Own is the ConfigMap with rules of the catalog, in the namespace of the catalog; its name is empty for none.
 	Own types.NamespacedName
 }
 
-// Rules returns the rules that apply to an image: those of the cluster, and those of its catalog. If they cannot be used,
-// the error is an [*image.Error].
+// Rules returns the rules that apply to an image: those of the cluster, and those of its catalog. If the cluster has no
+// rule for the image, the policies of nodes apply. If the rules cannot be used, the error is an [*image.Error].
 func (p *Policies) Rules(ctx context.Context, reader client.Reader, q Query) (Rules, error) {
 	if p == nil {
 		return Rules{}, nil
@@ -85,12 +89,18 @@ func (p *Policies) Rules(ctx context.Context, reader client.Reader, q Query) (Ru
 	if err != nil {
 		return Rules{}, &image.Error{Reference: q.Image, Reason: image.ReasonReference, Err: err}
 	}
-	policy, version, err := p.read()
-	if err != nil && policy == nil {
+	current, err := p.read()
+	if err != nil && current.policy == nil {
 		return Rules{}, &image.Error{Reference: q.Image, Reason: image.ReasonConfiguration, Err: err}
 	}
-	found := Rules{Version: version, ClusterVersion: version}
-	found.add(policy.For(ref, q.Use), q.Use)
+	found := Rules{Version: current.version, ClusterVersion: current.version}
+	rule := current.policy.For(ref, q.Use)
+	found.add(rule, q.Use)
+	if rule == nil {
+		if err := current.nodes.apply(&found, &q); err != nil {
+			return Rules{}, &image.Error{Reference: q.Image, Reason: image.ReasonReference, Err: err}
+		}
+	}
 	if q.Own.Name == "" {
 		return found, nil
 	}
@@ -106,34 +116,51 @@ func (p *Policies) Rules(ctx context.Context, reader client.Reader, q Query) (Ru
 	return found, nil
 }
 
-// read returns the policy of the cluster in force and its version. The error says why the current files cannot be used: the last valid
-// policy then stays in force, and there is none if there has never been a valid one.
-func (p *Policies) read() (policy *signature.Policy, version string, err error) {
-	if p.dir == "" {
-		return nil, "", nil
-	}
+// inForce is the policy of the cluster and those of nodes that are in force.
+type inForce struct {
+	// policy is nil if there is none, or if there has never been a valid one.
+	policy  *signature.Policy
+	nodes   nodePolicies
+	version string
+}
+
+// read returns the policies in force. The error says why the current files cannot be used: the last valid policy then stays
+// in force.
+func (p *Policies) read() (inForce, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	err := p.readFiles()
+	return inForce{p.policy, p.nodes, p.current()}, err
+}
+
+// readFiles reads the policy of the cluster.
+func (p *Policies) readFiles() error {
+	if p.dir == "" {
+		return nil
+	}
 	keys, err := sources.ReadDir(p.dir)
 	if err != nil {
 		p.err = err
-		return p.policy, p.version, err //nolint:wrapcheck // names the file
+		return err //nolint:wrapcheck // names the file
 	}
 	maps.DeleteFunc(keys, func(key string, _ []byte) bool { return !sources.IsForSignatures(key) })
-	version = checksum(keys)
+	version := checksum(keys)
 	if version == p.version && p.err == nil {
-		return p.policy, p.version, nil
+		return nil
 	}
-	policy, err = signature.Parse(p.dir, keys)
+	policy, err := signature.Parse(p.dir, keys)
 	if p.err = err; err != nil {
-		return p.policy, p.version, err //nolint:wrapcheck // names the file
+		return err //nolint:wrapcheck // names the file
 	}
 	if policy == nil {
 		policy = &signature.Policy{} // that there is no policy is valid too
 	}
 	p.policy, p.version = policy, version
-	return policy, version, nil
+	return nil
 }
+
+// current returns what identifies the policies in force.
+func (p *Policies) current() string { return strings.TrimSpace(p.version + " " + p.nodes.version) }
 
 // checksum returns a checksum of files.
 func checksum(keys map[string][]byte) string {
@@ -145,17 +172,17 @@ func checksum(keys map[string][]byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// Version identifies the policy of the cluster as it was read last.
+// Version identifies the policy of the cluster and those of nodes as they were read last.
 func (p *Policies) Version() string {
 	if p == nil {
 		return ""
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.version
+	return p.current()
 }
 
-// Problem returns what is wrong with the policy of the cluster; empty if nothing is. It is the result of the last check.
+// Problem returns what is wrong with the policy of the cluster or with those of nodes; empty if nothing is. It is the result of the last check.
 func (p *Policies) Problem() string {
 	if p == nil {
 		return ""
@@ -205,26 +232,28 @@ func (p *Policies) Start(ctx context.Context) error {
 
 // Check reads the policy again. It reports a changed problem in the log, in the metric and as an event.
 func (p *Policies) Check(ctx context.Context) {
-	before, last := p.Version(), p.Problem()
-	policy, _, err := p.read()
-	problem := ""
+	current, err := p.read()
+	problem := current.nodes.problem()
 	switch {
 	case err == nil:
-		policyValid.Set(1)
-	case policy == nil:
+	case current.policy == nil:
 		problem = "the policy for signatures is invalid, so that no images are pulled: " + err.Error()
-		policyValid.Set(0)
 	default:
 		problem = "the policy for signatures is invalid, and the last valid one stays in force: " + err.Error()
+	}
+	if problem == "" {
+		policyValid.Set(1)
+	} else {
 		policyValid.Set(0)
 	}
 	p.mu.Lock()
-	p.problem = problem
+	sameProblem, sameVersion := p.problem == problem, p.reported == current.version
+	p.problem, p.reported = problem, current.version
 	p.mu.Unlock()
-	if problem != last {
+	if !sameProblem {
 		log.FromContext(ctx).Info("Checked the policy for signatures of images", "problem", problem)
 	}
-	if problem == last && p.Version() == before {
+	if sameProblem && sameVersion {
 		return
 	}
 	select {

@@ -21,10 +21,14 @@ var (
 
 // Rules are the rules that an image has to meet, all of them.
 type Rules struct { //nolint:recvcheck // add builds a value
-	// Version identifies the policies with the rules, and ClusterVersion that of the cluster.
+	// Version identifies the policies with the rules, and ClusterVersion those of the cluster and of nodes.
 	Version, ClusterVersion string
 
 	all []*signature.Rule
+	// nodes says why only nodes may pull the image; nil if the supervisor may, too.
+	nodes error
+	// byTag is true if that is so because a policy of nodes covers the tag of a catalog's image.
+	byTag bool
 }
 
 // add adds a rule, if it is not nil and can refuse an image. Nodes pull the images of catalogs anyway.
@@ -35,8 +39,12 @@ func (r *Rules) add(rule *signature.Rule, use signature.Use) {
 	r.all = append(r.all, rule)
 }
 
-// Any reports whether there are rules.
+// Any reports whether there are rules that the supervisor checks.
 func (r Rules) Any() bool { return len(r.all) > 0 }
+
+// ByTag reports whether the image of a catalog must run by its tag. A policy of nodes that names the tag does not cover the
+// digest.
+func (r Rules) ByTag() bool { return r.byTag }
 
 // ID identifies what the rules accept; empty without rules.
 func (r Rules) ID() string {
@@ -59,6 +67,10 @@ func (r Rules) Forbidden(reference string) error {
 		if rule.Requirement == signature.RequireNode {
 			return &image.Error{Reference: reference, Reason: image.ReasonPolicyNotSupported, Err: fmt.Errorf("%w by %s", errForNodes, rule)}
 		}
+	}
+	// An image by its tag cannot be checked: the tag may change before a node pulls it.
+	if r.nodes != nil && (!r.byTag || r.Any()) {
+		return &image.Error{Reference: reference, Reason: image.ReasonPolicyNotSupported, Err: r.nodes}
 	}
 	return nil
 }

@@ -1,0 +1,230 @@
+package imagepolicy_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/image/signature"
+	"github.com/chandlery/chandlery/bundles/image/sources"
+	"github.com/chandlery/chandlery/supervisor/discovery"
+	"github.com/chandlery/chandlery/supervisor/imagepolicy"
+)
+
+// openShift is a reader of the policies of an OpenShift cluster.
+type openShift struct {
+	client.Reader
+
+	// scopes are the scopes of policies, by kind and name. A kind without policies does not exist.
+	scopes map[string]map[string]any
+	err    error
+}
+
+func (o *openShift) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if o.err != nil {
+		return o.err
+	}
+	found, ok := list.(*unstructured.UnstructuredList)
+	kind := strings.TrimSuffix(found.GetKind(), "List")
+	if !ok || o.scopes[kind] == nil {
+		return &apimeta.NoKindMatchError{}
+	}
+	for key, scopes := range o.scopes[kind] {
+		u := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scopes": scopes}}}
+		u.SetName(key)
+		if namespace, name, ok := strings.Cut(key, "/"); ok {
+			u.SetNamespace(namespace)
+			u.SetName(name)
+		}
+		found.Items = append(found.Items, u)
+	}
+	return nil
+}
+
+func found(outcome discovery.Outcome) discovery.Result {
+	return discovery.Result{Verdict: discovery.Verdict{Outcome: outcome, Reason: discovery.ReasonMayNotList}}
+}
+
+const someDigest = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+// TestScopes checks which images a scope covers. The image of a catalog runs by its digest, except if the scope names its
+// tag.
+func TestScopes(t *testing.T) {
+	for _, tt := range []struct {
+		scope, image  string
+		covers, byTag bool
+	}{
+		{scope: "quay.test", image: "quay.test/acme/lamp:v1", covers: true},
+		{scope: "quay.test", image: "quay.test:8443/acme/lamp:v1"},
+		{scope: "quay.test:8443", image: "quay.test:8443/acme/lamp:v1", covers: true},
+		{scope: "quay.test:8443", image: "quay.test/acme/lamp:v1"},
+		{scope: "quay.test", image: "sub.quay.test/acme/lamp:v1"},
+		{scope: "quay.test/acme", image: "quay.test/acme/lamp" + someDigest, covers: true},
+		{scope: "quay.test/acme", image: "quay.test/acme2/lamp:v1"},
+		{scope: "quay.test/acme/lamp", image: "quay.test/acme/lamp:v1", covers: true},
+		{scope: "quay.test/acme/lamp", image: "quay.test/acme/lamp/inner:v1", covers: true},
+		{scope: "quay.test/acme/lamp", image: "quay.test/acme/lamps:v1"},
+		{scope: "quay.test/acme/lamp", image: "quay.test/acme:v1"},
+		{scope: "quay.test/acme/lamp:v1", image: "quay.test/acme/lamp:v1", covers: true, byTag: true},
+		{scope: "quay.test/acme/lamp:v1", image: "quay.test/acme/lamp:v10"},
+		{scope: "quay.test/acme/lamp:v1", image: "quay.test/acme/lamp" + someDigest},
+		{scope: "quay.test/acme/lamp:v1", image: "quay.test/acme/lamp:v1" + someDigest, covers: true},
+		{scope: "quay.test/acme/lamp:latest", image: "quay.test/acme/lamp", covers: true, byTag: true},
+		{scope: "quay.test/acme/lamp" + someDigest, image: "quay.test/acme/lamp" + someDigest, covers: true},
+		{scope: "quay.test/acme/lamp" + someDigest, image: "quay.test/acme/lamp:v1" + someDigest, covers: true},
+		{scope: "quay.test/acme/lamp" + someDigest, image: "quay.test/acme/lamp:v1"},
+		{scope: "*.quay.test", image: "sub.quay.test/acme/lamp:v1", covers: true},
+		{scope: "*.quay.test", image: "deep.sub.quay.test:8443/acme/lamp:v1", covers: true},
+		{scope: "*.quay.test", image: "quay.test/acme/lamp:v1"},
+		{scope: "*.quay.test", image: "notquay.test/acme/lamp:v1"},
+		{scope: "*.quay.test/acme", image: "sub.quay.test/acme/lamp:v1"},
+		{scope: "docker.io/library/nginx", image: "nginx", covers: true},
+		{scope: "docker.io", image: "index.docker.io/library/nginx:1", covers: true},
+	} {
+		p := imagepolicy.New("")
+		p.Found(t.Context(), &openShift{scopes: map[string]map[string]any{"ClusterImagePolicy": {"acme": []any{tt.scope}}}}, found(discovery.Installed))
+		bundle, err := p.Rules(t.Context(), nil, imagepolicy.Query{Image: tt.image, Use: signature.Bundles})
+		if err != nil {
+			t.Errorf("scope %s, bundle %s: %v", tt.scope, tt.image, err)
+			continue
+		}
+		if err := bundle.Forbidden(tt.image); (image.ReasonOf(err) == image.ReasonPolicyNotSupported) != tt.covers || (err != nil) != tt.covers {
+			t.Errorf("scope %s, bundle %s: %v, want that the scope covers it: %t", tt.scope, tt.image, err, tt.covers)
+		}
+		catalog, err := p.Rules(t.Context(), nil, imagepolicy.Query{Image: tt.image, Use: signature.Catalogs})
+		if err != nil || catalog.Forbidden(tt.image) != nil || catalog.ByTag() != tt.byTag {
+			t.Errorf("scope %s, catalog %s: runs by its tag: %t, want %t; %v, %v", tt.scope, tt.image, catalog.ByTag(), tt.byTag, err, catalog.Forbidden(tt.image))
+		}
+	}
+}
+
+// TestNodePolicies checks who may pull a bundle image while policies in objects of OpenShift change, step by step.
+func TestNodePolicies(t *testing.T) {
+	cluster := map[string]map[string]any{"ClusterImagePolicy": {"keys": []any{"other.test", "quay.test/acme"}}, "ImagePolicy": {}}
+	namespaced := map[string]map[string]any{"ImagePolicy": {"team/keys": []any{"quay.test"}}}
+	broken := map[string]map[string]any{"ClusterImagePolicy": {"keys": "x"}}
+	const (
+		unknown    = "only nodes may pull it while the policies for images in objects of OpenShift cannot be read"
+		byCluster  = "only nodes may pull it by scope quay.test/acme of ClusterImagePolicy keys"
+		byImage    = "only nodes may pull it by scope quay.test of ImagePolicy team/keys"
+		unreadable = "listing ClusterImagePolicy: forbidden; allow the supervisor to list clusterimagepolicies and imagepolicies of config.openshift.io, or run it with --openshift=disabled"
+	)
+	o := &openShift{}
+	p := imagepolicy.New("")
+	p.AwaitNodePolicies()
+	for i, step := range []struct {
+		reason  string
+		outcome discovery.Outcome
+		scopes  map[string]map[string]any
+		err     error
+		problem string
+		// team and other are what an image of a catalog in the namespace has.
+		team, other string
+		// same is true if the policies in force and the problem are as before.
+		same bool
+	}{
+		{reason: "it is not known", outcome: discovery.Unreachable, problem: "; until then, only nodes pull bundle images that have no rule", team: unknown, other: unknown},
+		{reason: "it must not be read", outcome: discovery.Installed, err: errors.New("forbidden"), problem: unreadable, team: unreadable, other: unknown},
+		{reason: "an object is broken from the start", outcome: discovery.Installed, scopes: broken, problem: "ClusterImagePolicy keys: spec.scopes cannot be decoded", team: unknown, other: unknown},
+		{reason: "no OpenShift", outcome: discovery.NotInstalled},
+		{reason: "still none", outcome: discovery.NotInstalled, same: true},
+		{reason: "OpenShift without the kinds", outcome: discovery.Installed, same: true},
+		{reason: "a cluster-wide policy", outcome: discovery.Installed, scopes: cluster, team: byCluster, other: byCluster},
+		{reason: "the same", outcome: discovery.Installed, scopes: cluster, team: byCluster, other: byCluster, same: true},
+		{reason: "a policy of one namespace", outcome: discovery.Installed, scopes: namespaced, team: byImage},
+		{reason: "an object becomes broken", outcome: discovery.Installed, scopes: broken, problem: "; the last known policies stay in force", team: byImage},
+		{reason: "the last known ones stay", outcome: discovery.Unreachable, problem: "; the last known policies stay in force", team: byImage},
+		{reason: "disabled", outcome: discovery.Skipped},
+	} {
+		o.scopes, o.err = step.scopes, step.err
+		p.Found(t.Context(), o, found(step.outcome))
+		if got := p.Problem(); !strings.Contains(got, step.problem) || (got == "") != (step.problem == "") {
+			t.Errorf("%d: %s: problem %q, want %q", i, step.reason, got, step.problem)
+		}
+		for namespace, want := range map[string]string{"team": step.team, "other": step.other} {
+			rules, err := p.Rules(t.Context(), nil, imagepolicy.Query{
+				Image: "quay.test/acme/lamp:v1", Use: signature.Bundles, Own: types.NamespacedName{Namespace: namespace},
+			})
+			if err != nil || rules.ForNodes("quay.test/acme/lamp:v1") != nil || rules.ClusterVersion != p.Version() {
+				t.Errorf("%d: %s: %+v, %v", i, step.reason, rules, err)
+			}
+			err = rules.Forbidden("quay.test/acme/lamp:v1")
+			if want == "" && err != nil || want != "" && (image.ReasonOf(err) != image.ReasonPolicyNotSupported || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%d: %s: namespace %s: %v, want %q", i, step.reason, namespace, err, want)
+			}
+		}
+		changed := false
+		select {
+		case <-p.Changes():
+			changed = true
+		default:
+		}
+		if changed == step.same {
+			t.Errorf("%d: %s: an event: %t", i, step.reason, changed)
+		}
+	}
+}
+
+// TestRulesInsteadOfNodePolicies has a policy of nodes for an image. A rule of the cluster replaces it. A rule of a catalog
+// does not: who makes a catalog could lift the policy of an administrator.
+func TestRulesInsteadOfNodePolicies(t *testing.T) {
+	own := types.NamespacedName{Namespace: "team", Name: "rules"}
+	for _, tt := range []struct {
+		reason, cluster, own string
+		use                  signature.Use
+		unknown              bool
+		want                 image.Reason
+	}{
+		{reason: "without a rule", use: signature.Bundles, want: image.ReasonPolicyNotSupported},
+		{reason: "the cluster needs no signature", cluster: "  require: none", use: signature.Bundles},
+		{reason: "the cluster's key is required", cluster: "  keys: [acme.pub]", use: signature.Bundles},
+		{reason: "and not known policies do not matter then", cluster: "  keys: [acme.pub]", use: signature.Bundles, unknown: true},
+		{reason: "the cluster refuses", cluster: "  require: reject", use: signature.Bundles, want: image.ReasonPolicyRefused},
+		{reason: "the rule is for catalogs", cluster: "  for: [catalogs]\n  require: none", use: signature.Bundles, want: image.ReasonPolicyNotSupported},
+		{reason: "the catalog needs no signature", own: "  require: none", use: signature.Bundles, want: image.ReasonPolicyNotSupported},
+		{reason: "the catalog's key is required", own: "  keys: [acme.pub]", use: signature.Bundles, want: image.ReasonPolicyNotSupported},
+		{reason: "the catalog refuses", own: "  require: reject", use: signature.Bundles, want: image.ReasonPolicyRefused},
+		{reason: "the image of a catalog", use: signature.Catalogs},
+		{reason: "an image that runs by its tag must not be checked by its digest", own: "  keys: [acme.pub]", use: signature.Catalogs, want: image.ReasonPolicyNotSupported},
+		{reason: "the image of a catalog, and policies are not known", use: signature.Catalogs, unknown: true, want: image.ReasonPolicyNotSupported},
+	} {
+		b := newBed(t)
+		if tt.cluster != "" {
+			b.policy(tt.cluster)
+		} else {
+			b.write(sources.KeyVerification, "rules:\n- prefix: other.test\n  require: none")
+		}
+		p := imagepolicy.New(b.dir)
+		p.AwaitNodePolicies()
+		reference := b.host + "/team/lamp:v1"
+		if !tt.unknown {
+			p.Found(t.Context(), &openShift{scopes: map[string]map[string]any{"ClusterImagePolicy": {"acme": []any{reference}}}}, found(discovery.Installed))
+		}
+		query := imagepolicy.Query{Image: reference, Use: tt.use, Own: types.NamespacedName{Namespace: own.Namespace}}
+		var objects []client.Object
+		if tt.own != "" {
+			query.Own = own
+			objects = []client.Object{&corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: own.Name},
+				Data:       map[string]string{sources.KeyVerification: "rules:\n- prefix: \"\"\n" + tt.own, "acme.pub": string(must(b.key.PEM())(t))},
+			}}
+		}
+		rules, err := p.Rules(t.Context(), fake.NewClientBuilder().WithObjects(objects...).Build(), query)
+		if err != nil {
+			t.Errorf("%s: %v", tt.reason, err)
+		}
+		if err := rules.Forbidden(reference); image.ReasonOf(err) != tt.want {
+			t.Errorf("%s: %v, want reason %q", tt.reason, err, tt.want)
+		}
+	}
+}
