@@ -96,7 +96,7 @@ func (r *catalogReplicas) available() metav1.Condition {
 	if image := deployment.ImageOf(r.deployment); image != nil {
 		c.Message += "; image " + image.Reference()
 		if !image.IsFixed() {
-			c.Message += " by its tag, because its digest is unknown"
+			c.Message += " by its tag, because its digest is unknown or a policy of nodes names the tag"
 		}
 	}
 	return c

@@ -129,7 +129,7 @@ func TestAvailable(t *testing.T) {
 		},
 		{
 			"by tag", rolling(func(d *appsv1.Deployment) { delete(d.Annotations, api.AnnotationImageDigest) }), nil,
-			"False NoReplicaServes 0 of 2 replicas are ready; image shops/shop:1 by its tag, because its digest is unknown",
+			"False NoReplicaServes 0 of 2 replicas are ready; image shops/shop:1 by its tag, because its digest is unknown or a policy of nodes names the tag",
 		},
 	} {
 		c := (&catalogReplicas{deployment: tt.deployment, pods: tt.pods}).available()

@@ -15,8 +15,8 @@ import (
 type Image struct {
 	// Spec is the value of spec.image that was resolved.
 	Spec string
-	// Digest is the resolved digest; empty if the registry did not return one. The image then runs
-	// by its tag.
+	// Digest is the resolved digest; empty if the registry did not return one, or if a policy of
+	// nodes covers the tag. The image then runs by its tag.
 	Digest string
 	// CatalogDir is the catalog directory in the label of the image.
 	CatalogDir string
@@ -58,7 +58,7 @@ func checkSpec(text string, running *Image) error {
 
 // result is the result of the last query of a registry.
 type result struct {
-	// image is the resolved image. It has no digest if err is set.
+	// image is the resolved image. It has no digest if err is set or it must run by its tag.
 	image Image
 	// err is the error of the query.
 	err error
@@ -109,6 +109,8 @@ func (r *result) remedy() string {
 	switch image.ReasonOf(r.err) {
 	case image.ReasonPolicyRefused:
 		return "sign the image, or correct the rule for its signatures"
+	case image.ReasonPolicyNotSupported:
+		return "write a rule with keys or identities for the image"
 	case image.ReasonBlocked, image.ReasonConfiguration:
 		return "correct the settings for image registries of the supervisor"
 	case image.ReasonPlainHTTP:
@@ -137,7 +139,7 @@ func choose(wanted string, running *Image, last *result) (chosen Image, ok bool)
 		return Image{Spec: wanted}, last != nil && !last.guarded
 	}
 	switch {
-	case running.Spec == wanted && running.IsFixed():
+	case running.Spec == wanted:
 		return *running, true
 	case last == nil:
 		// The registry has not answered yet.

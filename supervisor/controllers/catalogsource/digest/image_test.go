@@ -63,6 +63,7 @@ func TestChoose(t *testing.T) {
 	old := &Image{Spec: "shops/shop:1", Digest: someDigest}
 	same := &Image{Spec: wanted, Digest: someDigest}
 	byTag := &Image{Spec: wanted}
+	labeled := &Image{Spec: wanted, CatalogDir: "/shops"}
 	answered := &result{image: Image{Spec: wanted, Digest: otherDigest}}
 	fails := func(err error) *result { return &result{image: Image{Spec: wanted}, err: err} }
 	unsigned := &image.Error{Reference: wanted, Reason: image.ReasonPolicyRefused, Err: errors.New("unsigned")}
@@ -88,6 +89,7 @@ func TestChoose(t *testing.T) {
 		{reason: "it runs and no registry answers", running: same, last: fails(away), want: *same},
 		{reason: "it runs by its tag", running: byTag, want: *byTag},
 		{reason: "it runs by its tag, and the registry answers", running: byTag, last: answered, want: answered.image},
+		{reason: "it runs by its tag, and no registry answers: its label stays known", running: labeled, last: fails(away), want: *labeled},
 		{reason: "nothing runs and the signature is refused", last: guarded(unsigned), want: *byTag, waits: true},
 		{reason: "nothing runs and the signature cannot be read", last: guarded(away), want: *byTag, waits: true},
 		{reason: "another runs and the signature is refused", running: old, last: guarded(unsigned), want: *old},
@@ -117,6 +119,7 @@ func TestConsequence(t *testing.T) {
 		{reason: image.ReasonUnreachable, running: &chosen, want: runsOn + "check that the supervisor can reach the registry, and check spec.secrets"},
 		{reason: image.ReasonPlainHTTP, want: byTag + "serve the registry with TLS, or start the supervisor with --image-plain-http"},
 		{reason: image.ReasonUntrusted, want: byTag + "add the CA of the registry to the supervisor's settings for image registries: key HOST or ca-bundle.crt, or --image-ca"},
+		{reason: image.ReasonPolicyNotSupported, want: byTag + "write a rule with keys or identities for the image"},
 		{reason: image.ReasonPolicyRefused, guarded: true, want: "it does not run before its signature is accepted; sign the image, or correct the rule for its signatures"},
 		{reason: image.ReasonPolicyRefused, guarded: true, running: &chosen, want: runsOn + "sign the image, or correct the rule for its signatures"},
 		{reason: image.ReasonUnreachable, guarded: true, want: "it does not run before its signature is accepted; check that the supervisor can reach the registry, and check spec.secrets"},

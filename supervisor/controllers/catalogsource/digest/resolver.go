@@ -245,13 +245,13 @@ func (r *Resolver) resolve(ctx context.Context, req *Request) result {
 	rules, err := r.rules(ctx, source)
 	failed.policy = rules.Version
 	if err == nil {
+		failed.guarded = rules.Any()
 		err = rules.Forbidden(source.Spec.Image)
 	}
 	if err != nil {
 		failed.err = err //nolint:wrapcheck // names the image
 		return failed
 	}
-	failed.guarded = rules.Any()
 	access, err := r.options.Sources.Access(ctx, r.options.Reader, &imagesources.Catalog{
 		NamespacedName: client.ObjectKeyFromObject(source), Account: req.Account, Secrets: source.Spec.Secrets,
 		Config: source.Annotations[api.AnnotationImageConfig],
@@ -271,6 +271,9 @@ func (r *Resolver) resolve(ctx context.Context, req *Request) result {
 	resolved := failed
 	if resolved.image, err = lookUp(ctx, c, req); err == nil {
 		resolved.verified, err = r.verify(ctx, c, req, &resolved.image, rules)
+	}
+	if rules.ByTag() {
+		resolved.image.Digest = ""
 	}
 	if err == nil {
 		return resolved

@@ -1,6 +1,8 @@
 package digest
 
 import (
+	"context"
+	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -17,9 +19,14 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/discovery"
+	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 )
 
 // privateRegistry is a registry with one authorized user. It records who requests a manifest.
@@ -151,4 +158,56 @@ func TestEverySecretOfACatalogIsTried(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPoliciesOfNodes has a catalog by its tag, and a ClusterImagePolicy that nodes apply to what runs.
+func TestPoliciesOfNodes(t *testing.T) {
+	images := newPrivateRegistry(t)
+	source := &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "shop"},
+		Spec: operatorsv1alpha1.CatalogSourceSpec{
+			SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: images.host + "/team/shop:1", Secrets: []string{"good"},
+		},
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "good"}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"` + images.host + `":{"username":"good","password":"word"}}}`)},
+	}
+	for _, tt := range []struct {
+		reason, scope string
+		want          string
+		fails         image.Reason
+	}{
+		{reason: "it is not known whether a policy covers the tag", fails: image.ReasonPolicyNotSupported},
+		{reason: "the policy covers the digest, too", scope: images.host + "/team", want: source.Spec.Image[:strings.LastIndex(source.Spec.Image, ":")] + "@" + images.digest},
+		{reason: "the policy covers only the tag", scope: source.Spec.Image, want: source.Spec.Image},
+	} {
+		policies := imagepolicy.New("")
+		policies.AwaitNodePolicies()
+		if tt.scope != "" {
+			policies.Found(t.Context(), scopes{tt.scope}, discovery.Result{Verdict: discovery.Verdict{Outcome: discovery.Installed}})
+		}
+		r := NewResolver(Options{Reader: fake.NewClientBuilder().WithObjects(secret).Build(), Clock: clock.RealClock{}, Policies: policies, PlainHTTP: true})
+		got := r.resolve(t.Context(), &Request{Source: source, Account: source.Name, ReadLabel: true})
+		if image.ReasonOf(got.err) != tt.fails || got.guarded {
+			t.Errorf("%s: error %v, guarded %t, want reason %q", tt.reason, got.err, got.guarded, tt.fails)
+		}
+		if tt.fails == "" && (got.image.Reference() != tt.want || got.image.CatalogDir != DefaultCatalogDir) {
+			t.Errorf("%s: runs %s of %s, want %s", tt.reason, got.image.CatalogDir, got.image.Reference(), tt.want)
+		}
+	}
+}
+
+// scopes is a reader of a cluster with one ClusterImagePolicy.
+type scopes []any
+
+func (scopes) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.ErrUnsupported
+}
+
+func (s scopes) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if found, ok := list.(*unstructured.UnstructuredList); ok && found.GetKind() == "ClusterImagePolicyList" {
+		found.Items = []unstructured.Unstructured{{Object: map[string]any{"spec": map[string]any{"scopes": []any(s)}}}}
+	}
+	return nil
 }
