@@ -1,10 +1,17 @@
 package bundleimage
 
 import (
+	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/bundleimage/nodepull"
+	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 )
 
@@ -40,5 +47,91 @@ func TestNodePullsByPolicy(t *testing.T) {
 				t.Errorf("%v after %d pulls by nodes, want %q and %d", err, n.pulls(), test.want, test.pulls)
 			}
 		})
+	}
+}
+
+// find makes policies read one ClusterImagePolicy with a scope; none if the scope is empty.
+func find(t *testing.T, policies *imagepolicy.Policies, scope string) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	group := schema.GroupVersion{Group: "config.openshift.io", Version: "v1"}
+	for _, kind := range []string{"ClusterImagePolicy", "ImagePolicy"} {
+		scheme.AddKnownTypeWithName(group.WithKind(kind), &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(group.WithKind(kind+"List"), &unstructured.UnstructuredList{})
+	}
+	cluster := fake.NewClientBuilder().WithScheme(scheme)
+	if scope != "" {
+		policy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scopes": []any{scope}}}}
+		policy.SetGroupVersionKind(group.WithKind("ClusterImagePolicy"))
+		policy.SetName("acme")
+		cluster.WithObjects(policy)
+	}
+	policies.Found(t.Context(), cluster.Build(), discovery.Result{Verdict: discovery.Verdict{Outcome: discovery.Installed}})
+	if problem := policies.Problem(); problem != "" {
+		t.Fatal(problem)
+	}
+}
+
+// TestClusterImagePolicy asks for an image that the registry has, while a ClusterImagePolicy has a scope: only nodes check
+// its signature.
+func TestClusterImagePolicy(t *testing.T) {
+	for name, test := range map[string]struct {
+		mode  nodepull.Mode
+		scope string // HOST is the registry; empty for none
+		rule  string
+		pulls int
+		want  string
+	}{
+		"AutoCovered":       {nodepull.Auto, "HOST", "", 1, ""},
+		"AutoOther":         {nodepull.Auto, "other.test", "", 0, ""},
+		"AutoNone":          {nodepull.Auto, "", "", 0, ""},
+		"AutoRule":          {nodepull.Auto, "HOST", "  require: none", 0, ""},
+		"AutoReject":        {nodepull.Auto, "HOST", "  require: reject", 0, "it is not allowed by the rule for prefix"},
+		"SupervisorCovered": {nodepull.Supervisor, "HOST", "", 0, "only nodes may pull it by scope HOST of ClusterImagePolicy acme"},
+		"SupervisorOther":   {nodepull.Supervisor, "other.test", "", 0, ""},
+		"NodeCovered":       {nodepull.Node, "HOST", "", 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSignedBed(t)
+			if test.rule != "" {
+				s.require(test.rule)
+			}
+			policies := imagepolicy.New(s.policyDir)
+			find(t, policies, strings.ReplaceAll(test.scope, "HOST", s.host()))
+			n := newNodes(t, lampFiles())
+			c := s.started(func(o *Options) {
+				n.options(test.mode)(o)
+				o.Policies = policies
+			})
+			reference, _ := s.push("lamp:v1", s.bundle())
+			err := s.content(c, request(reference, "user"))
+			want := strings.ReplaceAll(test.want, "HOST", s.host())
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || n.pulls() != test.pulls {
+				t.Errorf("%v after %d pulls by nodes, want %q and %d", err, n.pulls(), want, test.pulls)
+			}
+		})
+	}
+}
+
+// TestClusterImagePolicyForCachedContent has content that the supervisor pulled before a ClusterImagePolicy came.
+func TestClusterImagePolicyForCachedContent(t *testing.T) {
+	s := newSignedBed(t)
+	policies := imagepolicy.New(s.policyDir)
+	policies.AwaitNodePolicies()
+	find(t, policies, "")
+	n := newNodes(t, lampFiles())
+	c := s.started(func(o *Options) {
+		n.options(nodepull.Auto)(o)
+		o.Policies = policies
+	})
+	reference, _ := s.push("lamp:v1", s.bundle())
+	for i, scope := range []string{"", s.host(), s.host(), ""} {
+		find(t, policies, scope)
+		if err := s.content(c, request(reference, "user")); err != nil {
+			t.Fatal(err)
+		}
+		if want := min(i, 1); n.pulls() != want {
+			t.Errorf("%d: %d pulls by nodes with scope %q, want %d", i, n.pulls(), scope, want)
+		}
 	}
 }
