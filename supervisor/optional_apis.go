@@ -7,17 +7,23 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
-	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
+// openShiftUser uses objects of OpenShift.
+type openShiftUser interface {
+	// Found reads the objects if OpenShift's API is installed.
+	Found(ctx context.Context, reader client.Reader, result discovery.Result)
+}
+
 // watchOptionalAPIs checks which of the optional APIs are installed, and repeats that while the manager runs. It
-// returns an error if OpenShift's API is required and missing. images gets the mirrors of OpenShift.
-func (s *startup) watchOptionalAPIs(ctx context.Context, mgr ctrl.Manager, crds cache.Cache, images *imagesources.Settings) (*openshift.Proxies, error) {
+// returns an error if OpenShift's API is required and missing. Users of the objects of OpenShift get each result.
+func (s *startup) watchOptionalAPIs(ctx context.Context, mgr ctrl.Manager, crds cache.Cache, users []openShiftUser) (*openshift.Proxies, error) {
 	finder, err := discovery.New(mgr.GetConfig(), discovery.Options{})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what it prepared
@@ -25,7 +31,9 @@ func (s *startup) watchOptionalAPIs(ctx context.Context, mgr ctrl.Manager, crds 
 	proxies := openshift.NewProxies(mgr.GetAPIReader())
 	found := func(ctx context.Context, result discovery.Result) {
 		proxies.Found(ctx, result)
-		images.Found(ctx, mgr.GetAPIReader(), result)
+		for _, user := range users {
+			user.Found(ctx, mgr.GetAPIReader(), result)
+		}
 	}
 	watcher, err := optional.NewWatcher(finder, optional.Settings{optional.OpenShift: s.options.OpenShift},
 		map[string]optional.Listener{optional.OpenShift: found}, metrics.Registry)

@@ -120,7 +120,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.TakeOver, "takeover", false, "if OLM runs, take over from it before leading, instead of waiting")
 	fs.Var(&o.PackageManifests.Mode, "packagemanifests", "when to serve PackageManifests (packages.operators.coreos.com/v1); auto: if the supervisor runs in a pod; disabled: never, and the supervisor deletes the APIService of this installation; only: always, and the supervisor runs no controllers")
 	fs.StringVar(&o.PackageManifests.Address, "packagemanifests-address", ":10250", "address that serves PackageManifests to the API server")
-	fs.Var(&o.OpenShift, optional.OpenShift, "whether to use OpenShift's settings: Proxy \"cluster\" for operator containers, and ImageDigestMirrorSets, ImageTagMirrorSets and ImageContentSourcePolicies for images; auto: if the API config.openshift.io exists; required: always, and fail without the API; disabled: never")
+	fs.Var(&o.OpenShift, optional.OpenShift, "whether to use OpenShift's settings: Proxy \"cluster\" for operator containers, and objects with mirrors or policies of images; auto: if the API config.openshift.io exists; required: always, and fail without the API; disabled: never")
 	fs.StringVar(&o.OperatorProxy, operatorproxy.Flag, "", "ConfigMap with the proxies of operators, as NAMESPACE/NAME; overrides OpenShift's Proxy \"cluster\"")
 	o.Catalogs.AddFlags(fs, o.Version)
 }

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
-	"github.com/chandlery/chandlery/supervisor/imagesources"
 	"github.com/chandlery/chandlery/supervisor/operatorproxy"
 )
 
@@ -42,9 +41,9 @@ func clusterHosts(server *url.URL) []string {
 }
 
 // operatorProxies returns the proxies for the containers of operators: those in the ConfigMap of the flag, else those
-// of OpenShift. It also watches the other optional APIs.
-func (s *startup) operatorProxies(ctx context.Context, mgr ctrl.Manager, crds cache.Cache, images *imagesources.Settings) (*operatorproxy.Variables, error) {
-	found, err := s.watchOptionalAPIs(ctx, mgr, crds, images)
+// of OpenShift. It also watches the other optional APIs. Users of the objects of OpenShift get each result.
+func (s *startup) operatorProxies(ctx context.Context, mgr ctrl.Manager, crds cache.Cache, users ...openShiftUser) (*operatorproxy.Variables, error) {
+	found, err := s.watchOptionalAPIs(ctx, mgr, crds, users)
 	if err != nil {
 		return nil, err
 	}

@@ -108,6 +108,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 		return err
 	}
 	policies := imagepolicy.New(o.Catalogs.Registries.Config)
+	policies.AwaitNodePolicies()
 	images, err := bundleimage.New(bundleimage.Options{
 		Reader: mgr.GetAPIReader(), Nodes: nodes, Dir: o.Caches.BundleDir, Size: o.Caches.BundleSize, Timeout: o.BundleUnpackTimeout,
 		Sources: settings, Policies: policies, PlainHTTP: o.Catalogs.PlainHTTP, SkipTLSVerify: o.Catalogs.SkipTLSVerify,
@@ -126,7 +127,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	if err := groupindex.Add(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	proxies, err := s.operatorProxies(ctx, mgr, crds, settings)
+	proxies, err := s.operatorProxies(ctx, mgr, crds, settings, policies)
 	if err != nil {
 		return err
 	}

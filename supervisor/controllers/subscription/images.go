@@ -206,7 +206,7 @@ func remedyFor(reason image.Reason) string {
 	case image.ReasonPolicyRefused:
 		return "sign the image, or correct the rule for its signatures"
 	case image.ReasonPolicyNotSupported:
-		return "write a rule with keys or identities for the image"
+		return "write a rule with keys or identities for the image, or let nodes pull it: --image-pull=auto"
 	case image.ReasonUnreachable:
 		return "check that the supervisor's pods can reach the registry"
 	default:

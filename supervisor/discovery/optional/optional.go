@@ -27,7 +27,7 @@ const (
 // APIs returns all of them, in the order of messages.
 func APIs() []API {
 	return []API{
-		{OpenShift, "containers of operators get the proxies of Proxy cluster, and images come from the mirrors of ImageDigestMirrorSets and such objects", discovery.Target{
+		{OpenShift, "containers of operators get the proxies of Proxy cluster, images come from the mirrors of ImageDigestMirrorSets and such objects, and nodes pull the images of ClusterImagePolicies", discovery.Target{
 			GroupVersionKind: schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Proxy"}, Resource: "proxies",
 		}},
 		{Monitoring, "bundles may contain ServiceMonitors and PrometheusRules", discovery.Target{

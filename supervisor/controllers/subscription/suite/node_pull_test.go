@@ -15,6 +15,9 @@ import (
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +27,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/bundleimage/nodepull"
 	"github.com/chandlery/chandlery/test/testenv"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 // bundleLog returns the log in which a node hands over a bundle with one manifest.
@@ -79,9 +83,8 @@ func lookupOf(w *world, kind operatorsv1alpha1.BundleLookupConditionType) operat
 	return plans[0].Status.BundleLookups[0].GetCondition(kind)
 }
 
-// watchNodePull supervises a Subscription of a version whose bundle image is in a registry. It returns the pod in which a
-// node pulls the image, and the image.
-func watchNodePull(w *world, registry http.HandlerFunc) (pod *corev1.Pod, reference string) {
+// lampIn makes the catalog serve a version whose bundle image is in a registry. It returns the image.
+func lampIn(w *world, registry http.HandlerFunc) (reference string) {
 	w.T.Helper()
 	server := httptest.NewServer(registry)
 	w.T.Cleanup(server.Close)
@@ -91,6 +94,12 @@ func watchNodePull(w *world, registry http.HandlerFunc) (pod *corev1.Pod, refere
 	w.pulls.nodes = nodesWith(bundleLog(w.T, entry.Objects[0]))
 	entry.Image, entry.Objects = reference, nil
 	w.server.Serve(lamp)
+	return reference
+}
+
+// watchNodePull supervises a Subscription of that version. It returns the pod in which a node pulls the image.
+func watchNodePull(w *world) *corev1.Pod {
+	w.T.Helper()
 	w.Create(w.subscription("my-lamp", "lamp"))
 	w.supervise()
 	var pods corev1.PodList
@@ -100,7 +109,7 @@ func watchNodePull(w *world, registry http.HandlerFunc) (pod *corev1.Pod, refere
 		}
 		return pods.Items
 	}).Should(gomega.HaveLen(1))
-	return &pods.Items[0], reference
+	return &pods.Items[0]
 }
 
 // handOver ends the pod in which a node has pulled an image.
@@ -118,9 +127,10 @@ func handOver(w *world, pod *corev1.Pod, reference string) {
 // that a node has pulled it.
 func TestNodePullsImage(t *testing.T) {
 	w := newWorld(t)
-	pod, reference := watchNodePull(w, func(w http.ResponseWriter, _ *http.Request) {
+	reference := lampIn(w, func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"errors":[{"code":"UNAUTHORIZED"}]}`, http.StatusUnauthorized)
 	})
+	pod := watchNodePull(w)
 	w.EventuallySucceeds(func(g gomega.Gomega) {
 		failed, pending := lookupOf(w, operatorsv1alpha1.BundleLookupFailed), lookupOf(w, operatorsv1alpha1.BundleLookupPending)
 		g.Expect(failed.Reason).To(gomega.Equal("Unauthorized"))
@@ -144,14 +154,43 @@ func TestCatalogPulledByNodes(t *testing.T) {
 	w := newWorld(t)
 	w.patch(w.catalog("shop", ""), `{"metadata":{"annotations":{"chandlery.dev/image-pull":"node"}}}`)
 	var asked atomic.Int64
-	pod, reference := watchNodePull(w, func(w http.ResponseWriter, _ *http.Request) {
+	reference := lampIn(w, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
 		w.WriteHeader(http.StatusNotFound)
 	})
+	pod := watchNodePull(w)
 	handOver(w, pod, reference)
 	w.succeed("lamp.v1")
 	w.settled("my-lamp", "lamp.v1")
 	if pulled := lookupOf(w, "PulledByNode"); pulled.Reason != "NodeOnly" || asked.Load() > 0 {
 		t.Errorf("%+v after %d requests to the registry", pulled, asked.Load())
+	}
+}
+
+// TestClusterImagePolicy has a ClusterImagePolicy of OpenShift whose scope covers the bundle image. Only nodes apply it.
+func TestClusterImagePolicy(t *testing.T) {
+	w := newWorld(t)
+	var asked atomic.Int64
+	reference := lampIn(w, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusNotFound)
+	})
+	crd := fixtures.CRD("config.openshift.io", "ClusterImagePolicy")
+	crd.Name, crd.Spec.Names.Plural, crd.Spec.Scope = "clusterimagepolicies.config.openshift.io", "clusterimagepolicies", apiextensionsv1.ClusterScoped
+	w.Create(crd)
+	host, _, _ := strings.Cut(reference, "/")
+	policy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scopes": []any{"other.example", host}}}}
+	policy.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterImagePolicy"})
+	policy.SetName(w.Namespace)
+	w.Eventually(func() error { return w.Client.Create(t.Context(), policy) }).Should(gomega.Succeed())
+	w.pulls.openShift = true
+
+	pod := watchNodePull(w)
+	handOver(w, pod, reference)
+	w.succeed("lamp.v1")
+	w.settled("my-lamp", "lamp.v1")
+	cause := "only nodes may pull it by scope " + host + " of ClusterImagePolicy " + w.Namespace
+	if pulled := lookupOf(w, "PulledByNode"); pulled.Reason != "PolicyNotSupported" || !strings.Contains(pulled.Message, cause) || asked.Load() > 0 {
+		t.Errorf("%+v after %d requests to the registry, want %q", pulled, asked.Load(), cause)
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
+	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 	"github.com/chandlery/chandlery/supervisor/informer/crdcache"
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -58,6 +59,8 @@ type world struct {
 type pullOptions struct {
 	// policy is the directory with the policy for signatures; empty for none.
 	policy string
+	// openShift is true if policies in objects of OpenShift apply.
+	openShift bool
 	// nodes configures pulls by nodes; nil for none.
 	nodes func(mgr testenv.Manager) (bundleimage.Nodes, error)
 }
@@ -187,6 +190,10 @@ func (w *world) supervise() (stop func()) {
 // imagesOf returns the cache of bundle images of a manager.
 func imagesOf(w *world, mgr testenv.Manager) (*bundleimage.Cache, error) {
 	o := bundleimage.Options{Reader: mgr.GetAPIReader(), Dir: w.T.TempDir(), PlainHTTP: true, Policies: imagepolicy.New(w.pulls.policy)}
+	if w.pulls.openShift {
+		o.Policies.AwaitNodePolicies()
+		o.Policies.Found(mgr.Context, mgr.GetAPIReader(), discovery.Result{Verdict: discovery.Verdict{Outcome: discovery.Installed}})
+	}
 	if w.pulls.nodes != nil {
 		var err error
 		if o.Nodes, err = w.pulls.nodes(mgr); err != nil {

@@ -46,7 +46,7 @@ func (w *world) eventually(what string, is func(context.Context) bool) {
 	w.Eventually(func() bool { return is(w.T.Context()) }).Should(gomega.BeTrue(), what)
 }
 
-// becomes waits until the operator's container has the variables, and the metric shows the result.
+// becomes waits until the operator's container has the variables, and the metrics show the result.
 func (w *world) becomes(what string, outcome discovery.Outcome, env ...corev1.EnvVar) {
 	w.T.Helper()
 	w.eventually(what, func(ctx context.Context) bool {
@@ -57,8 +57,13 @@ func (w *world) becomes(what string, outcome discovery.Outcome, env ...corev1.En
 		have := slices.DeleteFunc(d.Spec.Template.Spec.Containers[0].Env, func(e corev1.EnvVar) bool { return !strings.HasSuffix(e.Name, "_PROXY") })
 		return slices.Equal(have, env)
 	})
-	sample := `chandlery_optional_api{api="openshift",result="` + string(outcome) + `"} 1`
-	w.eventually("there is the sample "+sample, func(ctx context.Context) bool {
+	w.samples(`chandlery_optional_api{api="openshift",result="`+string(outcome)+`"} 1`, "chandlery_image_policy_valid 1")
+}
+
+// samples waits until the metrics have samples, and one of the API.
+func (w *world) samples(wanted ...string) {
+	w.T.Helper()
+	w.eventually("there are the samples "+strings.Join(wanted, " and "), func(ctx context.Context) bool {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.metrics+"/metrics", http.NoBody)
 		if err != nil {
 			return false
@@ -69,7 +74,8 @@ func (w *world) becomes(what string, outcome discovery.Outcome, env ...corev1.En
 		}
 		defer response.Body.Close()
 		body, err := io.ReadAll(response.Body)
-		return err == nil && strings.Contains(string(body), sample) && strings.Count(string(body), `chandlery_optional_api{api="openshift"`) == 1
+		lacks := slices.ContainsFunc(wanted, func(sample string) bool { return !strings.Contains(string(body), sample) })
+		return err == nil && !lacks && strings.Count(string(body), `chandlery_optional_api{api="openshift"`) == 1
 	})
 }
 

@@ -90,6 +90,8 @@ func (w *world) lacks(csv client.Object) {
 		w.T.Errorf("the Deployment was made without its proxies being known: %v", err)
 	}
 
+	// Without them, it is not known which images only nodes may pull.
+	w.samples("chandlery_image_policy_valid 0")
 	w.grant("proxies", user, rbacv1.PolicyRule{APIGroups: []string{"config.openshift.io"}, Resources: []string{"proxies"}, Verbs: []string{"get", "list"}})
 	w.becomes("the operator runs, without proxies", discovery.Installed)
 	w.eventually("the version speaks of something else", func(ctx context.Context) bool {
