@@ -2,10 +2,13 @@ package imagesources
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -108,4 +111,79 @@ func asked(t *testing.T, router image.Router, reference string) string {
 		hosts = append(hosts, route.Sources[i].Reference.Context().RegistryStr())
 	}
 	return strings.Join(hosts, " ")
+}
+
+// merge is objects of OpenShift, and the places that a node asks for images. testdata/merges.json has what the
+// machine config operator makes of the objects: github.com/openshift/runtime-utils/pkg/registries at
+// v0.0.0-20230921210328-7bdb5b9c177b writes registries.conf, and github.com/containers/image/v5 v5.22.0 reads it.
+type merge struct {
+	Name    string `json:"name"`
+	Objects []struct {
+		Kind string           `json:"kind"`
+		Name string           `json:"name"`
+		Sets []map[string]any `json:"sets"`
+	} `json:"objects"`
+	Asked map[string][]string `json:"asked"`
+}
+
+// TestMergesOfOpenShift compares the places that the supervisor asks with those that nodes ask.
+func TestMergesOfOpenShift(t *testing.T) {
+	text, err := os.ReadFile("testdata/merges.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var merges []merge
+	if err := json.Unmarshal(text, &merges); err != nil {
+		t.Fatal(err)
+	}
+	if len(merges) != 12 {
+		t.Fatalf("there are %d merges, want 12", len(merges))
+	}
+	fields := map[string]string{}
+	for _, kind := range mirrorKinds() {
+		fields[kind.gvk.Kind] = kind.field
+	}
+	for _, m := range merges {
+		t.Run(m.Name, func(t *testing.T) {
+			specs := map[string]map[string]any{}
+			for _, o := range m.Objects {
+				if specs[o.Kind] == nil {
+					specs[o.Kind] = map[string]any{}
+				}
+				var sets []any
+				for _, set := range o.Sets {
+					sets = append(sets, set)
+				}
+				specs[o.Kind][o.Name] = map[string]any{fields[o.Kind]: sets}
+			}
+			s := New(sources.Paths{}, nil)
+			s.Found(t.Context(), &cluster{specs: specs}, discovery.Result{Verdict: discovery.Verdict{Outcome: discovery.Installed}})
+			if problem := s.Problem(); problem != "" {
+				t.Fatal(problem)
+			}
+			for reference, want := range m.Asked {
+				if diff := cmp.Diff(want, places(t, s, reference)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", reference, diff)
+				}
+			}
+		})
+	}
+}
+
+// places returns the references that are asked for an image.
+func places(t *testing.T, router image.Router, reference string) []string {
+	t.Helper()
+	ref, err := name.ParseReference(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	route, err := router.Route(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []string{}
+	for i := range route.Sources {
+		list = append(list, route.Sources[i].Reference.Name())
+	}
+	return list
 }

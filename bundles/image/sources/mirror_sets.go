@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ type MirrorRule struct {
 }
 
 // FromMirrorRules returns the rules that nodes of OpenShift have. The mirrors of several objects for one source
-// keep the order of each object.
+// keep the order of each object, if that is possible.
 func FromMirrorRules(rules []MirrorRule) (*Table, error) {
 	table := &Table{}
 	var (
@@ -83,26 +84,32 @@ func mergeRules(source string, rules []MirrorRule) registry {
 	return merged
 }
 
-// mergeOrders returns the entries of several lists, each once, in an order that agrees with all lists if there is
-// one. The source comes last unless a list has it before another entry. It is left out at the end, where it is
-// asked anyway.
+// mergeOrders returns the entries of several lists, each once, in the order that nodes of OpenShift have. It agrees with all
+// lists if an order can. Entries that can come next are sorted by name as soon as the entries before them are done. In a
+// cycle, the first name comes first. The source comes last unless a list has it before another entry. It is left out
+// at the end, where it is asked anyway.
 func mergeOrders(source string, lists [][]string) []string {
-	var complete [][]string
-	for _, list := range lists {
-		if !slices.Contains(list, source) {
-			list = append(slices.Clone(list), source)
+	before, after := neighbors(source, lists)
+	names := slices.Sorted(maps.Keys(before))
+	var queue, merged []string
+	for _, name := range names {
+		if len(before[name]) == 0 {
+			queue = append(queue, name)
 		}
-		complete = append(complete, list)
 	}
-	var merged []string
-	for {
-		left := remaining(complete, merged)
-		if len(left) == 0 {
-			break
+	for len(merged) < len(names) {
+		if len(queue) == 0 {
+			left := slices.IndexFunc(names, func(name string) bool { return !slices.Contains(merged, name) })
+			queue = append(queue, names[left])
 		}
-		next := slices.IndexFunc(left, func(entry string) bool { return !comesLater(entry, complete, merged) })
-		// In a cycle, the first entry comes first.
-		merged = append(merged, left[max(next, 0)])
+		next := queue[0]
+		queue, merged = queue[1:], append(merged, next)
+		for _, follower := range slices.Sorted(maps.Keys(after[next])) {
+			delete(before[follower], next)
+			if len(before[follower]) == 0 && !slices.Contains(merged, follower) {
+				queue = append(queue, follower)
+			}
+		}
 	}
 	if len(merged) > 0 && merged[len(merged)-1] == source {
 		merged = merged[:len(merged)-1]
@@ -110,21 +117,22 @@ func mergeOrders(source string, lists [][]string) []string {
 	return merged
 }
 
-// remaining returns the entries of lists that are not done, in the order of the lists.
-func remaining(lists [][]string, done []string) []string {
-	var left []string
-	for _, entry := range slices.Concat(lists...) {
-		if !slices.Contains(done, entry) && !slices.Contains(left, entry) {
-			left = append(left, entry)
+// neighbors returns the entries that come directly before and after each entry in any list. The source follows the last
+// entry of a list without it.
+func neighbors(source string, lists [][]string) (before, after map[string]map[string]bool) {
+	before, after = map[string]map[string]bool{}, map[string]map[string]bool{}
+	for _, list := range lists {
+		if !slices.Contains(list, source) {
+			list = append(slices.Clone(list), source)
+		}
+		for i, entry := range list {
+			if before[entry] == nil {
+				before[entry], after[entry] = map[string]bool{}, map[string]bool{}
+			}
+			if i > 0 {
+				before[entry][list[i-1]], after[list[i-1]][entry] = true, true
+			}
 		}
 	}
-	return left
-}
-
-// comesLater reports whether a list has an entry that is not done before another one.
-func comesLater(entry string, lists [][]string, done []string) bool {
-	return slices.ContainsFunc(lists, func(list []string) bool {
-		at := slices.Index(list, entry)
-		return at > 0 && slices.ContainsFunc(list[:at], func(before string) bool { return before != entry && !slices.Contains(done, before) })
-	})
+	return before, after
 }
