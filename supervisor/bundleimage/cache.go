@@ -340,9 +340,13 @@ func (c *Cache) attempt(ctx context.Context, r *Request, e *entry) outcome {
 	} else {
 		o.grant.realm = r.catalog().Realm()
 		o.grant.digest, o.err = c.bySupervisor(ctx, r, e, rules)
-		if c.o.Nodes.pulls(mode, o.err) && rules.ForNodes(r.Image) == nil {
+		switch {
+		case o.err == nil || rules.ForNodes(r.Image) != nil:
+		case c.o.Nodes.pulls(mode, o.err):
 			c.update(e, func() { e.show(o.err, c.o.Clock.Now()) })
 			o.grant, o.err = c.nodes.pull(ctx, r, o.err, started)
+		default:
+			o.err = c.o.Nodes.excluded(mode, o.err)
 		}
 	}
 	o.grant.policy = rules.ClusterVersion

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/bundleimage/nodepull"
 )
 
@@ -31,6 +32,36 @@ type Nodes struct {
 
 // pulls reports whether a node is to pull an image in a mode. err is why the supervisor could not; nil if it has not tried.
 func (n *Nodes) pulls(mode nodepull.Mode, err error) bool { return n.Puller != nil && mode.ByNode(err) }
+
+// excluded returns the error of an image with the setting by which no node pulls it, if a node could have access. err is why
+// the supervisor could not pull.
+func (n *Nodes) excluded(mode nodepull.Mode, err error) error {
+	known, ok := errors.AsType[*image.Error](err)
+	if !ok || mode != nodepull.Supervisor || !nodepull.Auto.ByNode(err) {
+		return err
+	}
+	setting := "--" + nodepull.Flag
+	if n.Mode != nodepull.Supervisor {
+		setting = "annotation " + api.AnnotationImagePull
+	}
+	return &image.Error{Reference: known.Reference, Reason: known.Reason, Err: &ExcludedError{Err: known.Err, Setting: setting}}
+}
+
+// ExcludedError is the error of an image that the supervisor could not pull, and for which a setting excludes nodes.
+type ExcludedError struct {
+	// Err is why the supervisor could not.
+	Err error
+	// Setting is a flag of the supervisor, or an annotation of the CatalogSource.
+	Setting string
+}
+
+// Error returns the reason and the setting.
+func (e *ExcludedError) Error() string {
+	return fmt.Sprintf("%v; nodes do not try, because of %s", e.Err, e.Setting)
+}
+
+// Unwrap returns the reason.
+func (e *ExcludedError) Unwrap() error { return e.Err }
 
 // NodePull describes how a node pulls or has pulled an image.
 type NodePull struct {

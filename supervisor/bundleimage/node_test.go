@@ -216,6 +216,40 @@ func TestNodeDoesNotPull(t *testing.T) {
 	}
 }
 
+// TestExcludedNodes checks that an error names the setting by which no node pulls, if a node could have access.
+func TestExcludedNodes(t *testing.T) {
+	b := newBed(t)
+	reference, _ := b.push("lamp:v1", b.image(nil, files{"etc/passwd": "user"}))
+	missing := b.host() + "/none:v1"
+	for why, test := range map[string]struct {
+		mode              nodepull.Mode
+		annotation, image string
+		reason            image.Reason
+		setting           string
+	}{
+		"the flag":                      {nodepull.Supervisor, "", missing, image.ReasonNotFound, "--image-pull"},
+		"the flag before an annotation": {nodepull.Supervisor, "node", missing, image.ReasonNotFound, "--image-pull"},
+		"an annotation":                 {nodepull.Auto, "supervisor", missing, image.ReasonNotFound, "annotation chandlery.dev/image-pull"},
+		"no bundle for any node either": {nodepull.Supervisor, "", reference, image.ReasonNoTree, ""},
+	} {
+		n := newNodes(t, lampFiles())
+		c := b.started(func(o *Options) {
+			n.options(test.mode)(o)
+			o.Dir = t.TempDir() + "/bundles"
+		})
+		r := request(test.image, "user")
+		r.Pull = test.annotation
+		_, err := c.Content(t.Context(), r)
+		excluded, is := errors.AsType[*ExcludedError](err)
+		if image.ReasonOf(err) != test.reason || is != (test.setting != "") || n.pulls() > 0 {
+			t.Errorf("%s: %v after %d pulls by nodes", why, err, n.pulls())
+		}
+		if is && (excluded.Setting != test.setting || !strings.HasSuffix(err.Error(), "; nodes do not try, because of "+test.setting)) {
+			t.Errorf("%s: %q, %v", why, excluded.Setting, err)
+		}
+	}
+}
+
 // TestOnlyNodesPull sends no request to registries.
 func TestOnlyNodesPull(t *testing.T) {
 	b := newBed(t)

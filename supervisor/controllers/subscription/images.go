@@ -182,6 +182,9 @@ func (m *missingImage) remedy() string {
 	}
 	const retries = "the supervisor retries"
 	remedy := remedyFor(image.ReasonOf(m.state.Err))
+	if excluded, is := errors.AsType[*bundleimage.ExcludedError](m.state.Err); is {
+		remedy += ", or set " + excluded.Setting + " to auto, so that a node pulls the image"
+	}
 	if remedy == "" {
 		return retries
 	}

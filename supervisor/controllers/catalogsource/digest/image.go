@@ -119,10 +119,19 @@ func (r *result) remedy() string {
 		return "add the CA of the registry to the supervisor's settings for image registries: key HOST or ca-bundle.crt, or --image-ca"
 	default:
 		if r.refused() {
-			return "check that the registry has the image, and check spec.secrets"
+			return "check that the registry has the image, and check spec.secrets" + r.nodesOnly()
 		}
 		return "check that the supervisor can reach the registry, and check spec.secrets"
 	}
+}
+
+// nodesOnly returns how a catalog runs whose image only nodes can pull, for example because admission rewrites the images and
+// pull secrets of pods. It is empty if spec.image has a digest already.
+func (r *result) nodesOnly() string {
+	if image.IsDigest(r.image.Spec) {
+		return ""
+	}
+	return "; if only nodes have access to it, write its digest in spec.image"
 }
 
 // choose returns the image to run. It depends on the running image and on the result of the query,

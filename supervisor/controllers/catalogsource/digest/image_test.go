@@ -107,14 +107,18 @@ func TestChoose(t *testing.T) {
 func TestConsequence(t *testing.T) {
 	chosen := Image{Spec: "shops/shop:1", Digest: someDigest}
 	const runsOn, byTag = "image shops/shop@" + someDigest + " still runs; ", "the image is run by its tag; "
+	const refused, nodesOnly = "check that the registry has the image, and check spec.secrets", "; if only nodes have access to it, write its digest in spec.image"
 	for _, tt := range []struct {
 		reason  image.Reason
+		spec    string
 		running *Image
 		want    string
 		guarded bool
 	}{
-		{reason: image.ReasonNotFound, want: "check that the registry has the image, and check spec.secrets"},
-		{reason: image.ReasonNotFound, running: &chosen, want: runsOn + "check that the registry has the image, and check spec.secrets"},
+		{reason: image.ReasonNotFound, want: refused + nodesOnly},
+		{reason: image.ReasonUnauthorized, want: refused + nodesOnly},
+		{reason: image.ReasonUnauthorized, spec: "shops/shop@" + someDigest, want: refused},
+		{reason: image.ReasonNotFound, running: &chosen, want: runsOn + refused + nodesOnly},
 		{reason: image.ReasonUnreachable, want: byTag + "check that the supervisor can reach the registry, and check spec.secrets"},
 		{reason: image.ReasonUnreachable, running: &chosen, want: runsOn + "check that the supervisor can reach the registry, and check spec.secrets"},
 		{reason: image.ReasonPlainHTTP, want: byTag + "serve the registry with TLS, or start the supervisor with --image-plain-http"},
@@ -124,7 +128,11 @@ func TestConsequence(t *testing.T) {
 		{reason: image.ReasonPolicyRefused, guarded: true, running: &chosen, want: runsOn + "sign the image, or correct the rule for its signatures"},
 		{reason: image.ReasonUnreachable, guarded: true, want: "it does not run before its signature is accepted; check that the supervisor can reach the registry, and check spec.secrets"},
 	} {
-		failed := result{err: &image.Error{Reference: chosen.Spec, Reason: tt.reason, Err: errors.New("it fails")}, guarded: tt.guarded}
+		spec := chosen.Spec
+		if tt.spec != "" {
+			spec = tt.spec
+		}
+		failed := result{image: Image{Spec: spec}, err: &image.Error{Reference: spec, Reason: tt.reason, Err: errors.New("it fails")}, guarded: tt.guarded}
 		if diff := cmp.Diff(tt.want, failed.consequence(chosen, tt.running)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 		}
