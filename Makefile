@@ -40,6 +40,7 @@ SUITE_GO := $(if $(SUITE_RACE),CGO_ENABLED=1 )$(GO)
 # in FAULTS is made, and of the packages of real catalogs one in CATALOG_SHARE is compared with opm. A takeover and a
 # handback are killed at KILLS of their writes, or at each of them with 0. Both are tested with INSTALLATIONS of OLM: where
 # and how it is installed, or all with 0. Of the compatibility rules one in COMPAT_SHARE is checked; `make compat` checks all.
+# A catalog whose certificates are renewed is called for at least LOAD.
 COMPAT_SHARE         ?= 4
 export ROUNDS        ?= 2
 export INTERLEAVINGS ?= 8
@@ -51,6 +52,7 @@ export UNINSTALLS    ?= 1
 export CATALOG_SHARE ?= 16
 export KILLS         ?= 2
 export INSTALLATIONS ?= 1
+export LOAD          ?= 0s
 
 # The contract as clients of the last release know it.
 CONTRACT := proto/contract.txtpb
@@ -234,7 +236,7 @@ test: test-env build compile ## Every test: units, control-plane suites, conform
 
 .PHONY: whole
 whole: ## The tests of `make test` with the race detector everywhere, and nothing left out: hours.
-	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 COMPAT_SHARE=1 KILLS=0 INSTALLATIONS=0
+	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 COMPAT_SHARE=1 KILLS=0 INSTALLATIONS=0 LOAD=60s
 	@$(MAKE) operatorhub disconnected
 
 # Two rows of packages are tested side by side: one that computes most of the time, and one that waits

@@ -53,6 +53,8 @@ type world struct {
 	contents string
 	// pulls configures pulls of bundle images.
 	pulls pullOptions
+	// store is that of the last supervisor.
+	store *catalogs.Store
 }
 
 // pullOptions configure pulls of bundle images.
@@ -170,6 +172,7 @@ func (w *world) supervise() (stop func()) {
 			return err
 		}
 		store := catalogs.NewStore(mgr.Context, refresh, clock.RealClock{})
+		w.store = store
 		if w.contents != "" {
 			contents, err := contentcache.Open(w.contents, 0)
 			if err != nil {
