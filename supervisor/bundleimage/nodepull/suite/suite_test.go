@@ -48,13 +48,15 @@ type world struct {
 	*testenv.World
 
 	clock clock.PassiveClock
+	// log is the log of pods. Set it before a pull.
+	log string
 	// dead makes the API server refuse all requests of managers, as if their process were killed.
 	dead *atomic.Bool
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{World: testenv.New(t), clock: clock.RealClock{}, dead: &atomic.Bool{}}
+	w := &world{World: testenv.New(t), clock: clock.RealClock{}, log: logOf(t, []byte(printed)), dead: &atomic.Bool{}}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
 	w.Modify(namespace, func() {
 		metav1.SetMetaDataLabel(&namespace.ObjectMeta, "pod-security.kubernetes.io/enforce", "restricted")
@@ -65,6 +67,16 @@ func newWorld(t *testing.T) *world {
 		return w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "default"}, &corev1.ServiceAccount{})
 	}).Should(gomega.Succeed())
 	return w
+}
+
+// logOf returns the log in which the registry's program prints an archive.
+func logOf(t *testing.T, archive []byte) string {
+	t.Helper()
+	var log strings.Builder
+	if err := bundlelog.Write(&log, archive); err != nil {
+		t.Fatal(err)
+	}
+	return log.String()
 }
 
 var errDead = errors.New("the process was killed")
@@ -87,10 +99,8 @@ func (w *world) lead() (p *nodepull.Puller, stop func()) {
 		p = nodepull.New(nodepull.Options{
 			Settings: nodepull.Settings{RegistryImage: "chandlery/registry:v1", SetUserID: true},
 			Client:   mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: w.clock,
-			Logs: func(context.Context, types.NamespacedName, string, int64) (io.ReadCloser, error) {
-				var log strings.Builder
-				err := bundlelog.Write(&log, []byte(printed))
-				return io.NopCloser(strings.NewReader(log.String())), err
+			Logs: func(_ context.Context, _ types.NamespacedName, _ string, limit int64) (io.ReadCloser, error) {
+				return io.NopCloser(io.LimitReader(strings.NewReader(w.log), limit)), nil
 			},
 		})
 		return mgr.Add(p)
@@ -182,6 +192,47 @@ func TestPull(t *testing.T) {
 	w.exit(w.pod(), 1, "exec format error")
 	w.fails(running, "exit code 1 on node : exec format error")
 	w.Eventually(w.pods).Should(gomega.BeEmpty())
+}
+
+// TestPullOfLargeManifests has manifests that are too large for a log: the program in the pod does not print them, or the log
+// is not the whole one.
+func TestPullOfLargeManifests(t *testing.T) {
+	const megabytes = 1 << 20
+	large := make([]byte, 12*megabytes)
+	refusal := bundlelog.Write(io.Discard, large)
+	if refusal == nil {
+		t.Fatal("12 MiB are printed")
+	}
+	// A log is text in lines. Nodes rotate it, and can lose a line.
+	lines := strings.SplitAfter(logOf(t, large[:5*megabytes]), "\n")
+	const (
+		remedy   = "give the supervisor access to the image with a pull secret or a mirror"
+		tooLarge = "more than 6291456 bytes when compressed, the most that a log hands over; " + remedy
+		cut      = "the node has not kept the whole log of the manifests; raise containerLogMaxSize of its kubelet, or " + remedy
+	)
+	w := newWorld(t)
+	p, _ := w.lead()
+	for _, test := range []struct {
+		why, log string
+		code     int32
+		message  string
+		want     string
+	}{
+		{why: "the program refuses", code: bundlelog.ExitTooLarge, message: "registry: " + refusal.Error(), want: tooLarge},
+		{why: "a longer log", log: lines[0] + strings.Repeat(lines[1], 4*len(lines)), want: tooLarge},
+		{why: "a rotated log", log: strings.Join(lines[len(lines)/2:], ""), want: cut + ": its beginning is missing"},
+		{why: "a log without its end", log: strings.Join(lines[:len(lines)/2], ""), want: cut + ": its end is missing"},
+		{why: "a log without a line", log: lines[0] + strings.Join(lines[2:], ""), want: cut + ": its checksum differs"},
+	} {
+		w.log = test.log
+		running := w.start(p)
+		w.exit(w.pod(), test.code, test.message)
+		w.fails(running, test.want)
+		if t.Failed() {
+			t.Fatal(test.why)
+		}
+		w.Eventually(w.pods).Should(gomega.BeEmpty())
+	}
 }
 
 // TestPullAfterAdmission has an admission policy that rewrites registries and pull secrets of pods, as an agent of a mirror
