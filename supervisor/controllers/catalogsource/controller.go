@@ -43,7 +43,9 @@ type reconciler struct {
 	client  client.Client
 	version *serverVersion
 	hosted  *hostedReconciler
-	status  *statusWriter
+	// settings checks the settings for image registries.
+	settings *imageSettings
+	status   *statusWriter
 	// failures computes the back-off of each CatalogSource.
 	failures workqueue.TypedRateLimiter[types.NamespacedName]
 }
@@ -104,12 +106,25 @@ func (r *reconciler) next(key types.NamespacedName, h reconcileResult) time.Dura
 	return h.next
 }
 
-// serve runs a hosted catalog, or deletes the objects of one that was hosted before. With an
-// invalid spec, it changes nothing.
+// serve runs a catalog as its spec says, and checks the settings for its images. With an invalid spec,
+// it changes nothing.
 func (r *reconciler) serve(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (reconcileResult, error) {
 	if _, problem := catalogs.SpecProblem(source); problem != "" {
 		return reconcileResult{}, nil
 	}
+	h, err := r.host(ctx, source)
+	if err != nil {
+		return h, err
+	}
+	invalid, next := r.settings.check(ctx, source)
+	if invalid != nil {
+		h.conditions = append(h.conditions, *invalid)
+	}
+	return h.requeueWithin(next), nil
+}
+
+// host runs a hosted catalog, or deletes the objects of one that was hosted before.
+func (r *reconciler) host(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (reconcileResult, error) {
 	if catalogs.Hosted(source) {
 		return r.hosted.reconcile(ctx, source)
 	}

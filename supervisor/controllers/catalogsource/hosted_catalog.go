@@ -20,8 +20,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
-	"github.com/chandlery/chandlery/supervisor/imagepolicy"
-	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
 // hostedReconciler runs hosted catalogs.
@@ -29,8 +27,6 @@ type hostedReconciler struct {
 	observer       *observer
 	catalogObjects *catalogObjects
 	images         *digest.Resolver
-	settings       *imagesources.Settings
-	policies       *imagepolicy.Policies
 	configMaps     *configMaps
 	rebalancer     *rebalancer
 	secrets        *secretChecker
@@ -142,15 +138,6 @@ func (r *hostedReconciler) content(ctx context.Context, view *catalogReplicas) (
 		if decision.Refused {
 			h.blocked = api.ReasonPolicyRefused
 		}
-	}
-	problem := r.settings.CatalogProblem(ctx, r.secrets.reader, &imagesources.Catalog{
-		NamespacedName: client.ObjectKeyFromObject(view.source), Config: view.source.Annotations[api.AnnotationImageConfig],
-	})
-	policy := types.NamespacedName{Namespace: view.source.Namespace, Name: view.source.Annotations[api.AnnotationImageVerify]}
-	if problem = cmp.Or(problem, r.policies.CatalogProblem(ctx, r.secrets.reader, policy)); problem != "" {
-		h.conditions = append(h.conditions, metav1.Condition{
-			Type: api.ConditionImageSettingsInvalid, Status: metav1.ConditionTrue, Reason: api.ReasonInvalidFiles, Message: problem,
-		})
 	}
 	h.polled, h.next = decision.Polled, decision.Next
 	return content, decision.Ready, h

@@ -19,7 +19,7 @@ type reconcileResult struct {
 	shownInProgressing bool
 	// ineffectiveSetting describes a setting without effect. It does not affect anything else.
 	ineffectiveSetting string
-	// conditions describe the running replicas and the rollout.
+	// conditions describe the running replicas, the rollout, and the settings for images.
 	conditions []metav1.Condition
 	// created is the creation time of the Service; zero if there is none.
 	created metav1.Time

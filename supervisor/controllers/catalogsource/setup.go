@@ -139,7 +139,7 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache, images *dig
 		reader: cached, client: writer, version: version,
 		hosted: &hostedReconciler{
 			observer:       &observer{reader: cached, objects: objects, live: live, catalogObjects: catalogObjects, version: version},
-			catalogObjects: catalogObjects, images: images, settings: o.Sources, policies: o.Policies, recorder: recorder, clock: o.Clock, config: &o.Config,
+			catalogObjects: catalogObjects, images: images, recorder: recorder, clock: o.Clock, config: &o.Config,
 			configMaps: &configMaps{
 				cached: objects, live: live, client: writer, catalogObjects: catalogObjects, clock: o.Clock,
 				owners: &configMapOwners{cached: objects, live: live, client: writer, recorder: recorder, clock: o.Clock},
@@ -148,6 +148,7 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache, images *dig
 			certificates: &certificates{cached: objects, live: live, client: writer, clock: o.Clock},
 			secrets:      &secretChecker{reader: live, clock: o.Clock},
 		},
+		settings: &imageSettings{reader: live, settings: o.Sources, policies: o.Policies},
 		status:   &statusWriter{client: writer, store: o.Store, version: version, recorder: recorder, clock: o.Clock},
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
 	}, nil

@@ -39,7 +39,7 @@ func deriveStatus(
 	}
 	status.Reason, status.Message, status.ConfigMapResource = h.reason, h.problem, h.configMap.reference
 	status.LatestImageRegistryPoll = lastPoll(source, h, now)
-	if len(h.conditions) == 0 {
+	if apimeta.FindStatusCondition(h.conditions, api.ConditionAvailable) == nil {
 		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionAvailable)
 		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionProgressing)
 	}

@@ -190,6 +190,22 @@ func TestImageSettingsInvalid(t *testing.T) {
 	}
 }
 
+// TestConditionsOfHostedCatalog moves a catalog to an address while the settings for its images are invalid. The conditions
+// about replicas are removed.
+func TestConditionsOfHostedCatalog(t *testing.T) {
+	source := &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "shop"}, Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Address: "shop.test:50051"},
+	}
+	invalid := metav1.Condition{Type: api.ConditionImageSettingsInvalid, Status: metav1.ConditionTrue, Reason: api.ReasonInvalidFiles, Message: "x"}
+	source.Status.Conditions = []metav1.Condition{
+		{Type: api.ConditionAvailable, Status: metav1.ConditionTrue}, {Type: api.ConditionProgressing, Status: metav1.ConditionFalse}, invalid,
+	}
+	after := deriveStatus(source, catalogs.State{}, false, &reconcileResult{conditions: []metav1.Condition{invalid}}, minute(0)).Conditions
+	if len(after) != 1 || after[0].Type != invalid.Type {
+		t.Errorf("%+v", after)
+	}
+}
+
 func TestNextConnectionState(t *testing.T) {
 	begin := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	at := func(seconds float64) time.Time { return begin.Add(time.Duration(seconds * float64(time.Second))) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -34,6 +35,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/supervisor/imagepolicy"
+	"github.com/chandlery/chandlery/supervisor/imagesources"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/testenv"
 	"github.com/chandlery/chandlery/test/testenv/fixtures"
@@ -75,7 +77,10 @@ func (w *world) supervise(change ...func(*catalogsource.Config)) {
 	w.StartManager(ctrl.Options{}, func(mgr testenv.Manager) error {
 		// The store follows nothing, because kwok's replicas do not answer.
 		store := catalogs.NewStore(mgr.Context, time.Second, clock.RealClock{})
-		return catalogsource.Setup(mgr, catalogsource.Options{Store: store, Config: settings, Policies: imagepolicy.New(settings.Registries.Config)})
+		registries := imagesources.New(settings.Registries, nil)
+		return errors.Join(mgr.Add(registries), catalogsource.Setup(mgr, catalogsource.Options{
+			Store: store, Config: settings, Sources: registries, Policies: imagepolicy.New(settings.Registries.Config),
+		}))
 	})
 }
 
