@@ -129,7 +129,7 @@ func (s *scene) publish() {
 	}
 	s.push(pause, "acme/pause:3.10")
 	commands := []string{"catalog init lantern --catalog made", "catalog init compass --catalog made"}
-	for _, bundle := range []string{"lantern/1.0.0", "lantern/1.1.0", "compass/2.0.0"} {
+	for _, bundle := range []string{"lantern/1.0.0", "lantern/1.1.0", "lantern/1.2.0", "compass/2.0.0"} {
 		name, version, _ := strings.Cut(bundle, "/")
 		dir := filepath.Join(s.dir, "bundles", bundle)
 		s.copyBundle(filepath.Join(root, "examples", "bundles", bundle), dir)
@@ -275,8 +275,8 @@ func TestAirGap(t *testing.T) {
 	commands := blocks(t)
 	s.run(commands[0]...)
 	mapping, err := os.ReadFile(filepath.Join(s.dir, "mapping.txt"))
-	if err != nil || bytes.Contains(mapping, []byte("compass")) || bytes.Count(mapping, []byte("\n")) != 4 {
-		t.Fatalf("the catalog, two bundles and the image of the operator are needed, got %s, %v", mapping, err)
+	if err != nil || bytes.Contains(mapping, []byte("compass")) || bytes.Count(mapping, []byte("\n")) != 5 {
+		t.Fatalf("the catalog, three bundles and the image of the operator are needed, got %s, %v", mapping, err)
 	}
 	s.source.Close()
 
@@ -315,7 +315,23 @@ func TestAirGap(t *testing.T) {
 		}
 	}
 	s.mirror.lacks.Store(nil)
-	s.run("kubectl apply -f subscription.yaml",
-		"kubectl -n lantern wait --for=create clusterserviceversion/lantern.v1.1.0 --timeout=120s",
-		"kubectl -n lantern wait --for=jsonpath='{.status.phase}'=Succeeded clusterserviceversion/lantern.v1.1.0 --timeout=120s")
+	s.upgrade()
+}
+
+// upgrade installs the oldest version, and waits for each upgrade to the newest one.
+func (s *scene) upgrade() {
+	s.Helper()
+	s.run("cp subscription.yaml oldest.yaml", "echo '  startingCSV: lantern.v1.0.0' >> oldest.yaml", "kubectl apply -f oldest.yaml",
+		"kubectl -n lantern wait --for=create clusterserviceversion/lantern.v1.2.0 --timeout=240s",
+		"kubectl -n lantern wait --for=jsonpath='{.status.phase}'=Succeeded clusterserviceversion/lantern.v1.2.0 --timeout=120s",
+		"kubectl -n lantern wait --for=jsonpath='{.status.installedCSV}'=lantern.v1.2.0 subscription/lantern --timeout=120s")
+	plans := s.run("kubectl -n lantern get installplans --sort-by=.spec.generation -o " +
+		`jsonpath='{range .items[*]}{.spec.clusterServiceVersionNames[*]} {.status.phase} {.status.bundleLookups[*].path}{"\n"}{end}'`)
+	want := ""
+	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
+		want += "lantern.v" + version + " Complete " + s.source.host() + "/acme/lantern-bundle:v" + version + "\n"
+	}
+	if plans != want {
+		s.Errorf("the plans are\n%s, want\n%s", plans, want)
+	}
 }
