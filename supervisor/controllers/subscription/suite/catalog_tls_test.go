@@ -138,12 +138,12 @@ type callLoad struct {
 	errors []error
 }
 
-func (w *world) load(registry *securedRegistry, catalog string, trusted *x509.CertPool) *callLoad {
+func newCallLoad(w *world, registry *securedRegistry, catalog string, trusted *x509.CertPool) *callLoad {
 	w.T.Helper()
 	l := &callLoad{world: w, registry: registry, begin: time.Now(), stopped: make(chan struct{})}
 	l.trusted.Store(trusted)
 	l.repeat(&l.byStore, func() error {
-		_, err := w.store.Bundle(w.T.Context(), types.NamespacedName{Namespace: w.Namespace, Name: catalog}, "lamp", "stable", "lamp.v1")
+		_, err := w.contents.store.Bundle(w.T.Context(), types.NamespacedName{Namespace: w.Namespace, Name: catalog}, "lamp", "stable", "lamp.v1")
 		return err
 	})
 	l.repeat(&l.byClient, l.connectAndCall)
@@ -245,7 +245,7 @@ func TestCatalogWithTLS(t *testing.T) {
 	w.succeed("lamp.v1")
 	w.settled("my-lamp", "lamp.v1")
 
-	load := w.load(registry, "secured", first.Pool())
+	load := newCallLoad(w, registry, "secured", first.Pool())
 	load.goesOn(pair)
 	pair = first.Sign(t, certificates.Request{})
 	registry.renew(pair)

@@ -17,14 +17,14 @@ import (
 // Subscription from the content on disk.
 func TestRestartWhileCatalogIsAway(t *testing.T) {
 	w := newWorld(t)
-	w.contents = t.TempDir()
+	w.contents.dir = t.TempDir()
 	images, lamp := newBlockedRegistry(t, ""), w.lamp(1)
 	images.push(bundleImage(t, lamp.Channels[0].Entries[0].Objects[0]))
 	lamp.Channels[0].Entries[0].Image, lamp.Channels[0].Entries[0].Objects = images.reference, nil
 	w.server.Serve(lamp)
 	stop := w.supervise()
 	w.Eventually(func() ([]string, error) {
-		return filepath.Glob(filepath.Join(w.contents, w.Namespace, "*.index"))
+		return filepath.Glob(filepath.Join(w.contents.dir, w.Namespace, "*.index"))
 	}).Should(gomega.HaveLen(1))
 	stop()
 	w.server.Stop()

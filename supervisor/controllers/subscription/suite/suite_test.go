@@ -47,12 +47,17 @@ type world struct {
 	*testenv.World
 
 	// global is the namespace whose catalogs serve every namespace.
-	global string
-	server *fakecatalog.Server
-	// contents is the directory for contents of catalogs; empty for none.
-	contents string
+	global   string
+	server   *fakecatalog.Server
+	contents catalogContents
 	// pulls configures pulls of bundle images.
 	pulls pullOptions
+}
+
+// catalogContents are the contents of catalogs that a supervisor has.
+type catalogContents struct {
+	// dir is the directory for contents; empty for none.
+	dir string
 	// store is that of the last supervisor.
 	store *catalogs.Store
 }
@@ -172,9 +177,9 @@ func (w *world) supervise() (stop func()) {
 			return err
 		}
 		store := catalogs.NewStore(mgr.Context, refresh, clock.RealClock{})
-		w.store = store
-		if w.contents != "" {
-			contents, err := contentcache.Open(w.contents, 0)
+		w.contents.store = store
+		if w.contents.dir != "" {
+			contents, err := contentcache.Open(w.contents.dir, 0)
 			if err != nil {
 				return err
 			}
