@@ -43,7 +43,9 @@ type fakeRegistry struct {
 }
 
 // answer lets a function answer requests, which reports whether it has answered.
-func (r *fakeRegistry) answer(before func(http.ResponseWriter, *http.Request) bool) { r.before.Store(&before) }
+func (r *fakeRegistry) answer(before func(http.ResponseWriter, *http.Request) bool) {
+	r.before.Store(&before)
+}
 
 func serve(t *testing.T, start func(*httptest.Server)) *fakeRegistry {
 	t.Helper()

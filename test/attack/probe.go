@@ -63,26 +63,19 @@ func (c *plainClient) probe(ctx context.Context) (p probe) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		began := time.Now()
-		value := began.Format(time.RFC3339Nano)
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"plain":%q}}}`, value)
-		err := c.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
-		switch {
-		case ctx.Err() != nil || err != nil && passes(err):
-		case err != nil:
-			p.err = fmt.Errorf("changing Subscription %s/%s: %w", plain, o.Name, err)
-			return p
-		case shows(w, value):
+		shown, err := c.change(ctx, o, w, began.Format(time.RFC3339Nano))
+		if shown {
 			p.took = append(p.took, time.Since(began))
-		case ctx.Err() == nil:
-			_, next, err := c.observed(ctx)
-			if err != nil && ctx.Err() == nil && !passes(err) {
-				p.err = err
-				return p
-			}
-			if err == nil {
+		} else if err == nil {
+			var next watch.Interface
+			if _, next, err = c.observed(ctx); err == nil {
 				w.Stop()
 				w = next
 			}
+		}
+		if err != nil && ctx.Err() == nil && !passes(err) {
+			p.err = err
+			return p
 		}
 		select {
 		case <-ctx.Done():
@@ -90,6 +83,15 @@ func (c *plainClient) probe(ctx context.Context) (p probe) {
 		}
 	}
 	return p
+}
+
+// change changes the Subscription, and waits until a watch shows that. It returns false without an error if the watch ends.
+func (c *plainClient) change(ctx context.Context, o *operatorsv1alpha1.Subscription, w watch.Interface, value string) (bool, error) {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"plain":%q}}}`, value)
+	if err := c.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return false, fmt.Errorf("changing Subscription %s/%s: %w", plain, o.Name, err)
+	}
+	return shows(w, value), nil
 }
 
 // shows waits until a watch shows a change. It returns false if the watch ends before.

@@ -214,16 +214,18 @@ func runSupervisor(ctx context.Context, identity string, retryTimeout time.Durat
 	}
 	target.metrics = metrics
 	err = wait.PollUntilContextTimeout(ctx, polling, Patience, true, func(ctx context.Context) (bool, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", metrics.Address())
-		if err != nil {
-			return false, nil
-		}
-		return true, conn.Close()
+		return accepts(ctx, metrics.Address()), nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("waiting for the metrics of the supervisor: %w; the end of its log:\n%s", err, process.Tail(started.Log()))
 	}
 	return started, nil
+}
+
+// accepts reports whether an address accepts connections.
+func accepts(ctx context.Context, address string) bool {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	return err == nil && conn.Close() == nil
 }
 
 func startOLM(ctx context.Context, cp *controlplane.ControlPlane) error {

@@ -327,11 +327,11 @@ func (s *scene) upgrade() {
 		"kubectl -n lantern wait --for=jsonpath='{.status.installedCSV}'=lantern.v1.2.0 subscription/lantern --timeout=120s")
 	plans := s.run("kubectl -n lantern get installplans --sort-by=.spec.generation -o " +
 		`jsonpath='{range .items[*]}{.spec.clusterServiceVersionNames[*]} {.status.phase} {.status.bundleLookups[*].path}{"\n"}{end}'`)
-	want := ""
+	var want strings.Builder
 	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
-		want += "lantern.v" + version + " Complete " + s.source.host() + "/acme/lantern-bundle:v" + version + "\n"
+		fmt.Fprintf(&want, "lantern.v%[1]s Complete %[2]s/acme/lantern-bundle:v%[1]s\n", version, s.source.host())
 	}
-	if plans != want {
-		s.Errorf("the plans are\n%s, want\n%s", plans, want)
+	if plans != want.String() {
+		s.Errorf("the plans are\n%s, want\n%s", plans, want.String())
 	}
 }

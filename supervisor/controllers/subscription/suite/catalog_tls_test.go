@@ -178,7 +178,7 @@ func (l *callLoad) connectAndCall() error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // the call has its own error
+	defer conn.Close()
 	ctx, cancel := context.WithTimeout(l.T.Context(), testenv.Patience)
 	defer cancel()
 	var server peer.Peer
