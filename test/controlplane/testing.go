@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -92,7 +91,7 @@ func Get(tb testing.TB) *ControlPlane {
 }
 
 // Namespace creates a namespace for one test, named after it, and returns its name. The namespace
-// is deleted when the test ends, without waiting for its content.
+// is discarded when the test ends: see DiscardNamespace.
 func Namespace(tb testing.TB) string {
 	tb.Helper()
 
@@ -117,10 +116,9 @@ func (c *ControlPlane) Namespace(tb testing.TB) string {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), cleanupLimit)
 		defer cancel()
 
-		err := namespaces.Delete(ctx, namespace.Name, metav1.DeleteOptions{})
-		// A test may have deleted the namespace. It does not exist then, or a conflict shows its deletion.
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			tb.Errorf("delete namespace %s: %v", namespace.Name, err)
+		err := c.DiscardNamespace(ctx, namespace.Name)
+		if err != nil {
+			tb.Error(err)
 		}
 	})
 

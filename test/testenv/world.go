@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -98,8 +99,13 @@ func (w *World) Create(objects ...client.Object) {
 // DeleteAtEnd deletes objects after the test, if they exist then.
 func (w *World) DeleteAtEnd(objects ...client.Object) {
 	w.test.Cleanup(func() {
+		ctx := context.WithoutCancel(w.test.Context())
 		for _, obj := range objects {
-			if err := client.IgnoreNotFound(w.Delete(context.WithoutCancel(w.test.Context()), obj)); err != nil {
+			end := func() error { return w.Delete(ctx, obj) }
+			if _, is := obj.(*corev1.Namespace); is {
+				end = func() error { return controlplane.Get(w.test).DiscardNamespace(ctx, obj.GetName()) }
+			}
+			if err := client.IgnoreNotFound(end()); err != nil {
 				w.test.Errorf("deleting %T %s: %v", obj, obj.GetName(), err)
 			}
 		}
