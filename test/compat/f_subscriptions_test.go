@@ -675,6 +675,16 @@ func TestRestingCauses(t *testing.T) {
 		csv := c.CSV("crank.v1", supporting("AllNamespaces"))
 		c.Make(csv)
 		reaches(c, csv, failedPhase, "UnsupportedOperatorGroup")
+		// A first phase is written before the annotations of the OperatorGroup.
+		c.Eventually(compattest.Patience, func() string {
+			if left := c.Read(csv); left != "" {
+				return left
+			}
+			if _, annotated := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]; !annotated {
+				return "the ClusterServiceVersion has no annotations of its OperatorGroup yet"
+			}
+			return ""
+		})
 		return csv
 	})
 	rests("F3-Subscription", func(_ *testing.T, c *compattest.Cluster) client.Object {
