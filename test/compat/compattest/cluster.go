@@ -149,11 +149,19 @@ func (c *Cluster) Make(objects ...client.Object) {
 			c.t.Fatalf("creating %T %s: %v", o, client.ObjectKeyFromObject(o), err)
 		}
 		c.t.Cleanup(func() {
-			if err := client.IgnoreNotFound(c.Delete(context.WithoutCancel(c.t.Context()), o)); err != nil {
+			if err := client.IgnoreNotFound(c.end(context.WithoutCancel(c.t.Context()), o)); err != nil {
 				c.t.Errorf("deleting %T %s: %v", o, client.ObjectKeyFromObject(o), err)
 			}
 		})
 	}
+}
+
+// end deletes an object at the end of a case.
+func (c *Cluster) end(ctx context.Context, o client.Object) error {
+	if _, is := o.(*corev1.Namespace); is && target.plane != nil {
+		return target.plane.DiscardNamespace(ctx, o.GetName()) //nolint:wrapcheck // says what failed
+	}
+	return c.Delete(ctx, o) //nolint:wrapcheck // the caller names the object
 }
 
 // Catalog creates a CatalogSource in the namespace of the case, served by the test. It returns the server, whose
