@@ -129,7 +129,7 @@ func Reconciliations() []Row {
 	return []Row{
 		{Kind: Kind{reconcile, "clusterserviceversion"}, Each: 22, First: 20, Why: "The version and what it needs change: Deployment, account, permissions, OperatorGroup, Subscription, OperatorCondition."},
 		{Kind: Kind{reconcile, "subscription"}, Each: 16.5, First: 20, Why: "The Subscription, its InstallPlan, the version and the OperatorGroup change, some of them several times."},
-		{Kind: Kind{reconcile, "operator"}, Each: 10, Why: "Components change until the end. Events of 1.5 s are merged, so a slower installation has more reconciliations."},
+		{Kind: Kind{reconcile, "operator"}, Each: 12, Why: "Components change until the end. Events of 1.5 s are merged, so a slower installation has more reconciliations."},
 		{Kind: Kind{reconcile, "superseded-plans"}, Each: 7.2, Why: "The Subscription gets its plan, and the phases and labels of the plan change."},
 		{Kind: Kind{reconcile, "operatorcondition"}, Each: 5.7, First: 20, Why: "The version is created and labelled, and the OperatorCondition, its Role and its RoleBinding are applied."},
 		{Kind: Kind{reconcile, "installplan"}, Each: 5.7, First: 20, Why: "The plan gets its steps and their states, and its Subscription and OperatorGroup change."},
