@@ -36,21 +36,21 @@ SUITE_GO := $(if $(SUITE_RACE),CGO_ENABLED=1 )$(GO)
 # done in time: kinds of loss on real nodes and frozen leaders (ROUNDS), interleavings of
 # Subscriptions, plans whose phases are watched, packages that are uninstalled without trace, and removals
 # of the supervisor (UNINSTALLS).
-# One operator is installed in NAMESPACES namespaces in both. Of the faults of the API server one
+# One operator is installed in NAMESPACES namespaces. Of the faults of the API server one
 # in FAULTS is made, and of the packages of real catalogs one in CATALOG_SHARE is compared with opm. A takeover and a
 # handback are killed at KILLS of their writes, or at each of them with 0. Both are tested with INSTALLATIONS of OLM: where
 # and how it is installed, or all with 0. Of the compatibility rules one in COMPAT_SHARE is checked; `make compat` checks all.
 # A catalog whose certificates are renewed is called for at least LOAD.
-COMPAT_SHARE         ?= 4
-export ROUNDS        ?= 2
-export INTERLEAVINGS ?= 8
-export PLANS         ?= 20
-export PACKAGES      ?= 4
-export NAMESPACES    ?= 200
-export FAULTS        ?= 24
+COMPAT_SHARE         ?= 8
+export ROUNDS        ?= 1
+export INTERLEAVINGS ?= 4
+export PLANS         ?= 10
+export PACKAGES      ?= 2
+export NAMESPACES    ?= 100
+export FAULTS        ?= 48
 export UNINSTALLS    ?= 1
-export CATALOG_SHARE ?= 16
-export KILLS         ?= 2
+export CATALOG_SHARE ?= 32
+export KILLS         ?= 1
 export INSTALLATIONS ?= 1
 export LOAD          ?= 0s
 
@@ -236,7 +236,7 @@ test: test-env build compile ## Every test: units, control-plane suites, conform
 
 .PHONY: whole
 whole: ## The tests of `make test` with the race detector everywhere, and nothing left out: hours.
-	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 COMPAT_SHARE=1 KILLS=0 INSTALLATIONS=0 LOAD=60s
+	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 COMPAT_SHARE=1 KILLS=0 INSTALLATIONS=0 NAMESPACES=200 LOAD=60s
 	@$(MAKE) operatorhub disconnected
 
 # Two rows of packages are tested side by side: one that computes most of the time, and one that waits

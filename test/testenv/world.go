@@ -20,7 +20,7 @@ const (
 	// Patience is how long an expected state may take.
 	Patience = controlplane.Timeout
 	// Polling is the interval between checks whether a state is reached.
-	Polling = 100 * time.Millisecond
+	Polling = 200 * time.Millisecond
 	// restPolling is the interval between checks that a state stays unchanged.
 	restPolling = 20 * time.Millisecond
 	// Rest is how long a state must stay unchanged.
@@ -175,4 +175,4 @@ func Until(t *testing.T, limit time.Duration, what string, left func(context.Con
 }
 
 // slowPolling is the interval of Until, whose checks may read a whole cluster.
-const slowPolling = 100 * time.Millisecond
+const slowPolling = 200 * time.Millisecond
