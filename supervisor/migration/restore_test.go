@@ -2,6 +2,7 @@ package migration
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -42,28 +43,32 @@ func ownedBy(o *unstructured.Unstructured, kind, name string, uid types.UID) *un
 	return o
 }
 
-func TestRestoration(t *testing.T) {
+// hashFields is the managed fields of a manager that writes the annotation with the hash of an object.
+const hashFields = `{"f:metadata":{"f:annotations":{"f:chandlery.dev/applied-hash":{}}}}`
+
+// applied adds a managed fields entry of a supervisor to an object.
+func applied(o *unstructured.Unstructured) *unstructured.Unstructured {
+	return by(o, "chandlery-supervisor", hashFields)
+}
+
+// restorationCase is recorded and live objects, and the operations that restore the recorded ones.
+type restorationCase struct {
+	reason   string
+	recorded []*unstructured.Unstructured
+	live     []*unstructured.Unstructured
+	want     []string
+}
+
+// restorationsOfCatalogs has the objects that serve a catalog.
+func restorationsOfCatalogs() []restorationCase {
 	source := object("CatalogSource", "olm/shop", map[string]any{"metadata|uid": "s1"})
-	version := object("ClusterServiceVersion", "lamps/lamp.v1", map[string]any{"metadata|uid": "v1"})
 	service := func(colour string) *unstructured.Unstructured {
 		return ownedBy(object("Service", "olm/shop", map[string]any{"spec|colour": colour}), "CatalogSource", "shop", "s1")
 	}
-	const ours, mine = "chandlery-supervisor", `{"f:metadata":{"f:annotations":{"f:chandlery.dev/applied-hash":{}}}}`
-	binding := func(name string) *unstructured.Unstructured {
-		return object("ClusterRoleBinding", "/"+name, map[string]any{
-			"subjects":        []any{"lamp"},
-			"metadata|labels": map[string]any{"olm.owner": "lamp.v1", "olm.owner.namespace": "lamps", "olm.owner.kind": "ClusterServiceVersion"},
-		})
-	}
-	for _, tt := range []struct {
-		reason   string
-		recorded []*unstructured.Unstructured
-		live     []*unstructured.Unstructured
-		want     []string
-	}{
-		{"as it was", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("red"), ours, mine)}, nil},
-		{"changed by us", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("blue"), ours, mine)}, []string{"Restore Service olm/shop"}},
-		{"changed by somebody else", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("blue"), "kubectl-edit", mine)}, nil},
+	return []restorationCase{
+		{"as it was", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, applied(service("red"))}, nil},
+		{"changed by us", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, applied(service("blue"))}, []string{"Restore Service olm/shop"}},
+		{"changed by somebody else", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("blue"), "kubectl-edit", hashFields)}, nil},
 		{"gone", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source}, []string{"Recreate Service olm/shop"}},
 		{"gone with its catalog", []*unstructured.Unstructured{service("red")}, nil, nil},
 		{
@@ -90,20 +95,39 @@ func TestRestoration(t *testing.T) {
 			[]*unstructured.Unstructured{source, ownedBy(object("Deployment", "olm/shop", nil), "CatalogSource", "shop", "s1")},
 			nil,
 		},
+	}
+}
+
+// restorationsOfBindings has the bindings of webhooks and APIs.
+func restorationsOfBindings() []restorationCase {
+	version := object("ClusterServiceVersion", "lamps/lamp.v1", map[string]any{"metadata|uid": "v1"})
+	binding := func(name string) *unstructured.Unstructured {
+		return object("ClusterRoleBinding", "/"+name, map[string]any{
+			"subjects":        []any{"lamp"},
+			"metadata|labels": map[string]any{"olm.owner": "lamp.v1", "olm.owner.namespace": "lamps", "olm.owner.kind": "ClusterServiceVersion"},
+		})
+	}
+	return []restorationCase{
 		{
 			"a binding in place of another",
 			[]*unstructured.Unstructured{binding("lamp-service-system:auth-delegator")},
-			[]*unstructured.Unstructured{version, by(binding("lamp-service.lamps-system:auth-delegator"), ours, mine)},
+			[]*unstructured.Unstructured{version, applied(binding("lamp-service.lamps-system:auth-delegator"))},
 			[]string{"Recreate ClusterRoleBinding lamp-service-system:auth-delegator", "Delete ClusterRoleBinding lamp-service.lamps-system:auth-delegator"},
 		},
 		{
 			"a binding of an operator that came later stays: it needs it", nil,
-			[]*unstructured.Unstructured{version, by(binding("lamp-service.lamps-system:auth-delegator"), ours, `{}`)},
+			[]*unstructured.Unstructured{version, by(binding("lamp-service.lamps-system:auth-delegator"), "chandlery-supervisor", `{}`)},
 			nil,
 		},
+	}
+}
+
+// restorationsOfMetadata has annotations and finalizers that OLM does not know.
+func restorationsOfMetadata() []restorationCase {
+	return []restorationCase{
 		{
 			"marks of ours", nil,
-			[]*unstructured.Unstructured{by(object("Secret", "lamps/cert", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/applied-hash": "1"}}), ours, mine)},
+			[]*unstructured.Unstructured{applied(object("Secret", "lamps/cert", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/applied-hash": "1"}}))},
 			[]string{"RemoveLabels Secret lamps/cert"},
 		},
 		{
@@ -121,15 +145,19 @@ func TestRestoration(t *testing.T) {
 		{
 			"marks of ours on what another version has taken over",
 			[]*unstructured.Unstructured{ownedBy(object("Role", "lamps/cert", nil), "ClusterServiceVersion", "lamp.v0", "v0")},
-			[]*unstructured.Unstructured{by(object("Role", "lamps/cert", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/applied-hash": "1"}}), ours, mine)},
+			[]*unstructured.Unstructured{applied(object("Role", "lamps/cert", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/applied-hash": "1"}}))},
 			[]string{"RemoveLabels Role lamps/cert"},
 		},
 		{
 			"marks that people made", nil,
-			[]*unstructured.Unstructured{by(object("Subscription", "lamps/lamp", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/pin": "lamp.v1"}}), ours, mine)},
+			[]*unstructured.Unstructured{applied(object("Subscription", "lamps/lamp", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/pin": "lamp.v1"}}))},
 			nil,
 		},
-	} {
+	}
+}
+
+func TestRestoration(t *testing.T) {
+	for _, tt := range slices.Concat(restorationsOfCatalogs(), restorationsOfBindings(), restorationsOfMetadata()) {
 		t.Run(tt.reason, func(t *testing.T) {
 			checkRestoration(t, tt.recorded, tt.live, tt.want)
 		})
