@@ -4,15 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/bundleimage/nodepull"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/imagepolicy"
+	"github.com/chandlery/chandlery/test/openshiftobjects"
 )
 
 // TestNodePullsByPolicy asks for an image that no registry has, under each kind of rule. A node pulls nothing that the
@@ -53,20 +49,11 @@ func TestNodePullsByPolicy(t *testing.T) {
 // find makes policies read one ClusterImagePolicy with a scope; none if the scope is empty.
 func find(t *testing.T, policies *imagepolicy.Policies, scope string) {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	group := schema.GroupVersion{Group: "config.openshift.io", Version: "v1"}
-	for _, kind := range []string{"ClusterImagePolicy", "ImagePolicy"} {
-		scheme.AddKnownTypeWithName(group.WithKind(kind), &unstructured.Unstructured{})
-		scheme.AddKnownTypeWithName(group.WithKind(kind+"List"), &unstructured.UnstructuredList{})
-	}
-	cluster := fake.NewClientBuilder().WithScheme(scheme)
+	cluster := &openshiftobjects.Reader{}
 	if scope != "" {
-		policy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scopes": []any{scope}}}}
-		policy.SetGroupVersionKind(group.WithKind("ClusterImagePolicy"))
-		policy.SetName("acme")
-		cluster.WithObjects(policy)
+		cluster.Specs = openshiftobjects.Scopes(scope)
 	}
-	policies.Found(t.Context(), cluster.Build(), discovery.Result{Verdict: discovery.Verdict{Outcome: discovery.Installed}})
+	policies.Found(t.Context(), cluster, openshiftobjects.Checked(discovery.Installed))
 	if problem := policies.Problem(); problem != "" {
 		t.Fatal(problem)
 	}

@@ -1,7 +1,6 @@
 package imagepolicy
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,8 +10,6 @@ import (
 
 	"go.podman.io/image/v5/docker/policyconfiguration"
 	refs "go.podman.io/image/v5/docker/reference"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +18,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/image/signature"
 	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/discovery"
+	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 )
 
 // policyKinds returns the kinds of OpenShift whose objects are policies for images. Nodes apply them.
@@ -69,17 +67,7 @@ func (p *Policies) AwaitNodePolicies() {
 // Found reads the policies of nodes if OpenShift's API is installed. If they cannot be read, the previous ones stay in
 // force.
 func (p *Policies) Found(ctx context.Context, reader client.Reader, result discovery.Result) {
-	var (
-		scopes []nodeScope
-		err    error
-	)
-	switch result.Outcome {
-	case discovery.Skipped, discovery.NotInstalled:
-	case discovery.Installed:
-		scopes, err = readScopes(ctx, reader)
-	default:
-		err = fmt.Errorf("%w: %w; %s", errNodePolicies, result.Err(), nodePoliciesRemedy)
-	}
+	scopes, err := readScopes(ctx, reader, result)
 	p.mu.Lock()
 	if p.nodes.err = err; err == nil {
 		p.nodes = nodePolicies{known: true, scopes: scopes, version: versionOf(scopes)}
@@ -89,22 +77,15 @@ func (p *Policies) Found(ctx context.Context, reader client.Reader, result disco
 }
 
 // readScopes reads the scopes of all policies.
-func readScopes(ctx context.Context, reader client.Reader) ([]nodeScope, error) {
+func readScopes(ctx context.Context, reader client.Reader, result discovery.Result) ([]nodeScope, error) {
 	var scopes []nodeScope
 	for _, kind := range policyKinds() {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := reader.List(ctx, list); err != nil {
-			if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-				continue
-			}
-			return nil, fmt.Errorf("%w: listing %s: %w; %s", errNodePolicies, kind.Kind, err, nodePoliciesRemedy)
+		objects, err := openshift.List(ctx, reader, result, kind)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w; %s", errNodePolicies, err, nodePoliciesRemedy)
 		}
-		slices.SortFunc(list.Items, func(a, b unstructured.Unstructured) int {
-			return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
-		})
-		for i := range list.Items {
-			found, err := scopesIn(kind.Kind, &list.Items[i])
+		for i := range objects {
+			found, err := scopesIn(kind.Kind, &objects[i])
 			if err != nil {
 				return nil, err
 			}

@@ -1,15 +1,12 @@
 package imagepolicy_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -19,41 +16,8 @@ import (
 	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/imagepolicy"
+	"github.com/chandlery/chandlery/test/openshiftobjects"
 )
-
-// openShift is a reader of the policies of an OpenShift cluster.
-type openShift struct {
-	client.Reader
-
-	// scopes are the scopes of policies, by kind and name. A kind without policies does not exist.
-	scopes map[string]map[string]any
-	err    error
-}
-
-func (o *openShift) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if o.err != nil {
-		return o.err
-	}
-	found, ok := list.(*unstructured.UnstructuredList)
-	kind := strings.TrimSuffix(found.GetKind(), "List")
-	if !ok || o.scopes[kind] == nil {
-		return &apimeta.NoKindMatchError{}
-	}
-	for key, scopes := range o.scopes[kind] {
-		u := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scopes": scopes}}}
-		u.SetName(key)
-		if namespace, name, ok := strings.Cut(key, "/"); ok {
-			u.SetNamespace(namespace)
-			u.SetName(name)
-		}
-		found.Items = append(found.Items, u)
-	}
-	return nil
-}
-
-func found(outcome discovery.Outcome) discovery.Result {
-	return discovery.Result{Verdict: discovery.Verdict{Outcome: outcome, Reason: discovery.ReasonMayNotList}}
-}
 
 const someDigest = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -92,7 +56,7 @@ func TestScopes(t *testing.T) {
 		{scope: "docker.io", image: "index.docker.io/library/nginx:1", covers: true},
 	} {
 		p := imagepolicy.New("")
-		p.Found(t.Context(), &openShift{scopes: map[string]map[string]any{"ClusterImagePolicy": {"acme": []any{tt.scope}}}}, found(discovery.Installed))
+		p.Found(t.Context(), &openshiftobjects.Reader{Specs: openshiftobjects.Scopes(tt.scope)}, openshiftobjects.Checked(discovery.Installed))
 		bundle, err := p.Rules(t.Context(), nil, imagepolicy.Query{Image: tt.image, Use: signature.Bundles})
 		if err != nil {
 			t.Errorf("scope %s, bundle %s: %v", tt.scope, tt.image, err)
@@ -110,22 +74,23 @@ func TestScopes(t *testing.T) {
 
 // TestNodePolicies checks who may pull a bundle image while policies in objects of OpenShift change, step by step.
 func TestNodePolicies(t *testing.T) {
-	cluster := map[string]map[string]any{"ClusterImagePolicy": {"keys": []any{"other.test", "quay.test/acme"}}, "ImagePolicy": {}}
-	namespaced := map[string]map[string]any{"ImagePolicy": {"team/keys": []any{"quay.test"}}}
-	broken := map[string]map[string]any{"ClusterImagePolicy": {"keys": "x"}}
+	spec := func(scopes any) map[string]any { return map[string]any{"scopes": scopes} }
+	cluster := openshiftobjects.Specs{"ClusterImagePolicy": {"keys": spec([]any{"other.test", "quay.test/acme"})}, "ImagePolicy": {}}
+	namespaced := openshiftobjects.Specs{"ImagePolicy": {"team/keys": spec([]any{"quay.test"})}}
+	broken := openshiftobjects.Specs{"ClusterImagePolicy": {"keys": spec("x")}}
 	const (
 		unknown    = "only nodes may pull it while the policies for images in objects of OpenShift cannot be read"
 		byCluster  = "only nodes may pull it by scope quay.test/acme of ClusterImagePolicy keys"
 		byImage    = "only nodes may pull it by scope quay.test of ImagePolicy team/keys"
 		unreadable = "listing ClusterImagePolicy: forbidden; allow the supervisor to list clusterimagepolicies and imagepolicies of config.openshift.io, or run it with --openshift=disabled"
 	)
-	o := &openShift{}
+	o := &openshiftobjects.Reader{}
 	p := imagepolicy.New("")
 	p.AwaitNodePolicies()
 	for i, step := range []struct {
 		reason  string
 		outcome discovery.Outcome
-		scopes  map[string]map[string]any
+		specs   openshiftobjects.Specs
 		err     error
 		problem string
 		// team and other are what an image of a catalog in the namespace has.
@@ -135,19 +100,19 @@ func TestNodePolicies(t *testing.T) {
 	}{
 		{reason: "it is not known", outcome: discovery.Unreachable, problem: "; until then, only nodes pull bundle images that have no rule", team: unknown, other: unknown},
 		{reason: "it must not be read", outcome: discovery.Installed, err: errors.New("forbidden"), problem: unreadable, team: unreadable, other: unknown},
-		{reason: "an object is broken from the start", outcome: discovery.Installed, scopes: broken, problem: "ClusterImagePolicy keys: spec.scopes cannot be decoded", team: unknown, other: unknown},
+		{reason: "an object is broken from the start", outcome: discovery.Installed, specs: broken, problem: "ClusterImagePolicy keys: spec.scopes cannot be decoded", team: unknown, other: unknown},
 		{reason: "no OpenShift", outcome: discovery.NotInstalled},
 		{reason: "still none", outcome: discovery.NotInstalled, same: true},
 		{reason: "OpenShift without the kinds", outcome: discovery.Installed, same: true},
-		{reason: "a cluster-wide policy", outcome: discovery.Installed, scopes: cluster, team: byCluster, other: byCluster},
-		{reason: "the same", outcome: discovery.Installed, scopes: cluster, team: byCluster, other: byCluster, same: true},
-		{reason: "a policy of one namespace", outcome: discovery.Installed, scopes: namespaced, team: byImage},
-		{reason: "an object becomes broken", outcome: discovery.Installed, scopes: broken, problem: "; the last known policies stay in force", team: byImage},
+		{reason: "a cluster-wide policy", outcome: discovery.Installed, specs: cluster, team: byCluster, other: byCluster},
+		{reason: "the same", outcome: discovery.Installed, specs: cluster, team: byCluster, other: byCluster, same: true},
+		{reason: "a policy of one namespace", outcome: discovery.Installed, specs: namespaced, team: byImage},
+		{reason: "an object becomes broken", outcome: discovery.Installed, specs: broken, problem: "; the last known policies stay in force", team: byImage},
 		{reason: "the last known ones stay", outcome: discovery.Unreachable, problem: "; the last known policies stay in force", team: byImage},
 		{reason: "disabled", outcome: discovery.Skipped},
 	} {
-		o.scopes, o.err = step.scopes, step.err
-		p.Found(t.Context(), o, found(step.outcome))
+		o.Specs, o.Err = step.specs, step.err
+		p.Found(t.Context(), o, openshiftobjects.Checked(step.outcome))
 		if got := p.Problem(); !strings.Contains(got, step.problem) || (got == "") != (step.problem == "") {
 			t.Errorf("%d: %s: problem %q, want %q", i, step.reason, got, step.problem)
 		}
@@ -208,7 +173,7 @@ func TestRulesInsteadOfNodePolicies(t *testing.T) {
 		p.AwaitNodePolicies()
 		reference := b.host + "/team/lamp:v1"
 		if !tt.unknown {
-			p.Found(t.Context(), &openShift{scopes: map[string]map[string]any{"ClusterImagePolicy": {"acme": []any{reference}}}}, found(discovery.Installed))
+			p.Found(t.Context(), &openshiftobjects.Reader{Specs: openshiftobjects.Scopes(reference)}, openshiftobjects.Checked(discovery.Installed))
 		}
 		query := imagepolicy.Query{Image: reference, Use: tt.use, Own: types.NamespacedName{Namespace: own.Namespace}}
 		var objects []client.Object

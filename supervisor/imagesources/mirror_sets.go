@@ -1,14 +1,10 @@
 package imagesources
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +12,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/discovery"
+	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 )
 
 // mirrorKind is a kind of OpenShift whose objects have mirrors.
@@ -54,17 +51,7 @@ func (s *Settings) AwaitMirrors() { s.mirrors.err = errMirrors }
 
 // Found reads the mirrors if OpenShift's API is installed. If they cannot be read, the previous ones stay in force.
 func (s *Settings) Found(ctx context.Context, reader client.Reader, result discovery.Result) {
-	var (
-		table *sources.Table
-		err   error
-	)
-	switch result.Outcome {
-	case discovery.Skipped, discovery.NotInstalled:
-	case discovery.Installed:
-		table, err = readMirrors(ctx, reader)
-	default:
-		err = fmt.Errorf("%w: %w; %s", errMirrors, result.Err(), mirrorsRemedy)
-	}
+	table, err := readMirrors(ctx, reader, result)
 	s.mu.Lock()
 	if s.mirrors.err = err; err == nil {
 		s.mirrors.table, s.mirrors.known = table, true
@@ -81,20 +68,15 @@ type mirrors struct {
 }
 
 // readMirrors reads all objects with mirrors. The table is nil if there are none.
-func readMirrors(ctx context.Context, reader client.Reader) (*sources.Table, error) {
+func readMirrors(ctx context.Context, reader client.Reader, result discovery.Result) (*sources.Table, error) {
 	var rules []sources.MirrorRule
 	for _, kind := range mirrorKinds() {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.gvk.GroupVersion().WithKind(kind.gvk.Kind + "List"))
-		if err := reader.List(ctx, list); err != nil {
-			if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-				continue
-			}
-			return nil, fmt.Errorf("%w: listing %s: %w; %s", errMirrors, kind.gvk.Kind, err, mirrorsRemedy)
+		objects, err := openshift.List(ctx, reader, result, kind.gvk)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w; %s", errMirrors, err, mirrorsRemedy)
 		}
-		slices.SortFunc(list.Items, func(a, b unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
-		for i := range list.Items {
-			found, err := kind.rules(&list.Items[i])
+		for i := range objects {
+			found, err := kind.rules(&objects[i])
 			if err != nil {
 				return nil, err
 			}

@@ -1,7 +1,6 @@
 package imagesources
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -10,40 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/discovery"
+	"github.com/chandlery/chandlery/test/openshiftobjects"
 )
-
-// cluster is a reader of the objects of an OpenShift cluster.
-type cluster struct {
-	client.Reader
-
-	// specs are the specs of objects, by kind and name. A kind without objects does not exist.
-	specs map[string]map[string]any
-	err   error
-}
-
-func (c *cluster) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if c.err != nil {
-		return c.err
-	}
-	found, ok := list.(*unstructured.UnstructuredList)
-	kind := strings.TrimSuffix(found.GetKind(), "List")
-	if !ok || c.specs[kind] == nil {
-		return &apimeta.NoKindMatchError{}
-	}
-	for name, spec := range c.specs[kind] {
-		u := unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-		u.SetName(name)
-		found.Items = append(found.Items, u)
-	}
-	return nil
-}
 
 // TestMirrorSets checks which sources images have while objects of OpenShift change, step by step.
 func TestMirrorSets(t *testing.T) {
@@ -55,20 +26,20 @@ func TestMirrorSets(t *testing.T) {
 		}
 		return map[string]any{field: []any{set}}
 	}
-	digests := map[string]map[string]any{"ImageDigestMirrorSet": {"b": mirrors("imageDigestMirrors", "b.test", ""), "a": mirrors("imageDigestMirrors", "a.test", "")}}
-	all := map[string]map[string]any{
+	digests := openshiftobjects.Specs{"ImageDigestMirrorSet": {"b": mirrors("imageDigestMirrors", "b.test", ""), "a": mirrors("imageDigestMirrors", "a.test", "")}}
+	all := openshiftobjects.Specs{
 		"ImageDigestMirrorSet":     {"a": mirrors("imageDigestMirrors", "a.test", "NeverContactSource")},
 		"ImageTagMirrorSet":        {"t": mirrors("imageTagMirrors", "t.test", "")},
 		"ImageContentSourcePolicy": {"i": mirrors("repositoryDigestMirrors", "i.test", "")},
 	}
-	broken := map[string]map[string]any{"ImageTagMirrorSet": {"t": map[string]any{"imageTagMirrors": "x"}}}
-	c := &cluster{}
+	broken := openshiftobjects.Specs{"ImageTagMirrorSet": {"t": map[string]any{"imageTagMirrors": "x"}}}
+	c := &openshiftobjects.Reader{}
 	s := New(sources.Paths{}, nil)
 	s.AwaitMirrors()
 	for i, step := range []struct {
 		reason        string
 		outcome       discovery.Outcome
-		specs         map[string]map[string]any
+		specs         openshiftobjects.Specs
 		err           error
 		problem       string
 		digest, byTag string
@@ -82,8 +53,8 @@ func TestMirrorSets(t *testing.T) {
 		{reason: "the last known ones stay", outcome: discovery.Unreachable, problem: "; the last known mirrors stay in use", digest: "a.test i.test", byTag: "t.test"},
 		{reason: "disabled", outcome: discovery.Skipped, digest: "source.test", byTag: "source.test"},
 	} {
-		c.specs, c.err = step.specs, step.err
-		s.Found(t.Context(), c, discovery.Result{Verdict: discovery.Verdict{Outcome: step.outcome, Reason: discovery.ReasonMayNotList}})
+		c.Specs, c.Err = step.specs, step.err
+		s.Found(t.Context(), c, openshiftobjects.Checked(step.outcome))
 		if got := s.Problem(); !strings.Contains(got, step.problem) || (got == "") != (step.problem == "") {
 			t.Errorf("%d: %s: problem %q", i, step.reason, got)
 		}
@@ -145,7 +116,7 @@ func TestMergesOfOpenShift(t *testing.T) {
 	}
 	for _, m := range merges {
 		t.Run(m.Name, func(t *testing.T) {
-			specs := map[string]map[string]any{}
+			specs := openshiftobjects.Specs{}
 			for _, o := range m.Objects {
 				if specs[o.Kind] == nil {
 					specs[o.Kind] = map[string]any{}
@@ -157,7 +128,7 @@ func TestMergesOfOpenShift(t *testing.T) {
 				specs[o.Kind][o.Name] = map[string]any{fields[o.Kind]: sets}
 			}
 			s := New(sources.Paths{}, nil)
-			s.Found(t.Context(), &cluster{specs: specs}, discovery.Result{Verdict: discovery.Verdict{Outcome: discovery.Installed}})
+			s.Found(t.Context(), &openshiftobjects.Reader{Specs: specs}, openshiftobjects.Checked(discovery.Installed))
 			if problem := s.Problem(); problem != "" {
 				t.Fatal(problem)
 			}

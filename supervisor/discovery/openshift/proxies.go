@@ -1,5 +1,5 @@
 // Package openshift reads the settings of an OpenShift cluster: the proxies for connections to addresses
-// outside the cluster.
+// outside the cluster, and the objects of other kinds that may be missing.
 package openshift
 
 import (

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/operatorproxy"
+	"github.com/chandlery/chandlery/test/openshiftobjects"
 )
 
 // cluster is a reader that returns a Proxy with a status, or an error.
@@ -29,10 +30,6 @@ func (c *cluster) Get(_ context.Context, _ client.ObjectKey, obj client.Object, 
 		return c.err
 	}
 	return unstructured.SetNestedMap(obj.(*unstructured.Unstructured).Object, c.status, "status") //nolint:forcetypeassert // it is asked for one
-}
-
-func found(outcome discovery.Outcome) discovery.Result {
-	return discovery.Result{Verdict: discovery.Verdict{Outcome: outcome, Reason: discovery.ReasonMayNotList}}
 }
 
 // TestFound checks the states of a cluster, step by step.
@@ -65,7 +62,7 @@ func TestFound(t *testing.T) {
 		{reason: "the API is not used any more", outcome: discovery.Skipped, changed: true},
 	} {
 		c.status, c.err = step.status, step.err
-		p.Found(t.Context(), found(step.outcome))
+		p.Found(t.Context(), openshiftobjects.Checked(step.outcome))
 		got, err := p.Env()
 		_, unknown := errors.AsType[*operatorproxy.UnknownError](err)
 		if diff := cmp.Diff(step.want, got); diff != "" || unknown != step.unknown {

@@ -1,8 +1,6 @@
 package digest
 
 import (
-	"context"
-	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -19,7 +17,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -27,6 +24,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/imagepolicy"
+	"github.com/chandlery/chandlery/test/openshiftobjects"
 )
 
 // privateRegistry is a registry with one authorized user. It records who requests a manifest.
@@ -185,7 +183,7 @@ func TestPoliciesOfNodes(t *testing.T) {
 		policies := imagepolicy.New("")
 		policies.AwaitNodePolicies()
 		if tt.scope != "" {
-			policies.Found(t.Context(), scopes{tt.scope}, discovery.Result{Verdict: discovery.Verdict{Outcome: discovery.Installed}})
+			policies.Found(t.Context(), &openshiftobjects.Reader{Specs: openshiftobjects.Scopes(tt.scope)}, openshiftobjects.Checked(discovery.Installed))
 		}
 		r := NewResolver(Options{Reader: fake.NewClientBuilder().WithObjects(secret).Build(), Clock: clock.RealClock{}, Policies: policies, PlainHTTP: true})
 		got := r.resolve(t.Context(), &Request{Source: source, Account: source.Name, ReadLabel: true})
@@ -196,18 +194,4 @@ func TestPoliciesOfNodes(t *testing.T) {
 			t.Errorf("%s: runs %s of %s, want %s", tt.reason, got.image.CatalogDir, got.image.Reference(), tt.want)
 		}
 	}
-}
-
-// scopes is a reader of a cluster with one ClusterImagePolicy.
-type scopes []any
-
-func (scopes) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return errors.ErrUnsupported
-}
-
-func (s scopes) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if found, ok := list.(*unstructured.UnstructuredList); ok && found.GetKind() == "ClusterImagePolicyList" {
-		found.Items = []unstructured.Unstructured{{Object: map[string]any{"spec": map[string]any{"scopes": []any(s)}}}}
-	}
-	return nil
 }
