@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -218,16 +219,8 @@ func (p *Policies) NeedLeaderElection() bool { return false }
 
 // Start checks the policy until ctx ends.
 func (p *Policies) Start(ctx context.Context) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		p.Check(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	wait.UntilWithContext(ctx, p.Check, interval)
+	return nil
 }
 
 // Check reads the policy again. It reports a changed problem in the log, in the metric and as an event.

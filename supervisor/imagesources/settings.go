@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -127,16 +128,8 @@ func (s *Settings) NeedLeaderElection() bool { return false }
 
 // Start checks the settings until ctx ends.
 func (s *Settings) Start(ctx context.Context) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		s.Check(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	wait.UntilWithContext(ctx, s.Check, interval)
+	return nil
 }
 
 // Check reads the files again. It reports a changed problem in the log, in the metric and as an event.

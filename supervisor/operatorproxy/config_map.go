@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -75,16 +76,8 @@ func (c *ConfigMap) NeedLeaderElection() bool { return false }
 
 // Start keeps the variables current until ctx ends.
 func (c *ConfigMap) Start(ctx context.Context) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		c.Check(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	wait.UntilWithContext(ctx, c.Check, interval)
+	return nil
 }
 
 // Check reads the ConfigMap. If it cannot be used, the previous variables remain. It is not safe for concurrent use.
