@@ -93,6 +93,21 @@ func (n *fakeNodes) options(mode nodepull.Mode) func(*Options) {
 
 func lampFiles() files { return files{"manifests/csv.yaml": csvText("lamp.v1")} }
 
+// pullBeside pulls an image for a catalog with an annotation, in a new cache beside nodes that have a bundle. It returns the
+// nodes and the error.
+func (b *bed) pullBeside(mode nodepull.Mode, annotation, reference string) (*fakeNodes, error) {
+	b.Helper()
+	n := newNodes(b.T, lampFiles())
+	c := b.started(func(o *Options) {
+		n.options(mode)(o)
+		o.Dir = b.TempDir() + "/bundles"
+	})
+	r := request(reference, "user")
+	r.Pull = annotation
+	_, err := c.Content(b.Context(), r)
+	return n, err
+}
+
 // TestNodePullsWhatTheSupervisorCannot shows the first failure at once, then the content of the node.
 func TestNodePullsWhatTheSupervisorCannot(t *testing.T) {
 	b := newBed(t)
@@ -232,14 +247,7 @@ func TestExcludedNodes(t *testing.T) {
 		"an annotation":                 {nodepull.Auto, "supervisor", missing, image.ReasonNotFound, "annotation chandlery.dev/image-pull"},
 		"no bundle for any node either": {nodepull.Supervisor, "", reference, image.ReasonNoTree, ""},
 	} {
-		n := newNodes(t, lampFiles())
-		c := b.started(func(o *Options) {
-			n.options(test.mode)(o)
-			o.Dir = t.TempDir() + "/bundles"
-		})
-		r := request(test.image, "user")
-		r.Pull = test.annotation
-		_, err := c.Content(t.Context(), r)
+		n, err := b.pullBeside(test.mode, test.annotation, test.image)
 		excluded, is := errors.AsType[*ExcludedError](err)
 		if image.ReasonOf(err) != test.reason || is != (test.setting != "") || n.pulls() > 0 {
 			t.Errorf("%s: %v after %d pulls by nodes", why, err, n.pulls())
@@ -286,14 +294,7 @@ func TestCatalogsSayWhoPulls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.forget()
-			n := newNodes(t, lampFiles())
-			c := b.started(func(o *Options) {
-				n.options(test.mode)(o)
-				o.Dir = t.TempDir() + "/bundles"
-			})
-			r := request(test.image, "user")
-			r.Pull = test.annotation
-			_, err := c.Content(t.Context(), r)
+			n, err := b.pullBeside(test.mode, test.annotation, test.image)
 			if image.ReasonOf(err) != test.want || (err == nil) != (test.want == "") || n.pulls() > 0 != test.byNode || b.sent("") > 0 != test.asks {
 				t.Errorf("%v after %d requests and %d pulls by nodes", err, b.sent(""), n.pulls())
 			}

@@ -5,11 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/bundles/image/signature"
@@ -176,15 +172,12 @@ func TestRulesInsteadOfNodePolicies(t *testing.T) {
 			p.Found(t.Context(), &openshiftobjects.Reader{Specs: openshiftobjects.Scopes(reference)}, openshiftobjects.Checked(discovery.Installed))
 		}
 		query := imagepolicy.Query{Image: reference, Use: tt.use, Own: types.NamespacedName{Namespace: own.Namespace}}
-		var objects []client.Object
+		var keys map[string]string
 		if tt.own != "" {
 			query.Own = own
-			objects = []client.Object{&corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: own.Name},
-				Data:       map[string]string{sources.KeyVerification: "rules:\n- prefix: \"\"\n" + tt.own, "acme.pub": string(must(b.key.PEM())(t))},
-			}}
+			keys = map[string]string{sources.KeyVerification: "rules:\n- prefix: \"\"\n" + tt.own, "acme.pub": string(must(b.key.PEM())(t))}
 		}
-		rules, err := p.Rules(t.Context(), fake.NewClientBuilder().WithObjects(objects...).Build(), query)
+		rules, err := p.Rules(t.Context(), ownRules(own, "1", keys), query)
 		if err != nil {
 			t.Errorf("%s: %v", tt.reason, err)
 		}

@@ -91,6 +91,15 @@ func TestAnInvalidPolicyIsNotUsed(t *testing.T) {
 	}
 }
 
+// ownRules returns a reader of a ConfigMap with rules of a catalog. Without keys, there is no ConfigMap.
+func ownRules(name types.NamespacedName, uid types.UID, keys map[string]string) client.Reader {
+	builder := fake.NewClientBuilder()
+	if len(keys) > 0 {
+		builder.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, UID: uid}, Data: keys})
+	}
+	return builder.Build()
+}
+
 // TestThePolicyOfACatalog adds the rules of a CatalogSource to those of the cluster. They cannot weaken them.
 func TestThePolicyOfACatalog(t *testing.T) {
 	b := newBed(t)
@@ -115,14 +124,11 @@ func TestThePolicyOfACatalog(t *testing.T) {
 		{reason: "it asks for nothing", rules: "rules:\n- prefix: \"\"\n  require: none"},
 		{reason: "it allows nothing", rules: "rules:\n- prefix: \"\"\n  require: reject", both: image.ReasonPolicyRefused, one: image.ReasonPolicyRefused},
 	} {
-		var objects []client.Object
+		var keys map[string]string
 		if tt.rules != "" {
-			objects = []client.Object{&corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: own.Name, UID: types.UID(strconv.Itoa(i))},
-				Data:       map[string]string{sources.KeyVerification: tt.rules, "other.pub": string(must(other.PEM())(t))},
-			}}
+			keys = map[string]string{sources.KeyVerification: tt.rules, "other.pub": string(must(other.PEM())(t))}
 		}
-		reader := fake.NewClientBuilder().WithObjects(objects...).Build()
+		reader := ownRules(own, types.UID(strconv.Itoa(i)), keys)
 		check := func(ref name.Digest) error {
 			rules, err := p.Rules(t.Context(), reader, imagepolicy.Query{Image: ref.Name(), Use: signature.Bundles, Own: own})
 			if err != nil {

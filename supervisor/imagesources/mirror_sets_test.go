@@ -66,14 +66,20 @@ func TestMirrorSets(t *testing.T) {
 	}
 }
 
-// asked returns the registries that are asked for an image.
-func asked(t *testing.T, router image.Router, reference string) string {
+// routeOf returns the sources of an image.
+func routeOf(t *testing.T, router image.Router, reference string) (image.Route, error) {
 	t.Helper()
 	ref, err := name.ParseReference(reference)
 	if err != nil {
 		t.Fatal(err)
 	}
-	route, err := router.Route(ref)
+	return router.Route(ref)
+}
+
+// asked returns the registries that are asked for an image.
+func asked(t *testing.T, router image.Router, reference string) string {
+	t.Helper()
+	route, err := routeOf(t, router, reference)
 	if err != nil {
 		return "error"
 	}
@@ -144,11 +150,7 @@ func TestMergesOfOpenShift(t *testing.T) {
 // places returns the references that are asked for an image.
 func places(t *testing.T, router image.Router, reference string) []string {
 	t.Helper()
-	ref, err := name.ParseReference(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
-	route, err := router.Route(ref)
+	route, err := routeOf(t, router, reference)
 	if err != nil {
 		t.Fatal(err)
 	}

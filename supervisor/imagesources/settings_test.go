@@ -208,11 +208,7 @@ func TestOwnRulesAndClientCertificates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ref, err := name.ParseReference(reference)
-		if err != nil {
-			t.Fatal(err)
-		}
-		route, err := access.Sources.Router.Route(ref)
+		route, err := routeOf(t, access.Sources.Router, reference)
 		if err != nil {
 			t.Fatal(err)
 		}
