@@ -1,6 +1,7 @@
 package bundleimage
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -59,6 +60,17 @@ func find(t *testing.T, policies *imagepolicy.Policies, scope string) {
 	}
 }
 
+// causeOf returns the reason and the cause of the error of an image; both are empty for nil.
+func causeOf(err error) (image.Reason, string) {
+	if known, ok := errors.AsType[*image.Error](err); ok {
+		return known.Reason, known.Err.Error()
+	}
+	if err != nil {
+		return "", err.Error()
+	}
+	return "", ""
+}
+
 // TestClusterImagePolicy asks for an image that the registry has, while a ClusterImagePolicy has a scope: only nodes check
 // its signature.
 func TestClusterImagePolicy(t *testing.T) {
@@ -67,16 +79,23 @@ func TestClusterImagePolicy(t *testing.T) {
 		scope string // HOST is the registry; empty for none
 		rule  string
 		pulls int
-		want  string
+		want  image.Reason
+		cause string // HOST is the registry, and DIR the directory with the rule
 	}{
-		"AutoCovered":       {nodepull.Auto, "HOST", "", 1, ""},
-		"AutoOther":         {nodepull.Auto, "other.test", "", 0, ""},
-		"AutoNone":          {nodepull.Auto, "", "", 0, ""},
-		"AutoRule":          {nodepull.Auto, "HOST", "  require: none", 0, ""},
-		"AutoReject":        {nodepull.Auto, "HOST", "  require: reject", 0, "it is not allowed by the rule for prefix"},
-		"SupervisorCovered": {nodepull.Supervisor, "HOST", "", 0, "only nodes may pull it by scope HOST of ClusterImagePolicy acme"},
-		"SupervisorOther":   {nodepull.Supervisor, "other.test", "", 0, ""},
-		"NodeCovered":       {nodepull.Node, "HOST", "", 1, ""},
+		"AutoCovered": {nodepull.Auto, "HOST", "", 1, "", ""},
+		"AutoOther":   {nodepull.Auto, "other.test", "", 0, "", ""},
+		"AutoNone":    {nodepull.Auto, "", "", 0, "", ""},
+		"AutoRule":    {nodepull.Auto, "HOST", "  require: none", 0, "", ""},
+		"AutoReject": {
+			nodepull.Auto, "HOST", "  require: reject", 0,
+			image.ReasonPolicyRefused, "it is not allowed by the rule for prefix HOST (DIR key verification.yaml, line 2)",
+		},
+		"SupervisorCovered": {
+			nodepull.Supervisor, "HOST", "", 0,
+			image.ReasonPolicyNotSupported, "only nodes may pull it by scope HOST of ClusterImagePolicy acme; nodes do not try, because of --image-pull",
+		},
+		"SupervisorOther": {nodepull.Supervisor, "other.test", "", 0, "", ""},
+		"NodeCovered":     {nodepull.Node, "HOST", "", 1, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSignedBed(t)
@@ -92,9 +111,9 @@ func TestClusterImagePolicy(t *testing.T) {
 			})
 			reference, _ := s.push("lamp:v1", s.bundle())
 			err := s.content(c, request(reference, "user"))
-			want := strings.ReplaceAll(test.want, "HOST", s.host())
-			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || n.pulls() != test.pulls {
-				t.Errorf("%v after %d pulls by nodes, want %q and %d", err, n.pulls(), want, test.pulls)
+			want := strings.NewReplacer("HOST", s.host(), "DIR", s.policyDir).Replace(test.cause)
+			if reason, cause := causeOf(err); reason != test.want || cause != want || n.pulls() != test.pulls {
+				t.Errorf("%v after %d pulls by nodes, want %s: %s and %d", err, n.pulls(), test.want, want, test.pulls)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -252,8 +253,12 @@ func TestExcludedNodes(t *testing.T) {
 		if image.ReasonOf(err) != test.reason || is != (test.setting != "") || n.pulls() > 0 {
 			t.Errorf("%s: %v after %d pulls by nodes", why, err, n.pulls())
 		}
-		if is && (excluded.Setting != test.setting || !strings.HasSuffix(err.Error(), "; nodes do not try, because of "+test.setting)) {
-			t.Errorf("%s: %q, %v", why, excluded.Setting, err)
+		if !is {
+			continue
+		}
+		want := fmt.Sprintf("image %q: %v; nodes do not try, because of %s", test.image, excluded.Err, test.setting)
+		if excluded.Setting != test.setting || err.Error() != want {
+			t.Errorf("%s: %q, %v; want %q", why, excluded.Setting, err, want)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package migration
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,7 +75,7 @@ func (op Operation) followsStart() bool {
 	case ReplaceContent:
 		return ownerOf(op.want, "OperatorCondition") != nil
 	case Delete:
-		return strings.HasSuffix(op.Kind, "RoleBinding")
+		return isBinding(op.Kind)
 	case RemoveMetadata:
 		return len(op.keys.Finalizers) == 0 && !op.changesPods()
 	case Create, RemoveConditions:

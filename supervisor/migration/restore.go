@@ -274,9 +274,12 @@ func deleteObject(ctx context.Context, c client.Client, o *unstructured.Unstruct
 	return apply.DeleteIf(ctx, c, o, apply.SameUID(o), client.PropagationPolicy("Foreground"))
 }
 
+// isBinding reports whether a kind grants a role.
+func isBinding(kind string) bool { return kind == "ClusterRoleBinding" || kind == "RoleBinding" }
+
 // replacesBinding reports whether an object is a binding that this project created in place of one that is restored.
 func replacesBinding(o *unstructured.Unstructured, recorded []*unstructured.Unstructured, live objectsByKey) bool {
-	if o.GetKind() != "ClusterRoleBinding" && o.GetKind() != "RoleBinding" || !isWrittenByUs(o) {
+	if !isBinding(o.GetKind()) || !isWrittenByUs(o) {
 		return false
 	}
 	namespace := o.GetLabels()[api.LabelOwnerNamespace]

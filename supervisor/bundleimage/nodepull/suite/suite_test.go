@@ -3,6 +3,7 @@ package suite_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -177,6 +178,15 @@ func (w *world) fails(p *pull, text string) {
 	}
 }
 
+// failsBecause waits until a pull has failed with a cause, which is the whole text without the image.
+func (w *world) failsBecause(p *pull, cause string) {
+	w.T.Helper()
+	err := <-p.ended
+	if known, ok := errors.AsType[*image.Error](err); !ok || known.Reason != image.ReasonNode || known.Err.Error() != cause {
+		w.T.Errorf("%v, want %q", err, cause)
+	}
+}
+
 func TestPull(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.lead()
@@ -207,7 +217,7 @@ func TestPullOfLargeManifests(t *testing.T) {
 	lines := strings.SplitAfter(logOf(t, large[:5*megabytes]), "\n")
 	const (
 		remedy   = "give the supervisor access to the image with a pull secret or a mirror"
-		tooLarge = "more than 6291456 bytes when compressed, the most that a log hands over; " + remedy
+		tooLarge = "the manifests have more than 6291456 bytes when compressed, the most that a log hands over; " + remedy
 		cut      = "the node has not kept the whole log of the manifests; raise containerLogMaxSize of its kubelet, or " + remedy
 	)
 	w := newWorld(t)
@@ -226,8 +236,13 @@ func TestPullOfLargeManifests(t *testing.T) {
 	} {
 		w.log = test.log
 		running := w.start(p)
-		w.exit(w.pod(), test.code, test.message)
-		w.fails(running, test.want)
+		pod := w.pod()
+		w.exit(pod, test.code, test.message)
+		ended := "pod " + client.ObjectKeyFromObject(pod).String() + " has ended, but its log cannot be read: "
+		if test.code != 0 {
+			ended = fmt.Sprintf("exit code %d on node : registry: ", test.code)
+		}
+		w.failsBecause(running, "a node cannot pull it: "+ended+test.want)
 		if t.Failed() {
 			t.Fatal(test.why)
 		}

@@ -3,6 +3,7 @@ package suite_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -189,8 +190,9 @@ func TestClusterImagePolicy(t *testing.T) {
 	handOver(w, pod, reference)
 	w.succeed("lamp.v1")
 	w.settled("my-lamp", "lamp.v1")
-	cause := "only nodes may pull it by scope " + host + " of ClusterImagePolicy " + w.Namespace
-	if pulled := lookupOf(w, "PulledByNode"); pulled.Reason != "PolicyNotSupported" || !strings.Contains(pulled.Message, cause) || asked.Load() > 0 {
-		t.Errorf("%+v after %d requests to the registry, want %q", pulled, asked.Load(), cause)
+	want := fmt.Sprintf("node %s has pulled the image; the supervisor could not: image %q: only nodes may pull it by scope %s of ClusterImagePolicy %s",
+		pod.Spec.NodeName, reference, host, w.Namespace)
+	if pulled := lookupOf(w, "PulledByNode"); pulled.Reason != "PolicyNotSupported" || pulled.Message != want || asked.Load() > 0 {
+		t.Errorf("%+v after %d requests to the registry, want %q", pulled, asked.Load(), want)
 	}
 }
