@@ -113,11 +113,10 @@ func (b builder) build(ctx context.Context) error {
 	if err := errors.Join(os.RemoveAll(b.out), os.MkdirAll(b.out, 0o755)); err != nil { //nolint:gosec // Everybody may read a release.
 		return fmt.Errorf("making the folder of the release: %w", err)
 	}
-	all, err := b.images(ctx)
+	installed, err := b.images(ctx)
 	if err != nil {
 		return err
 	}
-	installed := named(all, b.Images)
 	for _, step := range []func(context.Context, map[string]reference) error{b.chart, b.writeManifests, b.plugins, b.notes} {
 		if err := step(ctx, installed); err != nil {
 			return err
@@ -133,8 +132,8 @@ func (b builder) build(ctx context.Context) error {
 	return b.sign(ctx, files, started)
 }
 
-// images builds the images and writes them with their SBOMs.
-func (b builder) images(ctx context.Context) ([]stored, error) {
+// images builds the images and writes them with their SBOMs. It returns the references of the images by name.
+func (b builder) images(ctx context.Context) (map[string]reference, error) {
 	b.report("building images")
 	all, err := images.Build(ctx, b.imageOptions())
 	if err != nil {
@@ -144,7 +143,13 @@ func (b builder) images(ctx context.Context) ([]stored, error) {
 	if err := images.WriteLayout(dir, all, []string{b.Version.String()}); err != nil {
 		return nil, err //nolint:wrapcheck // names the folder
 	}
+	installed := map[string]reference{}
 	for _, image := range all {
+		digest, err := image.Index.Digest()
+		if err != nil {
+			return nil, fmt.Errorf("reading the digest of %s: %w", image.Name, err)
+		}
+		installed[image.Name] = reference{b.Images + "/" + image.Name, digest.String()}
 		for _, p := range image.Platforms {
 			text, err := p.SBOMText()
 			if err != nil {
@@ -155,7 +160,7 @@ func (b builder) images(ctx context.Context) ([]stored, error) {
 			}
 		}
 	}
-	return readLayout(dir)
+	return installed, nil
 }
 
 func (b builder) imageOptions() images.Options {

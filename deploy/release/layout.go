@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -163,6 +164,16 @@ func named(all []stored, host string) map[string]reference {
 		}
 	}
 	return references
+}
+
+// addresses returns references as strings, sorted.
+func addresses(references map[string]reference) []string {
+	var all []string
+	for _, one := range references {
+		all = append(all, one.String())
+	}
+	slices.Sort(all)
+	return all
 }
 
 // decode reads JSON into a new value.

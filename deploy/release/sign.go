@@ -120,13 +120,14 @@ func (s signing) images(ctx context.Context, host string, all []stored) error {
 	if err != nil {
 		return fmt.Errorf("making the layout of the signatures: %w", err)
 	}
-	for _, image := range named(all, host) {
-		if err := errors.Join(
-			s.with(ctx, "sign", image.String()),
-			s.with(ctx, "attest", "--type", predicateType, "--predicate", s.predicate, image.String()),
-		); err != nil {
-			return err
-		}
+	signed := named(all, host)
+	if err := errors.Join(
+		s.with(ctx, "sign", addresses(signed)...),
+		s.with(ctx, "attest", append([]string{"--type", predicateType, "--predicate", s.predicate}, addresses(signed)...)...),
+	); err != nil {
+		return err
+	}
+	for _, image := range signed {
 		if err := appendReferrers(ctx, dir, image, all); err != nil {
 			return fmt.Errorf("reading the signatures of %s: %w", image, err)
 		}

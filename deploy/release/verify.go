@@ -196,12 +196,10 @@ func (v verifier) registry(ctx context.Context, all []stored) error {
 		return err
 	}
 	return withRegistry(ctx, append(all, signatures...), func(host string) error {
-		var problems []error
-		for _, image := range named(all, host) {
-			problems = append(problems, v.with(ctx, "verify", image.String()),
-				v.with(ctx, "verify-attestation", "--type", predicateType, image.String()))
-		}
-		return errors.Join(append(problems, v.chart(ctx, host, all))...)
+		signed := addresses(named(all, host))
+		return errors.Join(v.with(ctx, "verify", signed...),
+			v.with(ctx, "verify-attestation", append([]string{"--type", predicateType}, signed...)...),
+			v.chart(ctx, host, all))
 	})
 }
 

@@ -17,11 +17,7 @@ func expectImages(manifests []byte, want map[string]reference) error {
 	if err != nil {
 		return err
 	}
-	var wanted []string
-	for _, image := range want {
-		wanted = append(wanted, image.String())
-	}
-	slices.Sort(wanted)
+	wanted := addresses(want)
 	if !slices.Equal(found, wanted) {
 		return differs("images "+strings.Join(found, " "), "instead of "+strings.Join(wanted, " "))
 	}
