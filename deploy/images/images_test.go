@@ -1,12 +1,15 @@
 package images_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log"
 	"net/http/httptest"
 	"os/exec"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,20 +34,37 @@ func options() images.Options {
 	}
 }
 
-func build(t *testing.T, o images.Options) []images.Image {
+// built are all images. They are built once for all tests, because linking and compressing them takes most of the time.
+var built = sync.OnceValues(func() ([]images.Image, error) { return images.Build(context.Background(), options()) })
+
+// shared returns all images, which tests must not change.
+func shared(t *testing.T) []images.Image {
 	t.Helper()
-	all, err := images.Build(t.Context(), o)
+	all, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
+// registryImage returns the registry's image, the smallest.
+func registryImage(t *testing.T) []images.Image {
+	t.Helper()
+	all := shared(t)
+	i := slices.IndexFunc(all, func(image images.Image) bool { return image.Name == registryName })
+	if i < 0 {
+		t.Fatalf("there is no image %s", registryName)
+	}
+	return all[i : i+1]
+}
+
+const registryName = "chandlery/registry"
+
 // TestImagesArriveWhole pushes the images and reads them back, as clusters do.
 func TestImagesArriveWhole(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
-	all := build(t, options())
+	all := shared(t)
 	for _, image := range all {
 		t.Run(image.Name, func(t *testing.T) {
 			repository, err := name.NewRepository(strings.TrimPrefix(server.URL, "http://") + "/" + image.Name)
@@ -151,25 +171,27 @@ func expectRuns(t *testing.T, image images.Image) {
 	}
 }
 
-// TestSameCommitSameDigest builds twice and changes what must not affect the digest.
+// TestSameCommitSameDigest builds an image again and changes what must not affect the digest.
 func TestSameCommitSameDigest(t *testing.T) {
+	first := digests(t, registryImage(t))
 	o := options()
-	o.Images = []string{"chandlery/registry"}
-	first := digests(t, build(t, o))
+	o.Images = []string{registryName}
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("GOFLAGS", "-ldflags=-X=main.version=other -buildvcs=true")
 	t.Setenv("GOAMD64", "v3")
 	t.Setenv("TZ", "Asia/Tokyo")
-	if diff := cmp.Diff(first, digests(t, build(t, o))); diff != "" {
+	second, err := images.Build(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first, digests(t, second)); diff != "" {
 		t.Errorf("digests differ (-first +second):\n%s", diff)
 	}
 }
 
 // TestLayoutHoldsEveryTag writes a layout twice and reads it.
 func TestLayoutHoldsEveryTag(t *testing.T) {
-	o := options()
-	o.Images = []string{"chandlery/registry"}
-	all := build(t, o)
+	all := registryImage(t)
 	dir := t.TempDir()
 	for range 2 {
 		if err := images.WriteLayout(dir, all, []string{"v1", "latest"}); err != nil {
