@@ -97,9 +97,13 @@ func TestHistoryRights(t *testing.T) {
 	})
 }
 
-// TestHistoryFollows follows a Subscription across a restart of the API server until it is interrupted.
-func TestHistoryFollows(t *testing.T) {
-	w := newWorld(t)
+// TestFollowsAcrossRestart runs history --watch and status --watch across a restart of the API server, until they are
+// interrupted. A restart takes so much processor time that the commands share one.
+func TestFollowsAcrossRestart(t *testing.T) {
+	w, watched := newWorld(t), newWorld(t)
+	watched.well()
+	status := watched.watchStatus()
+	status.await(t, "No problems.")
 	plan := &operatorsv1alpha1.InstallPlan{}
 	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "install-aaa"}, plan); err != nil {
 		t.Fatal(err)
@@ -118,6 +122,7 @@ func TestHistoryFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	people.await(t, "the watch was interrupted; retrying: ")
+	status.await(t, "; retrying")
 	if err := cp.StartComponent(t.Context(), controlplane.KubeAPIServer); err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +135,9 @@ func TestHistoryFollows(t *testing.T) {
 	machines.await(t, `"subscription":"another"`)
 	people.interrupt(t)
 	machines.interrupt(t)
+	watched.waits()
+	status.await(t, "AWAITING APPROVAL")
+	status.interrupt(t)
 	if strings.Contains(people.text(), "another") {
 		t.Errorf("another Subscription is followed: %s", people.text())
 	}
@@ -159,6 +167,17 @@ type running struct {
 func (w *world) start(args ...string) *running {
 	w.T.Helper()
 	r := &running{cmd: w.command(args...)}
+	r.cmd.Stdout, r.cmd.Stderr = r, r
+	if err := r.cmd.Start(); err != nil {
+		w.T.Fatal(err)
+	}
+	return r
+}
+
+// watchStatus runs status --watch until it is interrupted.
+func (w *world) watchStatus() *running {
+	w.T.Helper()
+	r := &running{cmd: exec.CommandContext(w.T.Context(), program, "status", "--watch", "--interval", "1s", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
 	r.cmd.Stdout, r.cmd.Stderr = r, r
 	if err := r.cmd.Start(); err != nil {
 		w.T.Fatal(err)

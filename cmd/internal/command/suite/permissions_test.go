@@ -3,7 +3,6 @@ package suite_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -131,29 +130,6 @@ func TestStatusFallsBack(t *testing.T) {
 			t.Errorf("%s: %+v", user.name, got)
 		}
 	}
-}
-
-// TestStatusWatches runs status --watch across a restart of the API server until it is interrupted.
-func TestStatusWatches(t *testing.T) {
-	w := newWorld(t)
-	w.well()
-	r := &running{cmd: exec.CommandContext(t.Context(), program, "status", "--watch", "--interval", "1s", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
-	r.cmd.Stdout, r.cmd.Stderr = r, r
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	r.await(t, "No problems.")
-	cp := controlplane.Get(t)
-	if err := cp.KillComponent(controlplane.KubeAPIServer); err != nil {
-		t.Fatal(err)
-	}
-	r.await(t, "; retrying")
-	if err := cp.StartComponent(t.Context(), controlplane.KubeAPIServer); err != nil {
-		t.Fatal(err)
-	}
-	w.waits()
-	r.await(t, "AWAITING APPROVAL")
-	r.interrupt(t)
 }
 
 // TestDocuments checks that JSON and YAML hold the same document, for all users.
