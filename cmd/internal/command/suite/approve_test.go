@@ -39,7 +39,7 @@ func (w *world) waits() {
 func TestApprove(t *testing.T) {
 	w := newWorld(t)
 	w.waits()
-	for _, program := range callers(t) {
+	for _, program := range callers() {
 		got := program.call(t, w.kubeconfig, "approve", "my-lamp", "-n", w.Namespace, "--dry-run")
 		contains(t, got.out, "installs lamp.v1 (1.0.0)", "new cluster-wide permissions:", "get secrets", "2 objects in total", "would be approved (dry run)")
 		if got.code != 0 || w.plan().Spec.Approved {
@@ -48,13 +48,13 @@ func TestApprove(t *testing.T) {
 		contains(t, program.call(t, w.kubeconfig, "status", "-n", w.Namespace).out, "> "+program.name+" approve install-aaa -n "+w.Namespace)
 	}
 	for _, want := range []string{"InstallPlan " + w.Namespace + "/install-aaa is approved\n", "is approved already, and in phase RequiresApproval"} {
-		got := callers(t)[1].call(t, w.kubeconfig, "approve", "installplan/install-aaa", "-n", w.Namespace)
+		got := kubectl(t).call(t, w.kubeconfig, "approve", "installplan/install-aaa", "-n", w.Namespace)
 		contains(t, got.out, want)
 		if got.code != 0 || !w.plan().Spec.Approved {
 			t.Fatalf("%+v", got)
 		}
 	}
-	got := callers(t)[0].call(t, w.kubeconfig, "approve", "--all", "-n", w.Namespace)
+	got := callers()[0].call(t, w.kubeconfig, "approve", "--all", "-n", w.Namespace)
 	contains(t, got.out, "No InstallPlan of namespace "+w.Namespace+" waits for approval.")
 }
 
@@ -71,15 +71,15 @@ func TestApproveTellsWhatIsDropped(t *testing.T) {
 	p.Status.Plan = []*operatorsv1alpha1.Step{{Resolving: "lamp.v1", Status: operatorsv1alpha1.StepStatusUnknown, Resource: resource}}
 	w.status(p)
 	args := []string{"approve", "my-lamp", "-n", w.Namespace, "--dry-run"}
-	got := callers(t)[1].call(t, w.kubeconfig, args...)
+	got := kubectl(t).call(t, w.kubeconfig, args...)
 	contains(t, strings.Join(strings.Fields(got.out), " "), "the API server warns:", `Service lamp: unknown field "spec.bogus", unknown field "spec.ports[0].colour"`, "1 object in total")
 	if got.code != 0 || got.log != "" {
 		t.Errorf("%+v", got)
 	}
-	got = callers(t)[0].call(t, w.kubeconfig, append(args, "-o", "json")...)
+	got = callers()[0].call(t, w.kubeconfig, append(args, "-o", "json")...)
 	contains(t, got.out, `"warnings": [`, `"unknown field \"spec.bogus\""`)
 	plans := rbacv1.PolicyRule{APIGroups: []string{operatorsv1alpha1.GroupName}, Resources: []string{"installplans", "subscriptions"}, Verbs: []string{"list", "patch"}}
-	got = callers(t)[0].call(t, w.in(t).as(plans).kubeconfig, args...)
+	got = callers()[0].call(t, w.in(t).as(plans).kubeconfig, args...)
 	contains(t, strings.Join(strings.Fields(got.out), " "), "1 of them not checked for unknown fields: the API server refused the dry run")
 	services := &corev1.ServiceList{}
 	if err := w.List(t.Context(), services, client.InNamespace(w.Namespace)); err != nil || len(services.Items) > 0 {
@@ -99,11 +99,11 @@ func TestApproveTellsWhatIsRefused(t *testing.T) {
 	w.status(p)
 	const refusal, argument = "bundles cannot contain", "--bundle-kind=apps/DaemonSet"
 	args := []string{"approve", "my-lamp", "-n", w.Namespace, "--dry-run"}
-	got := callers(t)[0].call(t, w.kubeconfig, args...)
+	got := callers()[0].call(t, w.kubeconfig, args...)
 	contains(t, strings.Join(strings.Fields(got.out), " "), refusal, "DaemonSet lamp; allowed if the supervisor runs with "+argument)
-	got = callers(t)[0].call(t, w.kubeconfig, append(args, "-o", "json")...)
+	got = callers()[0].call(t, w.kubeconfig, append(args, "-o", "json")...)
 	contains(t, got.out, `"refused": [`, `"argument": "`+argument+`"`)
-	got = callers(t)[0].call(t, w.kubeconfig, append(args, argument)...)
+	got = callers()[0].call(t, w.kubeconfig, append(args, argument)...)
 	if got.code != 0 || strings.Contains(got.out, refusal) {
 		t.Errorf("with %s: %+v", argument, got)
 	}
@@ -119,7 +119,7 @@ func TestApproveRights(t *testing.T) {
 	t.Run("Reader", func(t *testing.T) {
 		reader := w.in(t).as(plans("list"))
 		for _, flags := range [][]string{{"--dry-run"}, {}} {
-			got := callers(t)[1].call(t, reader.kubeconfig, append([]string{"approve", "install-aaa", "-n", w.Namespace}, flags...)...)
+			got := kubectl(t).call(t, reader.kubeconfig, append([]string{"approve", "install-aaa", "-n", w.Namespace}, flags...)...)
 			contains(t, got.log, "the missing rule: {apiGroups: [operators.coreos.com], resources: [installplans], verbs: [patch]}")
 			if got.code != 3 || w.plan().Spec.Approved {
 				t.Errorf("%+v", got)
@@ -128,7 +128,7 @@ func TestApproveRights(t *testing.T) {
 	})
 	t.Run("Approver", func(t *testing.T) {
 		approver := w.in(t).as(plans("list", "patch"))
-		got := callers(t)[1].call(t, approver.kubeconfig, "approve", "install-aaa", "-n", w.Namespace)
+		got := kubectl(t).call(t, approver.kubeconfig, "approve", "install-aaa", "-n", w.Namespace)
 		if got.code != 0 || !w.plan().Spec.Approved {
 			t.Errorf("%+v", got)
 		}
@@ -170,7 +170,7 @@ func TestApproveWaits(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.waits()
-	got := callers(t)[0].call(t, w.kubeconfig, "approve", "my-lamp", "--wait", "--timeout", "1s", "-n", w.Namespace)
+	got := callers()[0].call(t, w.kubeconfig, "approve", "my-lamp", "--wait", "--timeout", "1s", "-n", w.Namespace)
 	contains(t, got.log, "not installed within 1s (--timeout): InstallPlan install-aaa is in phase RequiresApproval")
 	if got.code != 2 {
 		t.Errorf("%+v", got)
@@ -195,7 +195,7 @@ func TestSupportBundle(t *testing.T) {
 	for flags, want := range map[string]string{"": "value: '[redacted]'", "--show-env": "value: green"} {
 		path := filepath.Join(t.TempDir(), "bundle.tar.gz")
 		args := strings.Fields("support-bundle -n " + w.Namespace + " -o " + path + " " + flags)
-		got := callers(t)[1].call(t, w.kubeconfig, args...)
+		got := kubectl(t).call(t, w.kubeconfig, args...)
 		if got.code != 0 || got.out != path+"\n" {
 			t.Fatalf("%+v", got)
 		}
@@ -223,7 +223,7 @@ func TestSupportBundle(t *testing.T) {
 			}
 		}
 	}
-	got := callers(t)[1].call(t, w.kubeconfig, "support-bundle", "-n", w.Namespace, "--max-bytes", "2Ki", "-o", "small.tar.gz")
+	got := kubectl(t).call(t, w.kubeconfig, "support-bundle", "-n", w.Namespace, "--max-bytes", "2Ki", "-o", "small.tar.gz")
 	contains(t, got.log, "missing.txt in the bundle lists it")
 	if got.code != 3 {
 		t.Errorf("%+v", got)

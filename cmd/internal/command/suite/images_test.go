@@ -114,13 +114,13 @@ func TestPlanChecksImages(t *testing.T) {
 	w.Create(settings(w.Namespace, mirror.host(), server.Address())...)
 	args := []string{"plan", "-n", w.Namespace, "--global-catalog-namespace", w.Namespace, "--images", "--check"}
 
-	got := callers(t)[1].call(t, w.kubeconfig, args...)
+	got := kubectl(t).call(t, w.kubeconfig, args...)
 	if got.code != 2 {
 		t.Errorf("one image is missing: %+v", got)
 	}
 	contains(t, strings.Join(strings.Fields(got.out), " "), "IMAGES: 1 of 2 available", "NOT AVAILABLE: source.test/acme/lamp:1 (operator of lamp.v1)", mirror.host()+"/acme/lamp:1 (",
 		"source.test/acme/lamp:1 (", "not asked", "images were checked with the settings of Deployment "+w.Namespace+"/supervisor")
-	got = callers(t)[0].call(t, w.kubeconfig, append(args, "-o", "json")...)
+	got = callers()[0].call(t, w.kubeconfig, append(args, "-o", "json")...)
 	var answer struct{ Namespaces []dryrun.Result }
 	if err := json.Unmarshal([]byte(got.out), &answer); err != nil || got.code != 2 || len(answer.Namespaces) != 1 || len(answer.Namespaces[0].Images) != 2 {
 		t.Fatalf("%v: %+v", err, got)
@@ -135,7 +135,7 @@ func TestPlanChecksImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	mirror.closed.Store(true)
-	if got = callers(t)[1].call(t, w.kubeconfig, args...); got.code != 0 {
+	if got = kubectl(t).call(t, w.kubeconfig, args...); got.code != 0 {
 		t.Errorf("all images are available: %+v", got)
 	}
 	contains(t, got.out, "IMAGES: 2 of 2 available")
@@ -144,7 +144,7 @@ func TestPlanChecksImages(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{operatorsv1alpha1.GroupName}, Resources: []string{"*"}, Verbs: []string{"get", "list"}},
 		rbacv1.PolicyRule{APIGroups: []string{"", "apps"}, Resources: []string{"deployments", "configmaps", "serviceaccounts"}, Verbs: []string{"get", "list"}},
 	)
-	got = callers(t)[0].call(t, reader.kubeconfig, args...)
+	got = callers()[0].call(t, reader.kubeconfig, args...)
 	if got.code != 3 {
 		t.Errorf("Secrets may not be read: %+v", got)
 	}

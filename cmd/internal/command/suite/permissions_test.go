@@ -85,7 +85,7 @@ func TestRights(t *testing.T) {
 			says:  map[string]string{"admin": ".tar.gz\n", "nobody": "missing.txt in the bundle lists it"},
 		},
 	} {
-		for _, program := range callers(t) {
+		for _, program := range callers() {
 			for _, user := range users {
 				t.Run(strings.Join([]string{tt.args[0], program.name, user.name}, "/"), func(t *testing.T) {
 					got := program.call(t, user.kubeconfig, append(tt.args, "-n", w.Namespace)...)
@@ -110,7 +110,7 @@ func TestExplainsTheOriginalOfACopy(t *testing.T) {
 	elsewhere := controlplane.Get(t).Namespace(t)
 	replica.ObjectMeta = metav1.ObjectMeta{Namespace: elsewhere, Name: "lamp.v1", Labels: map[string]string{operatorsv1alpha1.CopiedLabelKey: w.Namespace}}
 	w.Create(replica)
-	for _, program := range callers(t) {
+	for _, program := range callers() {
 		got := program.call(t, w.kubeconfig, "explain", "csv/lamp.v1", "-n", elsewhere)
 		if got.code != 0 {
 			t.Errorf("%s: exit code %d:\n%s%s", program.name, got.code, got.out, got.log)
@@ -124,7 +124,7 @@ func TestStatusFallsBack(t *testing.T) {
 	w := newWorld(t)
 	w.well()
 	for _, user := range w.users() {
-		got := callers(t)[1].call(t, user.kubeconfig, "status")
+		got := callers()[1].call(t, user.kubeconfig, "status")
 		told := strings.Contains(got.out, "namespaces other than default: you lack permission to list")
 		if want := user.name == "reader" || user.name == "nobody"; told != want || want && got.code != 3 {
 			t.Errorf("%s: %+v", user.name, got)
@@ -139,7 +139,7 @@ func TestDocuments(t *testing.T) {
 		t.Run(args[0], func(t *testing.T) {
 			documents := map[string]any{}
 			for _, form := range []string{"json", "yaml"} {
-				got := callers(t)[1].call(t, w.kubeconfig, append(args, "-n", w.Namespace, "-o", form)...)
+				got := callers()[1].call(t, w.kubeconfig, append(args, "-n", w.Namespace, "-o", form)...)
 				var document map[string]any
 				decode := json.Unmarshal
 				if form == "yaml" {
@@ -194,7 +194,7 @@ func TestExitCodes(t *testing.T) {
 			if tt.kubeconfig == "" {
 				tt.kubeconfig = w.kubeconfig
 			}
-			for _, program := range callers(t) {
+			for _, program := range callers() {
 				got := program.call(t, tt.kubeconfig, tt.args...)
 				if got.code != tt.code {
 					t.Errorf("%s: exit code %d, want %d:\n%s%s", program.name, got.code, tt.code, got.out, got.log)
@@ -202,6 +202,11 @@ func TestExitCodes(t *testing.T) {
 				contains(t, got.out+got.log, tt.says)
 			}
 		})
+	}
+	for code, args := range map[int][]string{1: {"status", "--nonsense"}, 4: {"status", "--kubeconfig", dead}} {
+		if got := kubectl(t).call(t, w.kubeconfig, args...); got.code != code {
+			t.Errorf("kubectl: exit code %d, want %d: %+v", got.code, code, got)
+		}
 	}
 }
 
@@ -220,15 +225,15 @@ func TestCompletion(t *testing.T) {
 		"Forms":         {args: []string{"chandlery", "status", "-o", "j"}, want: "human\nwide\njson\nyaml\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kubectl := caller{argv: callers(t)[1].argv[:1]}
-			got := kubectl.call(t, w.kubeconfig, append([]string{"__complete"}, tt.args...)...)
+			completer := caller{argv: kubectl(t).argv[:1]}
+			got := completer.call(t, w.kubeconfig, append([]string{"__complete"}, tt.args...)...)
 			if got.code != 0 || !strings.HasPrefix(got.out, tt.want) {
 				t.Errorf("%+v, want %q", got, tt.want)
 			}
 		})
 	}
 	nobody := w.as()
-	got := callers(t)[0].call(t, nobody.kubeconfig, "__complete", "history", "-n", w.Namespace, "")
+	got := callers()[0].call(t, nobody.kubeconfig, "__complete", "history", "-n", w.Namespace, "")
 	if got.out != ":4\n" || strings.Contains(got.log, "forbidden") {
 		t.Errorf("who may see nothing is not left in silence: %+v", got)
 	}
