@@ -1,10 +1,8 @@
 package suite_test
 
 import (
-	"encoding/json"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -331,70 +329,5 @@ func TestImageRegistriesAgree(t *testing.T) {
 	withoutHelm(plain[key])
 	if diff := cmp.Diff(text(t, plain[key]), text(t, charted[key])); diff != "" {
 		t.Errorf("%s (-component +chart):\n%s", key, diff)
-	}
-}
-
-// TestWrongSettingsAreRefused checks that the schema refuses wrong settings and names them.
-func TestWrongSettingsAreRefused(t *testing.T) {
-	for setting, name := range map[string]string{
-		"replicas=0":                             "replicas",
-		"replica=3":                              "replica",
-		"leaderElection.leaseDuration=soon":      "leaseDuration",
-		"catalogs.server=opm":                    "server",
-		"bundleCache.size=1GB":                   "size",
-		"extraVolumeMounts[0].name=more":         "mountPath",
-		"imageRegistries.pullSecrets={pull}":     "/imageRegistries/pullSecrets/0",
-		"catalogCache.existingClaim=My_Claim":    "existingClaim",
-		"packageManifests=always":                "packageManifests",
-		"globalCatalogNamespace.podSecurity=lax": "podSecurity",
-		`bundleKinds[0].group=Shop Example,bundleKinds[0].kind=Widget,bundleKinds[0].resource=widgets`: "/bundleKinds/0/group",
-		`bundleKinds[0].group=shop.example,bundleKinds[0].kind=Role,bundleKinds[0].resource=roles`:     "/bundleKinds/0/kind",
-		`bundleKinds[0].group=shop.example,bundleKinds[0].kind=Widget,bundleKinds[0].resource=*`:       "/bundleKinds/0/resource",
-	} {
-		out, err := exec.CommandContext(t.Context(), program(t), "template", "chandlery", chart, "--set", setting).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), name) {
-			t.Errorf("%s gives %v, %s", setting, err, out)
-		}
-	}
-}
-
-// TestBundleKindsAreThoseOfTheFlag checks that the schema accepts the kinds that the flag accepts, and no others.
-func TestBundleKindsAreThoseOfTheFlag(t *testing.T) {
-	for value, accepted := range map[string]bool{
-		"shop.example/Widget":                        true,
-		"apps/StatefulSet":                           true,
-		"shop.example/Sign:cluster":                  true,
-		"policy/PodDisruptionBudget":                 true,
-		"scheduling.k8s.io/PriorityClass:cluster":    true,
-		"Shop Example/Widget":                        false,
-		"*/Widget":                                   false,
-		"shop..example/Widget":                       false,
-		"/Widget":                                    false,
-		strings.Repeat("a.", 127) + "a/Widget":       false,
-		"shop.example/*":                             false,
-		"shop.example/widget":                        false,
-		"shop.example/Role":                          false,
-		"shop.example/BundleSecret":                  false,
-		"shop.example/Subscription":                  false,
-		"rbac.authorization.k8s.io/Role":             false,
-		"operators.coreos.com/CatalogSource":         false,
-		"operators.coreos.com/ClusterServiceVersion": false,
-		"policy/PodDisruptionBudget:cluster":         false,
-		"scheduling.k8s.io/PriorityClass":            false,
-	} {
-		name, clusterScoped := strings.CutSuffix(value, ":cluster")
-		group, kind, _ := strings.Cut(name, "/")
-		setting, err := json.Marshal([]map[string]any{{"group": group, "kind": kind, "resource": "widgets", "clusterScoped": clusterScoped}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var kinds plansteps.Kinds
-		if err := kinds.Set(value); (err == nil) != accepted {
-			t.Errorf("the flag with %s: error %v", value, err)
-		}
-		out, err := exec.CommandContext(t.Context(), program(t), "template", "chandlery", chart, "--set-json", "bundleKinds="+string(setting)).CombinedOutput()
-		if (err == nil) != accepted || err != nil && !strings.Contains(string(out), "bundleKinds") {
-			t.Errorf("the chart with %s: error %v", value, err)
-		}
 	}
 }
