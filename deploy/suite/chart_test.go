@@ -1,6 +1,7 @@
 package suite_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -33,7 +34,8 @@ func rendered(t *testing.T, settings ...string) objects {
 // renderedFor renders the chart with settings, and with a flag that describes the cluster.
 func renderedFor(t *testing.T, cluster string, settings ...string) objects {
 	t.Helper()
-	return decode(t, output(t, program(t), append([]string{"template", "chandlery", chart, "--namespace", "chandlery-system", cluster}, settings...)...))
+	args := append([]string{"template", "chandlery", chart, "--namespace", "chandlery-system", cluster}, settings...)
+	return renderOnce(fmt.Sprintf("helm %q", args), func() objects { return decode(t, output(t, program(t), args...)) })
 }
 
 func program(t *testing.T) string {
@@ -215,9 +217,17 @@ func TestMonitoringAgrees(t *testing.T) {
 	}
 }
 
-// productWith renders the product with optional components. A kustomization with the product as a resource cannot be in
-// a folder of the product.
+// productWith renders the product with optional components.
 func productWith(t *testing.T, components ...string) objects {
+	t.Helper()
+	return renderOnce(fmt.Sprintf("product with %q", components), func() objects {
+		return decode(t, output(t, controlplane.Get(t).Kubectl(), "kustomize", kustomization(t, components)))
+	})
+}
+
+// kustomization writes a kustomization with the product and optional components, and returns its folder. A kustomization
+// with the product as a resource cannot be in a folder of the product.
+func kustomization(t *testing.T, names []string) string {
 	t.Helper()
 	dir := t.TempDir()
 	product, err := filepath.Abs("..")
@@ -227,8 +237,9 @@ func productWith(t *testing.T, components ...string) objects {
 	if product, err = filepath.Rel(dir, product); err != nil {
 		t.Fatal(err)
 	}
-	for i, name := range components {
-		components[i] = filepath.Join(product, "components", name)
+	var components []string
+	for _, name := range names {
+		components = append(components, filepath.Join(product, "components", name))
 	}
 	content, err := yaml.Marshal(map[string][]string{"resources": {product}, "components": components})
 	if err != nil {
@@ -237,7 +248,7 @@ func productWith(t *testing.T, components ...string) objects {
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return kustomized(t, dir)
+	return dir
 }
 
 // TestMetricsTLSAgrees compares the objects for metrics over TLS of the chart and of the component.

@@ -22,10 +22,27 @@ import (
 // objects are the applied objects by kind, namespace and name.
 type objects map[string]*unstructured.Unstructured
 
+// renderings are the objects that helm and kubectl have rendered, by what was rendered. Many tests need the same ones.
+var renderings = map[string]objects{}
+
+// renderOnce renders objects if no test has rendered them yet, and returns a copy of them.
+func renderOnce(what string, render func() objects) objects {
+	if renderings[what] == nil {
+		renderings[what] = render()
+	}
+	all := objects{}
+	for key, u := range renderings[what] {
+		all[key] = u.DeepCopy()
+	}
+	return all
+}
+
 // kustomized renders a folder of this repository as "kubectl apply -k" does.
 func kustomized(t *testing.T, dir string) objects {
 	t.Helper()
-	return decode(t, output(t, controlplane.Get(t).Kubectl(), "kustomize", dir))
+	return renderOnce("kustomize "+dir, func() objects {
+		return decode(t, output(t, controlplane.Get(t).Kubectl(), "kustomize", dir))
+	})
 }
 
 // everything renders the prerequisites and the product.
