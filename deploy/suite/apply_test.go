@@ -12,8 +12,20 @@ import (
 	"github.com/chandlery/chandlery/test/testenv"
 )
 
-// install applies the prerequisites and then the product, as the documentation describes.
+// installed reports whether a test has applied everything. No test deletes it.
+var installed bool
+
+// install applies everything unless another test has done so.
 func install(t *testing.T) {
+	t.Helper()
+	if !installed {
+		apply(t)
+		installed = true
+	}
+}
+
+// apply applies the prerequisites and then the product, as the documentation describes.
+func apply(t *testing.T) {
 	t.Helper()
 	if len(kubectl(t, "get", "namespace", "olm", "--ignore-not-found")) == 0 {
 		t.Logf("%s", kubectl(t, "create", "-f", "../prerequisites/namespace.yaml"))
@@ -36,9 +48,8 @@ func kubectl(t *testing.T, args ...string) []byte {
 // does. Admission enforces the restricted standard on the pods, and the scheduler spreads them.
 func TestOneApplyIsEnough(t *testing.T) {
 	w := testenv.New(t)
-	for range 2 {
-		install(t)
-	}
+	install(t)
+	apply(t)
 	deployment := &appsv1.Deployment{}
 	w.EventuallySucceeds(func(g gomega.Gomega) {
 		g.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: "chandlery-system", Name: "chandlery-supervisor"}, deployment)).To(gomega.Succeed())

@@ -159,7 +159,7 @@ func (s *scene) registry() string {
 	s.T.Helper()
 	root, err := buildcache.SourceDir(".")
 	s.Expect(err).NotTo(gomega.HaveOccurred())
-	return programs.Serve(s.T, programs.Registry(s.T), filepath.Join(root, "examples", "catalog"))
+	return programs.Serve(s.T, registryProgram, filepath.Join(root, "examples", "catalog"))
 }
 
 // approve waits for an InstallPlan in a namespace and approves it.
