@@ -32,6 +32,8 @@ const (
 	pauseRepository   = "acme/pause"
 	// unmirrored is an image that only the source has.
 	unmirrored = "acme/unmirrored:v1"
+	// settingsName is the ConfigMap with the settings of the supervisors for registries.
+	settingsName = "chandlery-image-registries"
 )
 
 // operators are the packages of the catalog, with their channel and their versions, the oldest first.
@@ -68,7 +70,7 @@ func install(t *testing.T, bed *nodes.Bed) (*cluster, error) {
 	if c.WithWatch, err = failover.NewClient(bed); err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(bin, "release")
+	dir := releaseDir()
 	if err := publishRelease(ctx, bed, dir); err != nil {
 		return nil, err
 	}
@@ -92,6 +94,9 @@ func install(t *testing.T, bed *nodes.Bed) (*cluster, error) {
 		c.nameService(ctx),
 		kubectl(ctx, bed, "--namespace", systemNamespace, "rollout", "status", "deployment/"+supervisorName, "--timeout", patience.String()))
 }
+
+// releaseDir returns the folder with the files of the release.
+func releaseDir() string { return filepath.Join(bin, "release") }
 
 // nameService gives the pods of the supervisors the address of the Service by which they read contents from each other: the
 // bed has no DNS.
@@ -273,13 +278,9 @@ func (c *cluster) settings(from string) (string, error) {
 	if err := os.CopyFS(filepath.Join(dir, component), os.DirFS(filepath.Join(components, component))); err != nil {
 		return "", fmt.Errorf("copying the component: %w", err)
 	}
-	product, err := os.ReadFile(filepath.Join(from, "install.yaml"))
-	if err != nil {
-		return "", fmt.Errorf("reading the manifest of the release: %w", err)
-	}
 	configMap := fmt.Sprintf(`apiVersion: v1
 kind: ConfigMap
-metadata: {name: chandlery-image-registries, namespace: %s}
+metadata: {name: %s, namespace: %s}
 data:
   registries.conf: |
     [[registry]]
@@ -289,15 +290,40 @@ data:
     location = %q
   %s: |
     %s
-`, systemNamespace, c.bed.Images.Address(), c.mirror.address+"/"+prefix,
+`, settingsName, systemNamespace, c.bed.Images.Address(), c.mirror.address+"/"+prefix,
 		strings.ReplaceAll(c.mirror.address, ":", ".."), strings.ReplaceAll(strings.TrimSpace(string(c.mirror.ca)), "\n", "\n    "))
-	for name, content := range map[string][]byte{
-		"install.yaml": product, "settings.yaml": []byte(configMap),
-		"kustomization.yaml": []byte("resources: [install.yaml, settings.yaml]\ncomponents: [" + component + "]\n"),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return "", fmt.Errorf("writing the settings: %w", err)
+	return dir, writeKustomization(dir, from, map[string]string{
+		"settings.yaml":      configMap,
+		"kustomization.yaml": "resources: [install.yaml, settings.yaml]\ncomponents: [" + component + "]\n",
+	})
+}
+
+// nodesOnly makes a kustomization of the manifest of a release that lets only nodes pull bundles, without any settings for
+// registries. It returns its folder.
+func nodesOnly(from string) (string, error) {
+	dir := filepath.Join(bin, "nodes-only")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", fmt.Errorf("making a folder for a kustomization: %w", err)
+	}
+	return dir, writeKustomization(dir, from, map[string]string{"kustomization.yaml": `resources: [install.yaml]
+patches:
+- target: {kind: Deployment, name: ` + supervisorName + `}
+  patch: |-
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --image-pull=node}
+`})
+}
+
+// writeKustomization writes files and the manifest of a release to a folder.
+func writeKustomization(dir, from string, files map[string]string) error {
+	product, err := os.ReadFile(filepath.Join(from, "install.yaml"))
+	if err != nil {
+		return fmt.Errorf("reading the manifest of the release: %w", err)
+	}
+	files["install.yaml"] = string(product)
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			return fmt.Errorf("writing a kustomization: %w", err)
 		}
 	}
-	return dir, nil
+	return nil
 }

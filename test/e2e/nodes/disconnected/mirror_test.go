@@ -7,9 +7,11 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +103,24 @@ func (m *mirror) clientsOf(repository string) []string {
 		all = append(all, client)
 	}
 	return all
+}
+
+// forgetClients removes the recorded addresses.
+func (m *mirror) forgetClients() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clients = map[string]map[string]bool{}
+}
+
+// allClients returns the addresses that have asked for any manifests.
+func (m *mirror) allClients() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[string]bool{}
+	for _, clients := range m.clients {
+		maps.Copy(all, clients)
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // fill copies images. The keys are the references at the source, and the values those at the mirror.
