@@ -4,7 +4,7 @@
 //	go run ./bench/footprint --base COMMIT [--rounds 5]
 //
 // In each round, the programs of both commits run one after the other, each with a control plane of its own. kwok
-// simulates the nodes. Needed: Linux, and the git history.
+// simulates the nodes. Needed: Linux, and the git history. The exit status is 1 if a figure has grown beyond its limit.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/chandlery/chandlery/test/buildcache"
@@ -24,7 +25,10 @@ import (
 
 func main() { cli.Run("bench", start) }
 
-var errNoBase = errors.New("--base is empty; name the commit to compare with")
+var (
+	errNoBase = errors.New("--base is empty; name the commit to compare with")
+	errMissed = errors.New("these figures have grown beyond their limits")
+)
 
 func start(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -63,8 +67,14 @@ func start(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = os.Stdout.WriteString(report(*base, measured))
-	return err
+	text, missed := report(*base, measured)
+	if _, err := os.Stdout.WriteString(text); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	if len(missed) > 0 {
+		return fmt.Errorf("%w: %s", errMissed, strings.Join(missed, ", "))
+	}
+	return nil
 }
 
 // export writes the files of a commit to a folder.

@@ -40,8 +40,8 @@ func milliseconds(nanoseconds int64) string {
 	return time.Duration(nanoseconds).Round(time.Millisecond).String()
 }
 
-// report returns the medians as a table.
-func report(base string, all [2][]values) string {
+// report returns the medians as a table, and the names of the figures that have grown beyond their limit.
+func report(base string, all [2][]values) (text string, missed []string) {
 	var out strings.Builder
 	fmt.Fprintf(&out, "Medians of %d rounds.\n\n| Figure | %s | Now | More | Target |\n|---|---|---|---|---|\n", len(all[0]), base)
 	for _, r := range rows() {
@@ -51,11 +51,12 @@ func report(base string, all [2][]values) string {
 			target = "at most " + r.show(r.limit)
 			if now-before > r.limit {
 				target += ", missed"
+				missed = append(missed, r.name)
 			}
 		}
 		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", r.name, r.show(before), r.show(now), r.show(now-before), target)
 	}
-	return out.String()
+	return out.String(), missed
 }
 
 // median returns the median of a figure.

@@ -26,7 +26,14 @@ func TestReport(t *testing.T) {
 | registry at rest, RSS | 21.0 MiB | 20.0 MiB | -1.0 MiB | at most 6.0 MiB |
 | from the Subscription to Succeeded | 2s | 1.5s | -500ms |  |
 `
-	if diff := cmp.Diff(want, report("abc", [2][]values{before, now})); diff != "" {
+	text, missed := report("abc", [2][]values{before, now})
+	if diff := cmp.Diff(want, text); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"binary of the supervisor"}, missed); diff != "" {
+		t.Errorf("missed limits (-want +got):\n%s", diff)
+	}
+	if _, missed := report("abc", [2][]values{now, now}); missed != nil {
+		t.Errorf("equal figures miss limits of %v", missed)
 	}
 }
