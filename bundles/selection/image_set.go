@@ -18,8 +18,8 @@ const (
 )
 
 // imageSet is an ImageSetConfiguration of oc-mirror. Fields for other images than those of
-// operators are ignored. See
-// https://github.com/openshift/oc-mirror/blob/main/docs/features/filtering.md.
+// operators are ignored. It selects what oc-mirror 4.18 and later copies: without channels, the heads of all channels
+// of a package. oc-mirror 4.16 and 4.17 only used default channels.
 type imageSet struct {
 	APIVersion  string          `json:"apiVersion"`
 	Kind        string          `json:"kind"`
@@ -82,8 +82,7 @@ func parseImageSet(document []byte, catalog string) (*Selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Selection{OnlyDefaultChannels: !operator.Full}
-	out.Heads = !operator.Full && len(operator.Packages) == 0
+	out := &Selection{Heads: !operator.Full && len(operator.Packages) == 0}
 	var found bundles.Problems
 	for i := range operator.Packages {
 		p, problems := operator.Packages[i].selection(operator.Full)

@@ -70,7 +70,7 @@ func checkParsed(t *testing.T, reason string, got, want *Selection, err error, w
 }
 
 // TestParseImageSet checks the meaning of an ImageSetConfiguration against the table of accepted
-// cases in oc-mirror's design of its second version.
+// cases in oc-mirror's design of its second version, as of 4.18.
 func TestParseImageSet(t *testing.T) {
 	operators := func(entries string) string {
 		return "apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\narchiveSize: 4\nmirror:\n" +
@@ -82,25 +82,25 @@ func TestParseImageSet(t *testing.T) {
 		wantErr      string
 	}{
 		"Catalog": {
-			reason: "the head of each default channel", text: "  - catalog: c\n", want: &Selection{Heads: true, OnlyDefaultChannels: true},
+			reason: "the head of each channel", text: "  - catalog: c\n", want: &Selection{Heads: true},
 		},
 		"Full":        {reason: "everything", text: "  - {catalog: c, full: true}\n", want: &Selection{}},
-		"Package":     {reason: "the head of its default channel", text: "  - {catalog: c, packages: [{name: p}]}\n", want: &Selection{OnlyDefaultChannels: true, Packages: []Package{{Name: "p", Heads: true}}}},
+		"Package":     {reason: "the heads of its channels", text: "  - {catalog: c, packages: [{name: p}]}\n", want: &Selection{Packages: []Package{{Name: "p", Heads: true}}}},
 		"FullPackage": {reason: "all of it", text: "  - {catalog: c, full: true, packages: [{name: p}]}\n", want: &Selection{Packages: []Package{{Name: "p"}}}},
 		"FullChannel": {reason: "all of the channel", text: "  - {catalog: c, full: true, packages: [{name: p, channels: [{name: s}]}]}\n", want: &Selection{Packages: []Package{{Name: "p", Channels: []Channel{{Name: "s"}}}}}},
 		"Channels": {
 			reason: "the head of each, or a range that both ends belong to",
 			text:   "  - {catalog: c, packages: [{name: p, defaultChannel: s, channels: [{name: s}, {name: t, minVersion: 1.0.0, maxVersion: 2.0.0}]}]}\n",
-			want: &Selection{OnlyDefaultChannels: true, Packages: []Package{{
+			want: &Selection{Packages: []Package{{
 				Name: "p", DefaultChannel: "s", Channels: []Channel{{Name: "s", Heads: true}, {Name: "t", Versions: ">=1.0.0 <=2.0.0"}},
 			}}},
 		},
 		"Minimum": {
-			reason: "from there to the head", text: "  - {catalog: c, skipDependencies: true, targetCatalog: x, packages: [{name: p, minVersion: 1.0.0}]}\n",
-			want: &Selection{OnlyDefaultChannels: true, Packages: []Package{{Name: "p", Versions: ">=1.0.0"}}},
+			reason: "from there to the heads", text: "  - {catalog: c, skipDependencies: true, targetCatalog: x, packages: [{name: p, minVersion: 1.0.0}]}\n",
+			want: &Selection{Packages: []Package{{Name: "p", Versions: ">=1.0.0"}}},
 		},
 		"ByReference": {
-			reason: "the entry of this catalog", text: "  - {catalog: other, full: true}\n  - {catalog: 'oci://here'}\n", want: &Selection{Heads: true, OnlyDefaultChannels: true},
+			reason: "the entry of this catalog", text: "  - {catalog: other, full: true}\n  - {catalog: 'oci://here'}\n", want: &Selection{Heads: true},
 		},
 		"NoEntry":  {reason: "none is for it", text: "  - {catalog: a}\n  - {catalog: b}\n", wantErr: `no entry under mirror.operators of the ImageSetConfiguration is for this catalog: "here"`},
 		"TwoOfOne": {reason: "it is not known which", text: "  - {catalog: here}\n  - {catalog: here}\n", wantErr: `several entries under mirror.operators of the ImageSetConfiguration are for this catalog: "here"`},

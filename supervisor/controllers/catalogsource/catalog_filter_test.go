@@ -24,7 +24,7 @@ func TestReadSelection(t *testing.T) {
 		"ImageSet": {
 			reason: "the entry for the image",
 			text:   "apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\nmirror: {operators: [{catalog: other, full: true}, {catalog: shops/shop:1, packages: [{name: lamp}]}]}",
-			want:   `{"packages":[{"name":"lamp","heads":true}],"onlyDefaultChannels":true}`,
+			want:   `{"packages":[{"name":"lamp","heads":true}]}`,
 		},
 		"Whole": {
 			reason: "nothing is left out",
