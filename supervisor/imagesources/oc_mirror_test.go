@@ -11,6 +11,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/supervisor/discovery"
+	"github.com/chandlery/chandlery/test/openshiftobjects"
 )
 
 // TestMirrorsOfOCMirror reads objects as oc-mirror writes them for a cluster. Each image in its mapping.txt is first asked of
@@ -27,12 +28,12 @@ func TestMirrorsOfOCMirror(t *testing.T) {
 	}
 	for _, folder := range folders {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
-			c := &cluster{specs: map[string]map[string]any{}}
+			c := &openshiftobjects.Reader{Specs: openshiftobjects.Specs{}}
 			for _, file := range []string{"idms-oc-mirror.yaml", "itms-oc-mirror.yaml"} {
-				c.add(t, filepath.Join(folder, file))
+				addObjects(t, c.Specs, filepath.Join(folder, file))
 			}
 			s := New(sources.Paths{}, nil)
-			s.Found(t.Context(), c, discovery.Result{Verdict: discovery.Verdict{Outcome: discovery.Installed}})
+			s.Found(t.Context(), c, openshiftobjects.Checked(discovery.Installed))
 			if problem := s.Problem(); problem != "" {
 				t.Fatal(problem)
 			}
@@ -55,8 +56,8 @@ func TestMirrorsOfOCMirror(t *testing.T) {
 	}
 }
 
-// add adds the objects in a file.
-func (c *cluster) add(t *testing.T, file string) {
+// addObjects adds the objects in a file to specs.
+func addObjects(t *testing.T, specs openshiftobjects.Specs, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -73,10 +74,10 @@ func (c *cluster) add(t *testing.T, file string) {
 		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
 			t.Fatal(err)
 		}
-		if c.specs[object.Kind] == nil {
-			c.specs[object.Kind] = map[string]any{}
+		if specs[object.Kind] == nil {
+			specs[object.Kind] = map[string]any{}
 		}
-		c.specs[object.Kind][object.Metadata.Name] = object.Spec
+		specs[object.Kind][object.Metadata.Name] = object.Spec
 	}
 }
 
