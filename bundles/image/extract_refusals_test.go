@@ -61,16 +61,16 @@ func refusedPaths(t *testing.T) map[string]refusedImage {
 // refusedEntries returns images with links that lead out, and with what is neither a file nor a directory.
 func refusedEntries(t *testing.T) map[string]refusedImage {
 	t.Helper()
-	link := func(name, target string) []byte {
-		return layer(t, smallFile(), entry{name: name, link: target, kind: tar.TypeSymlink})
+	link := func(target string) []byte {
+		return layer(t, smallFile(), entry{name: "configs/l", link: target, kind: tar.TypeSymlink})
 	}
 	return map[string]refusedImage{
-		"LinkOut":         {reason: "links stay inside", layers: [][]byte{link("configs/l", "../etc/passwd")}, want: ReasonInvalid, text: "leads out of /configs"},
-		"AbsoluteLinkOut": {reason: "links stay inside", layers: [][]byte{link("configs/l", "/etc/passwd")}, want: ReasonInvalid, text: "leads out of /configs"},
-		"LinkToRoot":      {reason: "links stay inside", layers: [][]byte{link("configs/l", "/")}, want: ReasonInvalid, text: "leads out of /configs"},
+		"LinkOut":         {reason: "links stay inside", layers: [][]byte{link("../etc/passwd")}, want: ReasonInvalid, text: "leads out of /configs"},
+		"AbsoluteLinkOut": {reason: "links stay inside", layers: [][]byte{link("/etc/passwd")}, want: ReasonInvalid, text: "leads out of /configs"},
+		"LinkToRoot":      {reason: "links stay inside", layers: [][]byte{link("/")}, want: ReasonInvalid, text: "leads out of /configs"},
 		"ThroughLink": {
 			reason: "nothing is written through links",
-			layers: [][]byte{link("configs/l", "."), layer(t, entry{name: "configs/l/x", text: "1"})},
+			layers: [][]byte{link("."), layer(t, entry{name: "configs/l/x", text: "1"})},
 			want:   ReasonInvalid, text: "lies below what is no directory",
 		},
 		"HardLinkOut": {

@@ -91,7 +91,7 @@ func (c cluster) clean(t *testing.T) {
 	c.helm(t, "uninstall", "chandlery")
 	all := rendered(t)
 	for key, u := range all {
-		if err := c.Delete(t.Context(), u); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(c.Delete(t.Context(), u)); err != nil {
 			t.Fatalf("deleting %s: %v", key, err)
 		}
 	}

@@ -92,10 +92,10 @@ func TestAnInvalidPolicyIsNotUsed(t *testing.T) {
 }
 
 // ownRules returns a reader of a ConfigMap with rules of a catalog. Without keys, there is no ConfigMap.
-func ownRules(name types.NamespacedName, uid types.UID, keys map[string]string) client.Reader {
+func ownRules(key types.NamespacedName, uid types.UID, keys map[string]string) client.Reader {
 	builder := fake.NewClientBuilder()
 	if len(keys) > 0 {
-		builder.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, UID: uid}, Data: keys})
+		builder.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}, Data: keys})
 	}
 	return builder.Build()
 }
