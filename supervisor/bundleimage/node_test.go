@@ -135,15 +135,9 @@ func TestNodePullsWhatTheSupervisorCannot(t *testing.T) {
 	if s := c.State(t.Context(), r); !s.Ready || n.pulls() != 1 {
 		t.Errorf("by its digest: %+v after %d pulls", s, n.pulls())
 	}
-	if got := n.requests[0]; got.Image != reference || got.Catalog != r.Catalog || len(got.Secrets) != 1 || got.Timeout != b.timeoutOf(c, r) {
+	if got := n.requests[0]; got.Image != reference || got.Catalog != r.Catalog || len(got.Secrets) != 1 || got.Timeout != c.o.timeout(&r) {
 		t.Errorf("the node was asked for %+v", got)
 	}
-}
-
-// timeoutOf returns the timeout of a request.
-func (b *bed) timeoutOf(c *Cache, r Request) time.Duration {
-	b.Helper()
-	return c.o.timeout(&r)
 }
 
 // TestNodePullsForOneCatalog lets another catalog ask for what a node has pulled.

@@ -17,7 +17,7 @@ import (
 // nodes pull. The nodes know the mirror. No supervisor asks it.
 func TestWithoutSettings(t *testing.T) {
 	s := newScene(t)
-	s.removeSettings()
+	removeSettings(s)
 	s.mirror.forgetClients()
 
 	s.create(s.hosted("by-nodes", 0))
@@ -31,7 +31,7 @@ func TestWithoutSettings(t *testing.T) {
 		if installed := planned(s, namespace); !slices.Equal(installed, []string{head(name)}) {
 			t.Errorf("InstallPlans of %s have %v, want %s", name, installed, head(name))
 		}
-		s.checkPulledByNode(namespace)
+		checkPulledByNode(s, namespace)
 	}
 
 	clients, addresses := s.mirror.allClients(), nodeAddresses(s)
@@ -48,7 +48,7 @@ func TestWithoutSettings(t *testing.T) {
 }
 
 // removeSettings installs the manifest of the release again, without settings for registries. Nodes pull all bundles.
-func (s *scene) removeSettings() {
+func removeSettings(s *scene) {
 	s.t.Helper()
 	dir, err := nodesOnly(releaseDir())
 	must(s.t, err)
@@ -73,7 +73,7 @@ func (s *scene) removeSettings() {
 }
 
 // checkPulledByNode checks that the InstallPlans of a namespace name the node that pulled their bundles, and why.
-func (s *scene) checkPulledByNode(namespace string) {
+func checkPulledByNode(s *scene, namespace string) {
 	s.t.Helper()
 	var plans operatorsv1alpha1.InstallPlanList
 	must(s.t, s.List(s.t.Context(), &plans, client.InNamespace(namespace)))
