@@ -6,10 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // remaining states which NetworkPolicies, accounts and permissions of OLM stay when objects are deleted, and why.
@@ -29,7 +32,7 @@ func (f *Finish) remaining(ctx context.Context, deleted []*unstructured.Unstruct
 		}
 	}
 	for _, account := range accounts {
-		text, err := f.remainingAccount(ctx, account)
+		text, err := f.remainingAccount(ctx, account, deleted)
 		if missing.collect(err) != nil {
 			return nil, err
 		}
@@ -84,8 +87,9 @@ func (f *Finish) remainingPolicies(ctx context.Context, namespace string, delete
 	}
 }
 
-// remainingAccount returns a text about a ServiceAccount that stays and its ClusterRoleBindings; empty if it does not exist.
-func (f *Finish) remainingAccount(ctx context.Context, account client.ObjectKey) (string, error) {
+// remainingAccount returns a text about a ServiceAccount that stays and those of its ClusterRoleBindings that stay; empty if it
+// does not exist.
+func (f *Finish) remainingAccount(ctx context.Context, account client.ObjectKey, deleted []*unstructured.Unstructured) (string, error) {
 	if err := f.Client.Get(ctx, account, &corev1.ServiceAccount{}); err != nil {
 		return "", client.IgnoreNotFound(err) //nolint:wrapcheck // names the object
 	}
@@ -96,7 +100,7 @@ func (f *Finish) remainingAccount(ctx context.Context, account client.ObjectKey)
 	var grants, names []string
 	for i := range bindings.Items {
 		b := &bindings.Items[i]
-		if slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
+		if !goesWithVersion(b, deleted) && slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
 			return s.Kind == rbacv1.ServiceAccountKind && s.Namespace == account.Namespace && s.Name == account.Name
 		}) {
 			grants = append(grants, fmt.Sprintf("of ClusterRole %s by ClusterRoleBinding %s", b.RoleRef.Name, b.Name))
@@ -109,4 +113,14 @@ func (f *Finish) remainingAccount(ctx context.Context, account client.ObjectKey)
 	}
 	return fmt.Sprintf("%s; it keeps the permissions %s; to revoke them, run: kubectl delete clusterrolebinding %s",
 		text, strings.Join(grants, ", and "), strings.Join(names, " ")), nil
+}
+
+// goesWithVersion reports whether one of the deleted objects is the ClusterServiceVersion that owns a binding by its labels. Its
+// clean-up deletes the binding.
+func goesWithVersion(b *rbacv1.ClusterRoleBinding, deleted []*unstructured.Unstructured) bool {
+	labels := b.GetLabels()
+	return slices.ContainsFunc(deleted, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == operatorsv1alpha1.ClusterServiceVersionKind && labels[api.LabelOwnerKind] == o.GetKind() &&
+			labels[api.LabelOwnerNamespace] == o.GetNamespace() && labels[api.LabelOwner] == o.GetName()
+	})
 }

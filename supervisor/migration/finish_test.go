@@ -127,6 +127,11 @@ func guardedOLM() []client.Object {
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "olm", Name: account}},
 		}
 	}
+	delegator := binding("packageserver-service.olm-system:auth-delegator", "olm-operator-serviceaccount")
+	delegator.RoleRef.Name = "system:auth-delegator"
+	delegator.Labels = map[string]string{
+		api.LabelOwner: "packageserver", api.LabelOwnerNamespace: "olm", api.LabelOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind,
+	}
 	supervisors := deployment("chandlery-supervisor", map[string]string{labelSupervisor: api.LeaseName})
 	supervisors.Namespace = "chandlery-system"
 	server := deployment(competing.OLMPackageServer, nil)
@@ -144,7 +149,7 @@ func guardedOLM() []client.Object {
 		policy("olm", "olm-operator", app("olm-operator")), policy("olm", "packageserver", app("packageserver")),
 		policy("olm", "default-deny-all-traffic", metav1.LabelSelector{}), policy("olm", "bundle-unpack-egress", exists),
 		policy("lamps", "default-deny", metav1.LabelSelector{}),
-		binding("olm-operator-binding-olm", "olm-operator-serviceaccount"), binding("lamp", "lamp"),
+		binding("olm-operator-binding-olm", "olm-operator-serviceaccount"), binding("lamp", "lamp"), delegator,
 	}
 }
 
@@ -161,7 +166,10 @@ func TestFinishGuards(t *testing.T) {
 	version := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "packageserver"}}
 	const (
 		operator, around = "Deployment olm/olm-operator", "NetworkPolicy olm/olm-operator"
-		account          = "ServiceAccount olm/olm-operator-serviceaccount stays, because other pods may use it; it keeps the permissions of ClusterRole system:controller:operator-lifecycle-manager by ClusterRoleBinding olm-operator-binding-olm; to revoke them, run: kubectl delete clusterrolebinding olm-operator-binding-olm"
+		stays            = "ServiceAccount olm/olm-operator-serviceaccount stays, because other pods may use it; it keeps the permissions of ClusterRole system:controller:operator-lifecycle-manager by ClusterRoleBinding olm-operator-binding-olm"
+		account          = stays + "; to revoke them, run: kubectl delete clusterrolebinding olm-operator-binding-olm"
+		both             = stays + ", and of ClusterRole system:auth-delegator by ClusterRoleBinding packageserver-service.olm-system:auth-delegator" +
+			"; to revoke them, run: kubectl delete clusterrolebinding olm-operator-binding-olm packageserver-service.olm-system:auth-delegator"
 	)
 	for name, tt := range map[string]struct {
 		objects       []client.Object
@@ -179,7 +187,7 @@ func TestFinishGuards(t *testing.T) {
 			[]string{around, operator},
 			[]string{
 				"Deployment olm/packageserver stays until you delete ClusterServiceVersion packageserver; supervisors serve packages.operators.coreos.com",
-				"NetworkPolicies bundle-unpack-egress, default-deny-all-traffic, packageserver of namespace olm stay, because they may apply to pods of catalogs, to pods that pull bundle images, and to others that stay", account,
+				"NetworkPolicies bundle-unpack-egress, default-deny-all-traffic, packageserver of namespace olm stay, because they may apply to pods of catalogs, to pods that pull bundle images, and to others that stay", both,
 			},
 		},
 	} {

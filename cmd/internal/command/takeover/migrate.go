@@ -104,7 +104,7 @@ func (o *migrateOptions) direction() direction {
 	case o.finish:
 		return direction{
 			question: "Remove OLM?", refused: "nothing was removed", deletes: true,
-			nothing: "There is nothing to remove: there is no record of a takeover. If the record is lost, run migrate first.",
+			nothing: "There is nothing to remove: there is no record of a takeover. If OLM's Deployments exist, run migrate first. If not, OLM was removed.",
 			action:  func(mo migration.Options) action { return &migration.Finish{Options: mo} },
 		}
 	default:
