@@ -45,10 +45,12 @@ func TestDefaultsCanBeLeftOut(t *testing.T) {
 	}
 }
 
-// replacesNothing installs the chart, and then creates the defaults, in a cluster where other owners have created these
-// objects with other content.
-func (c cluster) replacesNothing(t *testing.T) {
+// TestDefaultsReplaceNothing installs the chart, and then creates the defaults, in a cluster where other owners have
+// created these objects with other content.
+func TestDefaultsReplaceNothing(t *testing.T) {
+	c := newCluster(t)
 	run := func(args ...string) { output(t, c.kubectl, append([]string{"--kubeconfig", c.kubeconfig}, args...)...) }
+	run("create", "namespace", "chandlery-system")
 	run("create", "-f", "../prerequisites/namespace.yaml")
 	run("apply", "--server-side", "-k", "../prerequisites/crds")
 	run("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")

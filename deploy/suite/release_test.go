@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/controlplane"
-	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // cluster is a control plane without the supervisor, because helm refuses objects that kubectl created.
@@ -75,36 +74,10 @@ func (c cluster) release(t *testing.T) release {
 	return release{shown.Info.Status, shown.Version, deployment.Spec.Template.Spec.Containers[0].Args, deployment.Generation}
 }
 
-// TestRelease runs helm in a cluster that has only the namespace of the release at the start of each subtest. The
-// subtests share a control plane, because a start takes much processor time.
+// TestRelease installs the chart, changes a setting, uninstalls the release, and installs it again.
 func TestRelease(t *testing.T) {
 	c := newCluster(t)
 	output(t, c.kubectl, "--kubeconfig", c.kubeconfig, "create", "namespace", "chandlery-system")
-	t.Run("DefaultsReplaceNothing", c.replacesNothing)
-	c.clean(t)
-	t.Run("Lifecycle", c.lifecycle)
-}
-
-// clean deletes the release and what it leaves, and waits until that is gone.
-func (c cluster) clean(t *testing.T) {
-	t.Helper()
-	c.helm(t, "uninstall", "chandlery")
-	all := rendered(t)
-	for key, u := range all {
-		if err := client.IgnoreNotFound(c.Delete(t.Context(), u)); err != nil {
-			t.Fatalf("deleting %s: %v", key, err)
-		}
-	}
-	gomega.NewWithT(t).Eventually(func(g gomega.Gomega) {
-		for key, u := range all {
-			err := c.Get(t.Context(), client.ObjectKeyFromObject(u), u)
-			g.Expect(apierrors.IsNotFound(err)).To(gomega.BeTrue(), "%s exists: %v", key, err)
-		}
-	}, controlplane.Timeout, testenv.Polling).Should(gomega.Succeed())
-}
-
-// lifecycle installs the chart, changes a setting, uninstalls the release, and installs it again.
-func (c cluster) lifecycle(t *testing.T) {
 	const flag = "--catalog-replicas=3"
 
 	c.helm(t, "install", "chandlery", chart)
