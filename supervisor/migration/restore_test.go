@@ -68,7 +68,7 @@ func restorationsOfCatalogs() []restorationCase {
 	return []restorationCase{
 		{"as it was", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, applied(service("red"))}, nil},
 		{"changed by us", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, applied(service("blue"))}, []string{"Restore Service olm/shop"}},
-		{"changed by somebody else", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("blue"), "kubectl-edit", hashFields)}, nil},
+		{"changed by another client", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("blue"), "kubectl-edit", hashFields)}, nil},
 		{"gone", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source}, []string{"Recreate Service olm/shop"}},
 		{"gone with its catalog", []*unstructured.Unstructured{service("red")}, nil, nil},
 		{

@@ -65,7 +65,6 @@ func withManualApproval(sub *operatorsv1alpha1.Subscription) {
 // TestSubscriptionSentences checks the messages of conditions of Subscriptions.
 func TestSubscriptionSentences(t *testing.T) {
 	t.Parallel()
-	const unresolved = operatorsv1alpha1.SubscriptionResolutionFailed
 	for _, tc := range []subscriptionCase{
 		{
 			id: "F-Subscription-CatalogsHealthy", kind: operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy, status: "False", reason: "AllCatalogSourcesHealthy",
@@ -93,6 +92,18 @@ func TestSubscriptionSentences(t *testing.T) {
 			id: "F-Subscription-InstallPlanFailed", pkg: unservedKind, kind: operatorsv1alpha1.SubscriptionInstallPlanFailed, status: "True", reason: "InstallComponentFailed",
 			wording: onlyPlanSays,
 		},
+	} {
+		compattest.Check(t, tc.id, func(_ *testing.T, c *compattest.Cluster) { checkSubscription(c, tc) })
+	}
+	for _, tc := range unresolvedSubscriptions() {
+		compattest.Check(t, tc.id, func(_ *testing.T, c *compattest.Cluster) { checkSubscription(c, tc) })
+	}
+}
+
+// unresolvedSubscriptions returns the cases of Subscriptions that cannot be resolved.
+func unresolvedSubscriptions() []subscriptionCase {
+	const unresolved = operatorsv1alpha1.SubscriptionResolutionFailed
+	return []subscriptionCase{
 		{
 			id: "F-Subscription-NoCatalog", change: func(sub *operatorsv1alpha1.Subscription) { sub.Spec.CatalogSource = "gone" },
 			kind: unresolved, status: "True", reason: "ConstraintsNotSatisfiable", wording: func(c *compattest.Cluster) wording {
@@ -142,8 +153,6 @@ func TestSubscriptionSentences(t *testing.T) {
 			}, kind: unresolved, status: "True", reason: "ConstraintsNotSatisfiable",
 			wording: anyway(containing(`no channel heads (entries not replaced by another entry) found in channel "stable" of package "crank"`)),
 		},
-	} {
-		compattest.Check(t, tc.id, func(_ *testing.T, c *compattest.Cluster) { checkSubscription(c, tc) })
 	}
 }
 

@@ -29,12 +29,16 @@ func usual() *Batch {
 	}
 }
 
-func TestExceeded(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		change func(*Batch)
-		want   []string
-	}{
+// exceededCase is a change of a usual batch, and what then exceeds the budget.
+type exceededCase struct {
+	reason string
+	change func(*Batch)
+	want   []string
+}
+
+// exceededRequests returns cases with requests.
+func exceededRequests() map[string]exceededCase {
+	return map[string]exceededCase{
 		"Usual": {reason: "a batch within the budget", change: func(*Batch) {}},
 		"Row": {
 			reason: "a kind has a budget of its own",
@@ -87,6 +91,20 @@ func TestExceeded(t *testing.T) {
 				"210 get " + csvs + " for 10 installations, want at most 22",
 			},
 		},
+		"Requests": {
+			reason: "requests have a limit all together, writes of RBAC among them",
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(511, "update", "clusterroles"+rbac, 200)...) },
+			want: []string{
+				"601 requests for 10 installations, want at most 600",
+				"511 update clusterroles" + rbac + " for 10 installations, want at most 30",
+			},
+		},
+	}
+}
+
+// exceededReconciles returns cases with controllers.
+func exceededReconciles() map[string]exceededCase {
+	return map[string]exceededCase{
 		"Controller": {
 			reason: "a controller has a budget of its own, which does not grow with time",
 			change: func(b *Batch) { b.Took, b.Span, b.Reconciles["operator"] = time.Hour, time.Hour, 121 },
@@ -101,15 +119,12 @@ func TestExceeded(t *testing.T) {
 			change: func(b *Batch) { b.Reconciles["olmconfig"] = 32 },
 			want:   []string{"32 reconcile olmconfig for 10 installations, want at most 31"},
 		},
-		"Requests": {
-			reason: "requests have a limit all together, writes of RBAC among them",
-			change: func(b *Batch) { b.Requests = append(b.Requests, requests(511, "update", "clusterroles"+rbac, 200)...) },
-			want: []string{
-				"601 requests for 10 installations, want at most 600",
-				"511 update clusterroles" + rbac + " for 10 installations, want at most 30",
-			},
-		},
 	}
+}
+
+func TestExceeded(t *testing.T) {
+	cases := exceededRequests()
+	maps.Copy(cases, exceededReconciles())
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := usual()

@@ -37,7 +37,7 @@ func TestWithoutSettings(t *testing.T) {
 	clients, addresses := s.mirror.allClients(), nodeAddresses(s)
 	for name := range operators {
 		if nodes := s.mirror.clientsOf("acme/" + name + "-bundle"); len(nodes) == 0 {
-			t.Errorf("nobody pulled the bundle of %s", name)
+			t.Errorf("no pull of the bundle of %s was found", name)
 		}
 	}
 	for _, address := range clients {
