@@ -135,7 +135,7 @@ func TestGarbageIsCollected(t *testing.T) {
 	}, soon, interval).Should(gomega.BeTrue())
 }
 
-func TestNamespaceIsFreshAndGoesWithItsTest(t *testing.T) {
+func TestNamespaceIsFreshAndDiscarded(t *testing.T) {
 	g := gomega.NewWithT(t)
 	client := clientset(t, Get(t).Config())
 
@@ -146,8 +146,7 @@ func TestNamespaceIsFreshAndGoesWithItsTest(t *testing.T) {
 			name := Namespace(t)
 			names = append(names, name)
 
-			_, err := client.CoreV1().ConfigMaps(name).Create(t.Context(),
-				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "thing"}}, metav1.CreateOptions{})
+			_, err := client.AppsV1().Deployments(name).Create(t.Context(), deployment("thing", 1), metav1.CreateOptions{})
 			if err != nil {
 				t.Errorf("create an object that another test has in its namespace: %v", err)
 			}
@@ -157,8 +156,17 @@ func TestNamespaceIsFreshAndGoesWithItsTest(t *testing.T) {
 	g.Expect(names[0]).NotTo(gomega.Equal(names[1]))
 	g.Eventually(func(g gomega.Gomega) {
 		for _, name := range names {
-			_, err := client.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})
-			g.Expect(apierrors.IsNotFound(err)).To(gomega.BeTrue(), "namespace %s: %v", name, err)
+			namespace, err := client.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})
+			g.Expect(err).NotTo(gomega.HaveOccurred())
+			g.Expect(namespace.Status.Phase).To(gomega.Equal(corev1.NamespaceTerminating), name)
+
+			deployments, err := client.AppsV1().Deployments(name).List(t.Context(), metav1.ListOptions{})
+			g.Expect(err).NotTo(gomega.HaveOccurred())
+			g.Expect(deployments.Items).To(gomega.BeEmpty(), name)
+
+			pods, err := client.CoreV1().Pods(name).List(t.Context(), metav1.ListOptions{})
+			g.Expect(err).NotTo(gomega.HaveOccurred())
+			g.Expect(pods.Items).To(gomega.BeEmpty(), name)
 		}
 	}, soon, interval).Should(gomega.Succeed())
 }

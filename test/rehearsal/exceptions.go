@@ -128,7 +128,7 @@ func atTakeover() []exception {
 		}},
 		{"the status lists components and namespaces in another order", anyOf(
 			inStatus("Operator"), inStatus("OperatorGroup"))},
-		{"with an owner that is no controller, the label `olm.managed`, and namespaces of accounts", func(d *difference) bool {
+		{"an owner reference without `controller: true`, the label `olm.managed`, and namespaces of accounts", func(d *difference) bool {
 			return has("OperatorCondition", "metadata.labels")(d) || has("RoleBinding", "subjects")(d) ||
 				slices.Contains([]string{"OperatorCondition", "Role", "RoleBinding"}, d.kind) && d.field == "metadata.ownerReferences"
 		}},
@@ -172,7 +172,7 @@ func atHandback() []exception {
 		{"Copied Roles and bindings that OLM had left out stay.", isMissingCopy},
 		{"InstallPlans that waited or were in progress, and labels of old ones, are not restored.", anyOf(ofManual, has("InstallPlan", "metadata.labels"))},
 		{"ClusterRoles of kinds keep the reference to their `CustomResourceDefinition`.", has("ClusterRole", "metadata.ownerReferences")},
-		{"so does the status that supervisors wrote", anyOf(
+		{"The status that supervisors wrote stays", anyOf(
 			inStatus("Subscription"), inStatus("ClusterServiceVersion"), inStatus("CatalogSource"), inStatus("Operator"), inStatus("OperatorGroup"))},
 	}
 }
