@@ -46,6 +46,11 @@ func (h *Handback) Plan(ctx context.Context) (Plan, error) {
 	if record == nil {
 		return NewHandbackPlan(nil, nil, nil), nil
 	}
+	if record.Phase == "" {
+		if blocker, err := missingNamespace(ctx, h.Client, h.Namespace); err != nil || blocker != "" {
+			return Plan{Verdict: Blocked, Blockers: []string{blocker}}, err
+		}
+	}
 	supervisors, err := h.supervisors(ctx)
 	if err != nil {
 		return Plan{}, err
@@ -138,6 +143,18 @@ func (h *Handback) findRecord(ctx context.Context) (record *Record, elsewhere st
 		record.Deployments = append(record.Deployments, scaledDeployment(w))
 	}
 	return record, "", nil
+}
+
+// missingNamespace returns a blocker if the namespace is gone in which the record must be created again.
+func missingNamespace(ctx context.Context, c client.Reader, namespace string) (string, error) {
+	err := c.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("namespace %s is gone, and the record of the takeover with it; create it, because a handback writes its progress there: kubectl create namespace %s", namespace, namespace), nil
+	case err != nil:
+		return "", fmt.Errorf("looking for namespace %s: %w", namespace, err)
+	}
+	return "", nil
 }
 
 // mark sets the phase HandingBack in the record, so that supervisors end. It recreates a missing record.

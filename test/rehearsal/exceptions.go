@@ -100,9 +100,9 @@ func isPolicyOfCatalog(d *difference) bool {
 		slices.Contains([]string{"metadata.generation", "metadata.ownerReferences"}, d.field)
 }
 
-// isMissingCopy reports whether a Role or a binding of a version is new.
+// isMissingCopy reports whether a Role, ClusterRole or binding of a version is new.
 func isMissingCopy(d *difference) bool {
-	return slices.Contains([]string{"ClusterRoleBinding", "Role", "RoleBinding"}, d.kind) && d.field == "" && d.after == present && d.owner != ""
+	return slices.Contains([]string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}, d.kind) && d.field == "" && d.after == present && d.owner != ""
 }
 
 // isOfPackages reports whether the APIService of PackageManifests differs.
@@ -169,7 +169,7 @@ func atHandback() []exception {
 				slices.Contains([]string{"ClusterRoleBinding", "RoleBinding", "NetworkPolicy"}, d.kind) || d.kind == "Pod" && isHosted(d)
 		}},
 		{"Restored objects have another generation.", func(d *difference) bool { return isWebhook(d) && d.field == "metadata.generation" }},
-		{"Copied Roles and bindings that OLM had left out stay.", isMissingCopy},
+		{"Copied Roles, ClusterRoles and bindings that OLM had left out stay.", isMissingCopy},
 		{"InstallPlans that waited or were in progress, and labels of old ones, are not restored.", anyOf(ofManual, has("InstallPlan", "metadata.labels"))},
 		{"ClusterRoles of kinds keep the reference to their `CustomResourceDefinition`.", has("ClusterRole", "metadata.ownerReferences")},
 		{"The status that supervisors wrote stays", anyOf(

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -218,6 +219,9 @@ func handsBackLosses(t *testing.T, c client.Client, o migration.Options) {
 					t.Errorf("a plan to take over: %v, %v, %v", p.Verdict, p.Risks, err)
 				}
 			}
+			if tt.lost[0] == record {
+				needsNamespace(t, o)
+			}
 			p, err := back.Plan(t.Context())
 			if err != nil || p.Verdict != migration.Possible || !strings.Contains(strings.Join(p.Risks, ""), tt.says) {
 				t.Fatalf("a plan to hand back: %v, %v, %v", p.Verdict, p.Risks, err)
@@ -238,6 +242,20 @@ func handsBackLosses(t *testing.T, c client.Client, o migration.Options) {
 	}
 	if err := back.Run(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// needsNamespace checks that a handback without a record refuses to begin in a namespace that does not exist.
+func needsNamespace(t *testing.T, o migration.Options) {
+	t.Helper()
+	o.Namespace = "absent"
+	back := &migration.Handback{Options: o}
+	want := []string{"namespace absent is gone, and the record of the takeover with it; create it, because a handback writes its progress there: kubectl create namespace absent"}
+	if p, err := back.Plan(t.Context()); err != nil || p.Verdict != migration.Blocked || !slices.Equal(p.Blockers, want) {
+		t.Errorf("without a namespace: %v, %v, %v", p.Verdict, p.Blockers, err)
+	}
+	if err := back.Run(t.Context()); !errors.Is(err, migration.ErrRefused) {
+		t.Errorf("without a namespace: %v", err)
 	}
 }
 

@@ -121,7 +121,7 @@ func takeOver() direction {
 func handBack() direction {
 	return direction{
 		question: "Hand back?", refused: "nothing was handed back",
-		nothing: "There is nothing to hand back: no namespace has the record of a takeover, and no Deployment of OLM has the label of a takeover. To start an OLM that was stopped manually, run: kubectl -n olm scale deployment olm-operator catalog-operator --replicas=1",
+		nothing: "There is nothing to hand back: no namespace has the record of a takeover, and no Deployment of OLM has the label of a takeover. If an earlier run was interrupted, it had made all changes. To start an OLM that was stopped manually, run in its namespace: kubectl scale deployment olm-operator catalog-operator --replicas=1",
 		action:  func(o migration.Options) action { return &migration.Handback{Options: o} },
 		next:    "Handed back. OLM's Deployments have their replicas again. Supervisors wait while OLM runs; uninstall them from namespace %s, or leave them at 0 replicas",
 	}
