@@ -74,7 +74,7 @@ SIDE_BY_SIDE := -p $(shell nproc 2>/dev/null || echo 2)
 # a state machine in one goroutine take ten times as long with the race detector; the same code is
 # raced with less. Tests of pages race nothing.
 PLAIN := ^(TestIdleConnections|TestStoreRefusesMessagesThatAreTooLarge|TestSynthesizeRealCatalogs|TestSelectRealCatalog|TestRequireRealCatalog|TestSnapshotOfRealCatalogs|$\
-  TestContract|TestObjectLimit|TestReducedWatches|TestReducedWatchesKeepNoBuffers|TestCompleteReadsWholeLists|TestGetReadsWholeObjects|$\
+  TestContract|TestObjectLimit|TestReducedListsDecodeOneAtATime|TestReducedWatches|TestReducedWatchesKeepNoBuffers|TestCompleteReadsWholeLists|TestGetReadsWholeObjects|$\
   TestTransformBoundsHeap|TestTransformBoundsObjectsOfTenants|TestManyWhiteouts|TestNoDeadEnd|TestTransitionsAreSound|$\
   TestSolutionsAreTheOraclesOnAllSmallProblems)$$
 PLAIN_PACKAGES := ./server ./bundles/index ./bundles/selection ./bundles/fbc ./bundles/image ./supervisor/informer ./supervisor/catalogs $\
