@@ -278,7 +278,7 @@ const helmRelease = "meta.helm.sh/release-name"
 func (s *installedScene) ownedByHelm() snapshot {
 	s.t.Helper()
 	owned := snapshot{}
-	for key, o := range takeFrom(s.t, s.plane) {
+	for key, o := range take(s.t, s.plane) {
 		if o.GetAnnotations()[helmRelease] == "olm" && metav1.GetControllerOf(o) == nil {
 			owned[key] = o
 		}
@@ -302,7 +302,7 @@ func (s *installedScene) isOriginal(owned snapshot) {
 			s.t.Errorf("Deployment %s has %d replicas and the labels %v", name, *d.Spec.Replicas, d.Labels)
 		}
 	}
-	after := takeFrom(s.t, s.plane)
+	after := take(s.t, s.plane)
 	for key, was := range owned {
 		is := after[key]
 		if is == nil || is.GetUID() != was.GetUID() {

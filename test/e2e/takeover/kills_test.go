@@ -225,7 +225,7 @@ func (s *killScene) idle(tr *trial) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), limit)
 	defer cancel()
 	err := pause.Until(ctx, interval, func() string {
-		now := reduce(takeFrom(s.t, s.plane))
+		now := reduce(take(s.t, s.plane))
 		lines := differences(s.t, want, now, nil)
 		times++
 		if len(lines) > 0 {

@@ -64,7 +64,7 @@ func leavesNothing(s *olmScene) {
 		api.ConditionAvailable, api.ConditionProgressing, api.ConditionContentWarnings, api.ConditionImageSettingsInvalid, api.ConditionVersionUnhealthy, api.ConditionNewerVersionHeld,
 		api.ConditionConfigInvalid, api.ConditionBlocked, api.ConditionUninstalling, api.ConditionTargetsResolved, api.ConditionIneffectiveSettings,
 	}
-	for key, o := range takeFrom(s.t, s.plane) {
+	for key, o := range take(s.t, s.plane) {
 		if o.GetNamespace() == home {
 			continue
 		}

@@ -2,10 +2,10 @@ package takeover_test
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/chandlery/chandlery/test/controlplane"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/chandlery/chandlery/test/programs"
 	"github.com/chandlery/chandlery/test/testenv"
 )
@@ -23,7 +23,7 @@ var bin string
 func TestMain(m *testing.M) {
 	os.Exit(programs.Main(func(dir string) int {
 		bin = dir
-		return testenv.Main(m, controlplane.Options{}, testenv.InstallCRDsWith(filepath.Join(dir, "supervisor")),
-			testenv.Deploy("rbac/supervisor.yaml", "rbac/leases.yaml"))
+		logf.SetLogger(testenv.Logger())
+		return m.Run()
 	}, "./cmd/registry", "./cmd/supervisor"))
 }

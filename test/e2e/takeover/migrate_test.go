@@ -70,10 +70,10 @@ const hashLength = 63
 // finishes removes what only OLM uses, and checks that the rest stays.
 func finishes(s *scene) {
 	s.t.Helper()
-	before := take(s.t)
+	before := take(s.t, s.plane)
 	s.command("migrate", "--finish", "--dry-run", "-o", "wide")
 	s.command("migrate", "--finish", "--yes")
-	after := take(s.t)
+	after := take(s.t, s.plane)
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
 		if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: "olm", Name: name}, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
 			s.t.Errorf("Deployment %s: %v", name, err)

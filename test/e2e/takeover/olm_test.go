@@ -6,7 +6,6 @@ import (
 	"log"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 	"github.com/chandlery/chandlery/test/images"
@@ -133,13 +131,7 @@ func newOLMScene(t *testing.T) *olmScene {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	s := newEmptyScene(t, olmpeer.Namespace)
-	for _, prepare := range []func(context.Context, *controlplane.ControlPlane) error{
-		testenv.InstallCRDsWith(filepath.Join(bin, "supervisor")), testenv.Deploy("rbac/supervisor.yaml", "rbac/leases.yaml"),
-	} {
-		if err := prepare(ctx, s.plane); err != nil {
-			t.Fatal(err)
-		}
-	}
+	deploys(s.scene)
 	if err := olmobjects.New(s.Client).InstallOLM(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -165,27 +157,10 @@ func newEmptyScene(t *testing.T, namespace string) *olmScene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plane, err := controlplane.Start(ctx, controlplane.Options{Nodes: 1, AuditWrites: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	kinds, err := scheme.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: kinds})
-	if err != nil {
-		t.Fatal(err)
-	}
 	host := httptest.NewServer(registry.New(registry.Logger(log.New(t.Output(), "", 0))))
 	t.Cleanup(host.Close)
 	s := &olmScene{
-		scene: &scene{Client: c, t: t, plane: plane}, namespace: namespace, programs: programs, images: strings.TrimPrefix(host.URL, "http://"),
+		scene: startScene(t, controlplane.Options{Nodes: 1, AuditWrites: true}), namespace: namespace, programs: programs, images: strings.TrimPrefix(host.URL, "http://"),
 	}
 	s.server = fakecatalog.Start(t)
 	s.serve()

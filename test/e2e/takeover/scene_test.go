@@ -3,6 +3,7 @@ package takeover_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/olmobjects"
 	"github.com/chandlery/chandlery/test/process"
@@ -45,15 +47,56 @@ var operators = []struct {
 	{"buoy", "buoys", true, false},
 }
 
+// startScene starts a control plane without objects until the test ends. It keeps the logs of a test that fails. A control plane
+// that other tests do not use costs a part of a processor, so each test has its own.
+func startScene(t *testing.T, o controlplane.Options) *scene {
+	t.Helper()
+	plane, err := controlplane.Start(context.WithoutCancel(t.Context()), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			dir, err := os.MkdirTemp("", "chandlery-logs-") //nolint:usetesting // it has to outlive the test
+			t.Logf("logs of the control plane: %s, %v", dir, errors.Join(err, plane.SaveLogs(dir)))
+		}
+		if err := plane.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	kinds, err := scheme.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: kinds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &scene{Client: c, t: t, plane: plane}
+}
+
+// deploys installs the kinds of OLM, and what supervisors need except their Deployment.
+func deploys(s *scene) {
+	s.t.Helper()
+	for _, prepare := range []func(context.Context, *controlplane.ControlPlane) error{
+		testenv.InstallCRDsWith(filepath.Join(bin, "supervisor")), testenv.Deploy("rbac/supervisor.yaml", "rbac/leases.yaml"),
+	} {
+		if err := prepare(s.t.Context(), s.plane); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
 // newScene creates the scene.
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	c := controlplane.Client(t)
-	s := &scene{Client: c, t: t, plane: controlplane.Get(t), catalog: t.TempDir()}
+	s := startScene(t, controlplane.Options{})
+	deploys(s)
+	s.catalog = t.TempDir()
 	for _, o := range operators {
 		s.publish(o.pkg, "1.0.0")
 	}
-	w := olmobjects.New(c)
+	w := olmobjects.New(s.Client)
 	for _, err := range []error{
 		w.InstallOLM(t.Context()),
 		w.Catalog(t.Context(), "shop", "", programs.Serve(t, filepath.Join(bin, "registry"), s.catalog)),

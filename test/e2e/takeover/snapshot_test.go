@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/chandlery/chandlery/test/controlplane"
 )
@@ -24,22 +25,48 @@ type snapshot map[string]*unstructured.Unstructured
 // passing are kinds whose objects are created and deleted continuously.
 var passing = []string{"events", "componentstatuses", "leases", "endpoints", "endpointslices", "nodes"}
 
-// take reads every object of the package's cluster that can be listed.
-func take(t *testing.T) snapshot {
-	t.Helper()
-	return takeFrom(t, controlplane.Get(t))
-}
-
-// takeFrom reads every object of a cluster that can be listed.
-func takeFrom(t *testing.T, plane *controlplane.ControlPlane) snapshot {
-	t.Helper()
+// config returns an access to a cluster without a limit of requests.
+func config(plane *controlplane.ControlPlane) *rest.Config {
 	cfg := plane.Config()
 	cfg.QPS = -1
-	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	return cfg
+}
+
+// take reads every object of a cluster that can be listed.
+func take(t *testing.T, plane *controlplane.ControlPlane) snapshot {
+	t.Helper()
+	c, err := dynamic.NewForConfig(config(plane))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := dynamic.NewForConfig(cfg)
+	all := snapshot{}
+	for _, r := range listed(t, plane) {
+		objects, err := c.Resource(r.GroupVersionResource).List(t.Context(), metav1.ListOptions{})
+		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range objects.Items {
+			o := &objects.Items[i]
+			all[r.kind+" "+strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")] = o
+		}
+	}
+	return all
+}
+
+// resource is a resource of a cluster with its kind.
+type resource struct {
+	schema.GroupVersionResource
+
+	kind string
+}
+
+// listed returns the resources of a cluster that can be listed.
+func listed(t *testing.T, plane *controlplane.ControlPlane) []resource {
+	t.Helper()
+	d, err := discovery.NewDiscoveryClientForConfig(config(plane))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,26 +75,15 @@ func takeFrom(t *testing.T, plane *controlplane.ControlPlane) snapshot {
 	if err != nil && !errors.As(err, &stale) {
 		t.Fatal(err)
 	}
-	all := snapshot{}
+	var all []resource
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range list.APIResources {
-			if !slices.Contains(r.Verbs, "list") || slices.Contains(passing, r.Name) {
-				continue
-			}
-			objects, err := c.Resource(version.WithResource(r.Name)).List(t.Context(), metav1.ListOptions{})
-			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-				continue
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range objects.Items {
-				o := &objects.Items[i]
-				all[r.Kind+" "+strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")] = o
+			if slices.Contains(r.Verbs, "list") && !slices.Contains(passing, r.Name) {
+				all = append(all, resource{version.WithResource(r.Name), r.Kind})
 			}
 		}
 	}

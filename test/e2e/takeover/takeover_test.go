@@ -39,21 +39,21 @@ import (
 // Supervisors must not compete. Finally, OLM is removed.
 func TestTakeOver(t *testing.T) {
 	s := newScene(t)
-	before := take(t)
+	before := take(t, s.plane)
 
 	running := s.supervise("first")
 	s.stands(running, "Deployment olm/catalog-operator (1 of 1 replicas ready", "Deployment olm/olm-operator", "kubectl chandlery migrate --dry-run",
 		"kubectl -n olm scale deployment catalog-operator olm-operator --replicas=0")
 	s.shows("takeover", "Deployment olm/olm-operator from 1 to 0")
-	unchanged(t, "a supervisor that waits and a dry run", before, nil)
+	unchanged(s, "a supervisor that waits and a dry run", before, nil)
 
 	s.command("takeover", "--yes")
 	s.leads(running)
 	s.settled()
-	untouched(t, before)
+	untouched(s, before)
 	s.truthful(before)
 	s.nothingMore(before)
-	t.Log("after taking over:\n" + strings.Join(differences(t, before, take(t), passes), "\n"))
+	t.Log("after taking over:\n" + strings.Join(differences(t, before, take(t, s.plane), passes), "\n"))
 
 	s.shows("handback", "Deployment olm/olm-operator to 1 replica")
 	s.command("handback", "--yes")
@@ -62,7 +62,7 @@ func TestTakeOver(t *testing.T) {
 	s.handedBack(before)
 
 	last := s.crashes()
-	untouched(t, before)
+	untouched(s, before)
 	s.truthful(before)
 	s.nothingMore(before)
 
@@ -231,10 +231,10 @@ func (s *scene) shows(command, says string) {
 }
 
 // unchanged checks that only expected changes were made.
-func unchanged(t *testing.T, by string, before snapshot, expected func(string) bool) {
-	t.Helper()
-	if lines := differences(t, before, take(t), expected); len(lines) > 0 {
-		t.Errorf("changed by %s:\n%s", by, strings.Join(lines, "\n"))
+func unchanged(s *scene, by string, before snapshot, expected func(string) bool) {
+	s.t.Helper()
+	if lines := differences(s.t, before, take(s.t, s.plane), expected); len(lines) > 0 {
+		s.t.Errorf("changed by %s:\n%s", by, strings.Join(lines, "\n"))
 	}
 }
 
@@ -265,9 +265,9 @@ func (s *scene) settled() {
 func (s *scene) still() {
 	s.t.Helper()
 	const looks = 3
-	last, same := take(s.t), 0
+	last, same := take(s.t, s.plane), 0
 	testenv.Until(s.t, patience, "nothing to change", func(context.Context) string {
-		now := take(s.t) //nolint:contextcheck // it has the test's own
+		now := take(s.t, s.plane) //nolint:contextcheck // it has the test's own
 		lines := differences(s.t, last, now, nil)
 		last = now
 		if len(lines) > 0 {
@@ -294,9 +294,10 @@ func passes(line string) bool {
 
 // untouched checks that everything that OLM has installed runs unchanged: Deployments of operators
 // with their generation, their pods, and everything that the pods depend on.
-func untouched(t *testing.T, before snapshot) {
+func untouched(s *scene, before snapshot) {
+	t := s.t
 	t.Helper()
-	after := take(t)
+	after := take(t, s.plane)
 	seen := 0
 	for key, was := range before {
 		namespace := was.GetNamespace()
@@ -373,7 +374,7 @@ func (s *scene) truthful(before snapshot) {
 // version or ServiceAccount.
 func (s *scene) nothingMore(before snapshot) {
 	s.t.Helper()
-	for key := range take(s.t) {
+	for key := range take(s.t, s.plane) {
 		kind, _, _ := strings.Cut(key, " ")
 		if before[key] != nil || !slices.Contains([]string{"InstallPlan", "ClusterServiceVersion", "Subscription", "OperatorGroup", "Operator", "OperatorCondition", "Role", "ClusterRole", "ServiceAccount", "Secret", "Service"}, kind) {
 			continue
@@ -386,7 +387,7 @@ func (s *scene) nothingMore(before snapshot) {
 func (s *scene) handedBack(before snapshot) {
 	s.t.Helper()
 	s.still()
-	unchanged(s.t, "taking over and handing back", before, func(line string) bool { return passes(line) || afterwards(line) })
+	unchanged(s, "taking over and handing back", before, func(line string) bool { return passes(line) || afterwards(line) })
 }
 
 // afterwards reports whether a difference may remain after handing back.
@@ -509,7 +510,7 @@ func (s *scene) updated(before snapshot) {
 	if !apierrors.IsNotFound(err) {
 		s.t.Errorf("the Deployment of the catalog: %v", err)
 	}
-	after := take(s.t)
+	after := take(s.t, s.plane)
 	for key := range before {
 		if strings.HasPrefix(key, "Pod olm/hosted.catalog-") && after[key] == nil {
 			s.t.Errorf("%s is not there again", key)
