@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -265,14 +266,14 @@ func (s *scene) settled() {
 func (s *scene) still() {
 	s.t.Helper()
 	const looks = 3
-	last, same := take(s.t, s.plane), 0
+	last, same := revisions(s.t, s.plane), 0
 	testenv.Until(s.t, patience, "nothing to change", func(context.Context) string {
-		now := take(s.t, s.plane) //nolint:contextcheck // it has the test's own
-		lines := differences(s.t, last, now, nil)
+		now := revisions(s.t, s.plane) //nolint:contextcheck // it has the test's own
+		lines := cmp.Diff(last, now)
 		last = now
-		if len(lines) > 0 {
+		if lines != "" {
 			same = 0
-			return strings.Join(lines, "\n")
+			return lines
 		}
 		same++
 		if same < looks {
