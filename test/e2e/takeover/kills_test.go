@@ -31,10 +31,7 @@ const maxWrites = 500
 // answered one of its writes, and repeats the command. The cluster must then be as after a command that was not
 // killed. $KILLS is the number of writes at which each command is killed, spread over all its writes; 0 for every write.
 func TestKilledAtWrites(t *testing.T) {
-	kills, err := strconv.Atoi(cmp.Or(os.Getenv("KILLS"), "2"))
-	if err != nil {
-		t.Fatalf("$KILLS: %v", err)
-	}
+	kills := kills(t)
 	s := newKillScene(t)
 	there, back := &trial{command: "takeover"}, &trial{command: "handback"}
 	// The first takeover changes what a handback leaves so, such as labels of InstallPlans.
@@ -54,6 +51,16 @@ func TestKilledAtWrites(t *testing.T) {
 		}
 	}
 	t.Errorf("a command has more than %d writes", maxWrites)
+}
+
+// kills returns $KILLS.
+func kills(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("KILLS"), "2"))
+	if err != nil {
+		t.Fatalf("$KILLS: %v", err)
+	}
+	return n
 }
 
 // spread returns the ith of k numbers from 1 to n.

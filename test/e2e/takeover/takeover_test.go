@@ -433,22 +433,27 @@ func remade(kind, name string) bool {
 	}
 }
 
-// crashes takes over with supervisors that are killed, each a little later than the previous one,
-// and then with one that is not, which it returns.
+// crashes takes over with supervisors that are killed, each later than the previous one, and then with one that is not,
+// which it returns. Three of twelve times are sampled for each of $KILLS, or all with 0.
 func (s *scene) crashes() *process.Process {
 	s.t.Helper()
-	const kills, step = 12, 100 * time.Millisecond
-	for i := range kills {
+	const all, sampled, step = 12, 3, 100 * time.Millisecond
+	times := min(sampled*kills(s.t), all)
+	if times == 0 {
+		times = all
+	}
+	for i := range times {
 		p := s.supervise(fmt.Sprintf("killed-%d", i), "--takeover")
+		after := time.Duration(spread(i, times, all)+3) * step
 		select {
-		case <-time.After(time.Duration(i+4) * step):
+		case <-time.After(after):
 		case <-p.Done():
 			s.t.Fatalf("the supervisor ended by itself:\n%s", process.Tail(p.Log()))
 		}
 		if err := p.Kill(); err != nil {
 			s.t.Fatal(err)
 		}
-		s.t.Logf("killed after %s: %s", time.Duration(i+4)*step, s.phase())
+		s.t.Logf("killed after %s: %s", after, s.phase())
 	}
 	last := s.supervise("last", "--takeover")
 	s.settled()
