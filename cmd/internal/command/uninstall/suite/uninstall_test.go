@@ -2,7 +2,6 @@ package suite_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,10 +37,9 @@ import (
 )
 
 const (
-	patience  = testenv.Patience
-	polling   = 200 * time.Millisecond
-	home      = "chandlery-system"
-	operators = 10
+	patience = testenv.Patience
+	polling  = 200 * time.Millisecond
+	home     = "chandlery-system"
 )
 
 // cluster is a control plane on which the product is installed and uninstalled.
@@ -80,51 +78,50 @@ func ways() []way {
 	}
 }
 
-// TestUninstallingKeepsOperators uninstalls the product in each documented way beside ten
-// operators, while a supervisor works. It compares all objects of the cluster and installs the
-// product again.
-func TestUninstallingKeepsOperators(t *testing.T) {
+// TestUninstallingBesideOperators uninstalls the product in each documented way beside operators, while a supervisor works, and
+// installs it again. Finally it removes everything. There are ten operators, or three if $UNINSTALLS is 1.
+func TestUninstallingBesideOperators(t *testing.T) {
 	c := newCluster(t)
 	c.prepare()
-	ways()[0].install(c)
+	// Helm, which needs an installation of its own, comes first.
+	all := ways()
+	slices.Reverse(all)
+	all[0].install(c)
 	c.start()
 	c.operate()
-
-	for i, way := range ways() {
-		if i > 0 { // the other ways to uninstall need their own installation
-			c.end()
-			ways()[0].uninstall(c)
-			c.forgetNamespace()
-			way.install(c)
-			c.start()
-			c.works("before-" + way.name)
-		}
-		before := c.atRest()
-		c.Expect(c.supervisor.Unexpected()).To(gomega.Succeed())
-		way.uninstall(c)
-		c.end()
-		c.onlyTheProductIsGone(way, before, takeInventory(t, c))
-
-		way.install(c)
-		c.start()
-		c.works("after-" + way.name)
-		c.sameDeployments(before)
+	for _, way := range all {
+		keepsOperators(c, way)
 		if way.keepsNamespace {
+			c.end()
 			way.uninstall(c)
 			c.forgetNamespace()
 			ways()[0].install(c)
+			c.start()
+			c.works("after-installing")
 		}
 	}
+	removesEverything(c)
 }
 
-// TestUninstallingEverything removes ten operators and the kinds. Without confirmation, the command refuses.
-func TestUninstallingEverything(t *testing.T) {
-	c := newCluster(t)
-	c.prepare()
-	ways()[0].install(c)
-	c.start()
-	c.operate()
+// keepsOperators uninstalls the product in a way, compares all objects of the cluster and installs the product again.
+func keepsOperators(c *cluster, w way) {
+	c.t.Helper()
+	before := c.atRest()
+	c.Expect(c.supervisor.Unexpected()).To(gomega.Succeed())
+	w.uninstall(c)
+	c.end()
+	c.onlyTheProductIsGone(w, before, takeInventory(c.t, c))
 
+	w.install(c)
+	c.start()
+	c.works("after-" + w.name)
+	c.sameDeployments(before)
+}
+
+// removesEverything removes all operators and the kinds. Without confirmation, the command refuses.
+func removesEverything(c *cluster) {
+	t := c.t
+	t.Helper()
 	before := takeInventory(t, c)
 	if out := c.chandlery(1, "uninstall", "--everything"); !strings.Contains(out, "repeat the command with --yes") || !strings.Contains(out, "Operator op-0/lantern.v1.2.0 with its Deployments") {
 		t.Errorf("without a terminal it says\n%s", out)
@@ -150,7 +147,7 @@ func TestUninstallingEverything(t *testing.T) {
 
 // TestProductIsWhatTheManifestsHold compares the lists of the command with the manifests.
 func TestProductIsWhatTheManifestsHold(t *testing.T) {
-	c := newCluster(t)
+	c := connect(t)
 	for dir, listed := range map[string][]uninstall.Object{
 		".":             append(uninstall.Product(home), uninstall.Object{Version: "v1", Kind: "Namespace", Name: home}),
 		"prerequisites": uninstall.Prerequisites("olm"),
@@ -231,38 +228,55 @@ func TestPrerequisitesChangeNothingOfOthers(t *testing.T) {
 	}
 }
 
+// used reports whether a test has used the cluster.
+var used bool
+
+// newCluster returns the cluster, which is empty.
 func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := connect(t)
+	if used {
+		c.clear()
+	}
+	used = true
+	return c
+}
+
+// connect returns the cluster as the last test has left it.
+func connect(t *testing.T) *cluster {
 	t.Helper()
 	root, err := buildcache.SourceDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{Client: controlplane.Client(t), WithT: gomega.NewWithT(t), t: t, cp: controlplane.Get(t), root: root}
-	t.Cleanup(c.clear)
-	return c
+	return &cluster{Client: controlplane.Client(t), WithT: gomega.NewWithT(t), t: t, cp: controlplane.Get(t), root: root}
 }
 
-// clear removes everything. Each test begins with an empty cluster.
+// operators returns the number of operators beside which the product is uninstalled.
+func operators(t *testing.T) int {
+	t.Helper()
+	const sampled, all = 3, 10
+	if testenv.Uninstalls(t) == 1 {
+		return sampled
+	}
+	return all
+}
+
+// clear removes everything that former tests have left.
 func (c *cluster) clear() {
 	c.t.Helper()
-	ctx := context.WithoutCancel(c.t.Context())
-	if c.supervisor != nil {
-		_ = c.supervisor.Kill()
+	admin := func(name string, args ...string) *exec.Cmd {
+		return exec.CommandContext(c.t.Context(), name, append(args, "--kubeconfig", c.cp.Kubeconfig())...)
 	}
-	for _, args := range [][]string{
-		{"delete", "deployment", "-n", home, "--all", "--ignore-not-found"}, // afterwards none is ready
-	} {
-		_ = exec.CommandContext(ctx, c.cp.Kubectl(), append([]string{"--kubeconfig", c.cp.Kubeconfig()}, args...)...).Run()
-	}
-	_ = exec.CommandContext(ctx, program("kubectl-chandlery"), "uninstall", "--everything", "--yes", "--kubeconfig", c.cp.Kubeconfig()).Run()
+	// Afterwards no supervisor is ready. Both commands fail when the kinds are gone.
+	_ = admin(c.cp.Kubectl(), "delete", "deployment", "-n", home, "--all", "--ignore-not-found").Run()
+	_ = admin(program("kubectl-chandlery"), "uninstall", "--everything", "--yes").Run()
 	for _, args := range [][]string{
 		{"delete", "namespace", "-l", "kubernetes.io/metadata.name notin (default,kube-system,kube-public,kube-node-lease)"},
 		{"delete", "crd", "--all"},
 		{"delete", "clusterrole", "aggregate-olm-edit", "aggregate-olm-view", "--ignore-not-found"},
 	} {
-		if out, err := exec.CommandContext(ctx, c.cp.Kubectl(), append([]string{"--kubeconfig", c.cp.Kubeconfig()}, args...)...).CombinedOutput(); err != nil {
-			c.t.Errorf("clearing the cluster: %v\n%s", err, out)
-		}
+		c.kubectl(args...)
 	}
 }
 
@@ -346,15 +360,15 @@ func (c *cluster) atRest() inventory {
 	return last
 }
 
-// operate installs ten operators and an object of the kind that they own.
+// operate installs the operators and an object of the kind that they own.
 func (c *cluster) operate() {
 	c.t.Helper()
 	address := programs.Serve(c.t, program("registry"), filepath.Join(c.root, "examples", "catalog"))
 	c.Expect(c.Create(c.t.Context(), fixtures.ServedCatalog("olm", "sample", address))).To(gomega.Succeed())
-	for i := range operators {
+	for i := range operators(c.t) {
 		c.subscribe(fmt.Sprintf("op-%d", i))
 	}
-	for i := range operators {
+	for i := range operators(c.t) {
 		c.succeeded(fmt.Sprintf("op-%d", i))
 	}
 	lantern := &unstructured.Unstructured{}
@@ -395,7 +409,7 @@ func (c *cluster) works(namespace string) {
 	c.t.Helper()
 	c.subscribe(namespace)
 	c.succeeded(namespace)
-	for i := range operators {
+	for i := range operators(c.t) {
 		c.succeeded(fmt.Sprintf("op-%d", i))
 	}
 }
@@ -429,15 +443,15 @@ func (c *cluster) onlyTheProductIsGone(w way, before, after inventory) {
 			c.t.Errorf("%s: %s is still there", w.name, key)
 		}
 	}
-	if count := len(after.of("ClusterServiceVersion")); count < operators {
-		c.t.Errorf("%s: %d versions are left of %d", w.name, count, operators)
+	if count := len(after.of("ClusterServiceVersion")); count < operators(c.t) {
+		c.t.Errorf("%s: %d versions are left of %d", w.name, count, operators(c.t))
 	}
 }
 
 // sameDeployments checks that no Deployment of an operator was rolled out again.
 func (c *cluster) sameDeployments(before inventory) {
 	c.t.Helper()
-	for i := range operators {
+	for i := range operators(c.t) {
 		key := fmt.Sprintf("Deployment op-%d/lantern-operator", i)
 		was, is := &appsv1.Deployment{}, &appsv1.Deployment{}
 		c.Expect(yaml.Unmarshal([]byte(before[key]), was)).To(gomega.Succeed())
