@@ -32,15 +32,28 @@ import (
 	"github.com/chandlery/chandlery/test/testenv"
 )
 
-// TestRealOLM takes over from a running OLM and hands back to it. OLM has an operator that works, one that failed, one
-// whose bundle cannot be pulled, one whose InstallPlan is in progress, two that one InstallPlan updates, and its own
-// package server. The supervisor installs one operator and updates another. OLM continues without a rollout, and nothing of the supervisor is left.
+// TestRealOLM takes over from one running OLM several times, and hands back to it. OLM has an operator with a webhook, one that
+// failed, a catalog from a ConfigMap, and its own package server. A control plane and an OLM take long to start, so the subtests
+// share them.
 func TestRealOLM(t *testing.T) {
 	s := newOLMScene(t)
 	installsPackageServer(s)
 	hostsCatalog(s)
 	s.subscribe("lamp", nil, "lamps")
 	s.subscribe("flare", nil, "flares", "elsewhere")
+	s.reaches("lamp", "lamp.v1.0.0", operatorsv1alpha1.CSVPhaseSucceeded)
+	s.reaches("flare", "flare.v1.0.0", operatorsv1alpha1.CSVPhaseFailed)
+	s.shown("lamp", "the installation", isAtLatest("lamp.v1.0.0"))
+	t.Run("KilledAtWrites", func(t *testing.T) { killsAtWrites(inSubtest(t, s)) })
+	t.Run("InProgress", func(t *testing.T) { takesOverInProgress(inSubtest(t, s)) })
+}
+
+// takesOverInProgress takes over while OLM has also an operator whose bundle cannot be pulled, one whose InstallPlan is in
+// progress, and two that one InstallPlan updates. The supervisor installs one operator and updates another. OLM continues
+// without a rollout, and nothing of the supervisor is left.
+func takesOverInProgress(s *olmScene) {
+	t := s.t
+	t.Helper()
 	s.subscribe("anchor", nil, "anchors")
 	s.subscribe("bell", nil, "bells")
 	s.unpacks("bell", "1.0.0")
@@ -124,6 +137,15 @@ type olmScene struct {
 	peer      *olmpeer.Peer
 	server    *fakecatalog.Server
 	images    string // host of the registry
+}
+
+// inSubtest returns the scene for a subtest.
+func inSubtest(t *testing.T, s *olmScene) *olmScene {
+	t.Helper()
+	sub, base := *s, *s.scene
+	base.t = t
+	sub.scene = &base
+	return &sub
 }
 
 // newOLMScene creates the objects of OLM and starts its programs.
