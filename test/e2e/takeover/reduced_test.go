@@ -53,7 +53,7 @@ func reduced(o *unstructured.Unstructured) map[string]any {
 	for _, field := range metadata {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
-	if o.GetKind() != "Deployment" || o.GetNamespace() == home || o.GetNamespace() == olmpeer.Namespace && o.GetName() != packageServer {
+	if o.GetKind() != "Deployment" && o.GetKind() != definition || o.GetNamespace() == home || o.GetNamespace() == olmpeer.Namespace && o.GetName() != packageServer {
 		unstructured.RemoveNestedField(o.Object, "metadata", "generation")
 	}
 	// Simulated pods serve no catalog, so connections to them come and go.

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -33,7 +34,8 @@ func config(plane *controlplane.ControlPlane) *rest.Config {
 	return cfg
 }
 
-// take reads every object of a cluster that can be listed.
+// take reads every object of a cluster that can be listed. Definitions have only metadata, because they are large. Their generation
+// changes with their specification.
 func take(t *testing.T, plane *controlplane.ControlPlane) snapshot {
 	t.Helper()
 	c, err := dynamic.NewForConfig(config(plane))
@@ -42,6 +44,10 @@ func take(t *testing.T, plane *controlplane.ControlPlane) snapshot {
 	}
 	all := snapshot{}
 	for _, r := range listed(t, plane) {
+		if r.kind == definition {
+			maps.Copy(all, definitions(t, plane, r))
+			continue
+		}
 		objects, err := c.Resource(r.GroupVersionResource).List(t.Context(), metav1.ListOptions{})
 		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 			continue
@@ -53,6 +59,33 @@ func take(t *testing.T, plane *controlplane.ControlPlane) snapshot {
 			o := &objects.Items[i]
 			all[r.kind+" "+strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")] = o
 		}
+	}
+	return all
+}
+
+// definition is the kind of definitions.
+const definition = "CustomResourceDefinition"
+
+// definitions reads the metadata of definitions.
+func definitions(t *testing.T, plane *controlplane.ControlPlane, r resource) snapshot {
+	t.Helper()
+	c, err := metadata.NewForConfig(config(plane))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := c.Resource(r.GroupVersionResource).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := snapshot{}
+	for i := range objects.Items {
+		objects.Items[i].SetGroupVersionKind(r.GroupVersion().WithKind(r.kind))
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&objects.Items[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &unstructured.Unstructured{Object: content}
+		all[r.kind+" "+o.GetName()] = o
 	}
 	return all
 }

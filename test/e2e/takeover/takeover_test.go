@@ -51,10 +51,11 @@ func TestTakeOver(t *testing.T) {
 	s.command("takeover", "--yes")
 	s.leads(running)
 	s.settled()
-	untouched(s, before)
+	after := take(t, s.plane)
+	untouched(t, before, after)
 	s.truthful(before)
-	s.nothingMore(before)
-	t.Log("after taking over:\n" + strings.Join(differences(t, before, take(t, s.plane), passes), "\n"))
+	nothingMore(t, before, after)
+	t.Log("after taking over:\n" + strings.Join(differences(t, before, after, passes), "\n"))
 
 	s.shows("handback", "Deployment olm/olm-operator to 1 replica")
 	s.command("handback", "--yes")
@@ -63,9 +64,10 @@ func TestTakeOver(t *testing.T) {
 	s.handedBack(before)
 
 	last := s.crashes()
-	untouched(s, before)
+	after = take(t, s.plane)
+	untouched(t, before, after)
 	s.truthful(before)
-	s.nothingMore(before)
+	nothingMore(t, before, after)
 
 	s.publish("lamp", "1.0.0", "1.1.0")
 	s.installed("lamps", "lamp.v1.1.0")
@@ -223,7 +225,6 @@ func (s *scene) shows(command, says string) {
 	if code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), says) {
 		s.t.Errorf("exit code %d, and it does not say %q", code, says)
 	}
-	s.output(command, "--dry-run", "-o", "wide")
 	out, code = s.output(command, "--dry-run", "-o", "json")
 	var plan migration.Plan
 	if err := json.Unmarshal([]byte(out), &plan); err != nil || code != 0 || plan.Verdict != migration.Possible || len(plan.Steps) == 0 {
@@ -295,10 +296,8 @@ func passes(line string) bool {
 
 // untouched checks that everything that OLM has installed runs unchanged: Deployments of operators
 // with their generation, their pods, and everything that the pods depend on.
-func untouched(s *scene, before snapshot) {
-	t := s.t
+func untouched(t *testing.T, before, after snapshot) {
 	t.Helper()
-	after := take(t, s.plane)
 	seen := 0
 	for key, was := range before {
 		namespace := was.GetNamespace()
@@ -373,14 +372,14 @@ func (s *scene) truthful(before snapshot) {
 
 // nothingMore checks that nothing was created again under another name: no InstallPlan, role,
 // version or ServiceAccount.
-func (s *scene) nothingMore(before snapshot) {
-	s.t.Helper()
-	for key := range take(s.t, s.plane) {
+func nothingMore(t *testing.T, before, after snapshot) {
+	t.Helper()
+	for key := range after {
 		kind, _, _ := strings.Cut(key, " ")
 		if before[key] != nil || !slices.Contains([]string{"InstallPlan", "ClusterServiceVersion", "Subscription", "OperatorGroup", "Operator", "OperatorCondition", "Role", "ClusterRole", "ServiceAccount", "Secret", "Service"}, kind) {
 			continue
 		}
-		s.t.Errorf("there is now also %s", key)
+		t.Errorf("there is now also %s", key)
 	}
 }
 
