@@ -90,7 +90,7 @@ func servesPackages(s *olmScene) *net.TCPAddr {
 	s.t.Cleanup(server.Close)
 	address := listener.Addr().(*net.TCPAddr) //nolint:forcetypeassert // it is one
 	go func() {
-		for pause.For(s.t.Context(), 200*time.Millisecond) {
+		for pause.For(s.t.Context(), 500*time.Millisecond) {
 			if pair := s.joinPackageServer(s.t.Context(), address.IP.String()); pair != nil {
 				certificate.Store(pair)
 			}

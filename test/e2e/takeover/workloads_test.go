@@ -38,7 +38,7 @@ func (w *workloads) follow(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for pause.For(t.Context(), 200*time.Millisecond) {
+		for pause.For(t.Context(), 500*time.Millisecond) {
 			if err := w.sync(t.Context()); err != nil && t.Context().Err() == nil {
 				t.Error(err)
 				return
