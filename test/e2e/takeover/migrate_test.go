@@ -64,6 +64,24 @@ func (s *scene) replicas(namespace, name string) int32 {
 	return *d.Spec.Replicas
 }
 
+// locksReplicas checks whether the takeover is a manager of the replicas of OLM's Deployments. Tools that apply manifests then
+// refuse to start OLM, and can do it again after a handback.
+func locksReplicas(s *scene, want bool) {
+	s.t.Helper()
+	for _, name := range olmPrograms {
+		d := &appsv1.Deployment{}
+		if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: "olm", Name: name}, d); err != nil {
+			s.t.Fatal(err)
+		}
+		locked := slices.ContainsFunc(d.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+			return e.Manager == "chandlery-takeover" && (!want || strings.Contains(e.FieldsV1.GetRawString(), `"f:replicas"`))
+		})
+		if locked != want {
+			s.t.Errorf("Deployment %s has the managers %s", name, text(s.t, d.ManagedFields))
+		}
+	}
+}
+
 // hashLength is the length of the names of ConfigMaps with unpacked bundles.
 const hashLength = 63
 

@@ -55,6 +55,7 @@ func TestTakeOver(t *testing.T) {
 	untouched(t, before, after)
 	s.truthful(before)
 	nothingMore(t, before, after)
+	locksReplicas(s, true)
 	t.Log("after taking over:\n" + strings.Join(differences(t, before, after, passes), "\n"))
 
 	s.shows("handback", "Deployment olm/olm-operator to 1 replica")
@@ -62,6 +63,7 @@ func TestTakeOver(t *testing.T) {
 	s.stepsDown(running, "is being handed back")
 	s.runs()
 	s.handedBack(before)
+	locksReplicas(s, false)
 
 	last := s.crashes()
 	after = take(t, s.plane)
