@@ -36,8 +36,7 @@ type packageServing struct{ *cluster }
 // documented way and by the deletion of its namespace; once only with kubectl and by that deletion. An APIService without
 // a server would block the deletion of the namespace of others.
 func TestUninstallingLeavesNoAPIService(t *testing.T) {
-	c := packageServing{newCluster(t)}
-	c.prepare()
+	c := packageServing{preparedCluster(t)}
 	c.emptyNodes()
 	all := append(ways(), way{
 		"namespace", ways()[0].install, func(c *cluster) { c.kubectl("delete", "namespace", home) }, false,
@@ -55,6 +54,7 @@ func TestUninstallingLeavesNoAPIService(t *testing.T) {
 			})
 		}
 	}
+	leaves(t, prerequisites)
 }
 
 // leavesNoAPIService installs the product and uninstalls it.

@@ -81,8 +81,7 @@ func ways() []way {
 // TestUninstallingBesideOperators uninstalls the product in each documented way beside operators, while a supervisor works, and
 // installs it again. Finally it removes everything. There are ten operators, or three if $UNINSTALLS is 1.
 func TestUninstallingBesideOperators(t *testing.T) {
-	c := newCluster(t)
-	c.prepare()
+	c := preparedCluster(t)
 	// Helm, which needs an installation of its own, comes first.
 	all := ways()
 	slices.Reverse(all)
@@ -101,6 +100,7 @@ func TestUninstallingBesideOperators(t *testing.T) {
 		}
 	}
 	removesEverything(c)
+	leaves(t, namespaces)
 }
 
 // keepsOperators uninstalls the product in a way, compares all objects of the cluster and installs the product again.
@@ -200,7 +200,7 @@ func TestProductIsWhatTheManifestsHold(t *testing.T) {
 
 // TestPrerequisitesChangeNothingOfOthers applies the prerequisites beside objects of another manager.
 func TestPrerequisitesChangeNothingOfOthers(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, namespaces)
 	foreign := []string{"Namespace olm", "ClusterRole aggregate-olm-edit", "CustomResourceDefinition subscriptions.operators.coreos.com"}
 	c.kubectl("create", "-f", "testdata/others.yaml")
 	before := takeInventory(t, c)
@@ -228,18 +228,49 @@ func TestPrerequisitesChangeNothingOfOthers(t *testing.T) {
 	}
 }
 
-// used reports whether a test has used the cluster.
-var used bool
+// content is what a cluster has.
+type content int
 
-// newCluster returns the cluster, which is empty.
-func newCluster(t *testing.T) *cluster {
+const (
+	nothing content = iota
+	// prerequisites are those of the product.
+	prerequisites
+	// namespaces are those of removed operators.
+	namespaces
+	anything
+)
+
+// left is what the last test has left.
+var left content
+
+// newCluster returns the cluster, which is empty or has what the test accepts.
+func newCluster(t *testing.T, accepted ...content) *cluster {
 	t.Helper()
 	c := connect(t)
-	if used {
+	if left != nothing && !slices.Contains(accepted, left) {
 		c.clear()
 	}
-	used = true
+	left = anything
 	return c
+}
+
+// preparedCluster returns the cluster with only the prerequisites.
+func preparedCluster(t *testing.T) *cluster {
+	t.Helper()
+	isPrepared := left == prerequisites
+	c := newCluster(t, prerequisites)
+	if !isPrepared {
+		c.prepare()
+	}
+	return c
+}
+
+// leaves records what a test leaves if it passes.
+func leaves(t *testing.T, what content) {
+	t.Helper()
+	if !t.Failed() {
+		left = what
+	}
 }
 
 // connect returns the cluster as the last test has left it.
