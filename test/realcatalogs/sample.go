@@ -12,14 +12,21 @@ import (
 // Without it, a sample is the whole catalog.
 const ShareVariable = "CATALOG_SHARE"
 
-// Sample returns a directory with a fixed part of the packages of a catalog, and their number. It
-// skips and fails as [Dir] does.
-func Sample(tb testing.TB, name string) (dir string, packages int) {
+// Share returns $CATALOG_SHARE, 1 without it.
+func Share(tb testing.TB) int {
 	tb.Helper()
 	share, err := strconv.Atoi(cmp.Or(os.Getenv(ShareVariable), "1"))
 	if err != nil || share < 1 {
 		tb.Fatalf("$%s is %q; it has to be a number from 1 on", ShareVariable, os.Getenv(ShareVariable))
 	}
+	return share
+}
+
+// Sample returns a directory with a fixed part of the packages of a catalog, and their number. It
+// skips and fails as [Dir] does.
+func Sample(tb testing.TB, name string) (dir string, packages int) {
+	tb.Helper()
+	share := Share(tb)
 	whole := Dir(tb, name)
 	entries, err := os.ReadDir(whole)
 	if err != nil {
