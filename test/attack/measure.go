@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/chandlery/chandlery/test/controlplane"
 )
 
 // Options configure the attack.
@@ -28,6 +30,10 @@ type Options struct {
 	Duration time.Duration
 	// Installs is the number of timed installations before the attack, and during it with each kind.
 	Installs int
+	// Calm is how long the supervisor may work before its live heap is measured.
+	Calm time.Duration
+	// Plane is an existing control plane with a node and without supervisors; nil to start one, for gigabytes of objects.
+	Plane *controlplane.ControlPlane
 }
 
 // Stage is the result with the objects of some kinds.
@@ -106,7 +112,7 @@ func (i Installation) String() string {
 	return fmt.Sprintf("%s (roll-out %s, a plain change %s)", i.Took.Round(time.Millisecond), i.Rollout, i.Plain.Round(time.Millisecond))
 }
 
-// Run attacks a supervisor in a control plane of its own and measures it.
+// Run attacks a supervisor and measures it.
 func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	// Every object is written several times before etcd compacts old revisions.
 	quota := int64(o.Objects) * int64(o.Size) * 8
@@ -117,7 +123,7 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.tearDown()) }()
+	defer func() { err = errors.Join(err, s.tearDown(ctx)) }()
 	if err := s.supervisor.begin(ctx); err != nil {
 		return nil, err
 	}

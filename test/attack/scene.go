@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/flowcontrol"
@@ -48,6 +49,7 @@ const (
 type scene struct {
 	root, dir  string
 	plane      *controlplane.ControlPlane
+	shared     bool // set if others use the control plane too
 	client     client.WithWatch
 	tenant     *tenant
 	registry   *process.Process
@@ -58,23 +60,27 @@ type scene struct {
 // setUp starts everything but the supervisor. quota is the size limit of etcd's database.
 func setUp(ctx context.Context, o Options, quota int64) (_ *scene, err error) {
 	ctrllog.SetLogger(logr.Discard())
-	plane, err := controlplane.Start(ctx, controlplane.Options{EtcdQuota: quota, LargeObjects: true})
-	if err != nil {
-		return nil, err
+	plane := o.Plane
+	if plane == nil {
+		if plane, err = controlplane.Start(ctx, controlplane.Options{EtcdQuota: quota, LargeObjects: true}); err != nil {
+			return nil, err
+		}
 	}
 	s := &scene{
-		root: o.Root, dir: o.Dir, plane: plane, supervisor: &supervisorProcess{dir: o.Dir},
+		root: o.Root, dir: o.Dir, plane: plane, shared: o.Plane != nil, supervisor: &supervisorProcess{dir: o.Dir, calm: o.Calm},
 		tenant: &tenant{rate: flowcontrol.NewTokenBucketRateLimiter(o.Rate, 1)},
 	}
 	for _, step := range []func(context.Context) error{s.connect, s.grant, s.serve} {
 		if err := step(ctx); err != nil {
-			return nil, errors.Join(err, s.tearDown())
+			return nil, errors.Join(err, s.tearDown(ctx))
 		}
 	}
 	return s, nil
 }
 
-func (s *scene) tearDown() error {
+// tearDown stops what setUp has started. On a shared control plane it discards the namespaces, so that tests that follow
+// do not find a tenant's objects.
+func (s *scene) tearDown(ctx context.Context) error {
 	const grace = 10 * time.Second
 	var failures []error
 	for _, p := range []*process.Process{s.supervisor.process, s.registry} {
@@ -82,8 +88,21 @@ func (s *scene) tearDown() error {
 			failures = append(failures, p.Stop(grace))
 		}
 	}
-	return errors.Join(append(failures, s.plane.Stop())...)
+	if !s.shared {
+		return errors.Join(append(failures, s.plane.Stop())...)
+	}
+	namespaces := []string{attacker, plain}
+	for number := range s.installed {
+		namespaces = append(namespaces, neighbour(number+1))
+	}
+	for _, name := range namespaces {
+		failures = append(failures, s.plane.DiscardNamespace(ctx, name))
+	}
+	return errors.Join(failures...)
 }
+
+// neighbour returns the name of the namespace of an installation.
+func neighbour(number int) string { return fmt.Sprintf("neighbour-%d", number) }
 
 // connect creates the clients of an administrator and of the tenant.
 func (s *scene) connect(ctx context.Context) error {
@@ -118,7 +137,8 @@ func (s *scene) connect(ctx context.Context) error {
 // tenant edit in one namespace.
 func (s *scene) grant(ctx context.Context) error {
 	for _, name := range []string{catalogNamespace, home, attacker, plain} {
-		if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		// Others may have created it on a shared control plane.
+		if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); !apierrors.IsAlreadyExists(err) && err != nil {
 			return err
 		}
 	}
@@ -168,7 +188,7 @@ func (s *scene) serve(ctx context.Context) error {
 // install subscribes to the package in a new namespace and returns the times.
 func (s *scene) install(ctx context.Context) (Installation, error) {
 	s.installed++
-	namespace := fmt.Sprintf("neighbour-%d", s.installed)
+	namespace := neighbour(s.installed)
 	if err := s.prepare(ctx, namespace); err != nil {
 		return Installation{}, err
 	}

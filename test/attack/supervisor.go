@@ -26,6 +26,7 @@ import (
 // supervisorProcess is the supervisor that is attacked, and its measurements.
 type supervisorProcess struct {
 	dir, kubeconfig string
+	calm            time.Duration // see Options.Calm
 	client          client.Client
 	process         *process.Process // nil while it does not run
 	metrics         string
@@ -115,16 +116,16 @@ const (
 	metricCycles = "go_gc_cycles_total_gc_cycles_total"
 )
 
-// heap returns the smallest live heap after garbage collections within some seconds. While the
+// heap waits for some seconds, and returns the smallest live heap after garbage collections. While the
 // supervisor works, more is in use than it retains. Reading its metrics creates garbage, which
 // triggers collections.
 func (s *supervisorProcess) heap(ctx context.Context) (least int64, err error) {
-	const (
-		collections = 6
-		calm        = 30 * time.Second
-	)
-	began, begun, seen := time.Now(), -1.0, -1.0
+	const collections = 6
+	calm, begun, seen := time.Now().Add(s.calm), -1.0, -1.0
 	err = s.await(ctx, "garbage collections of the supervisor", func(ctx context.Context) (bool, error) {
+		if time.Now().Before(calm) {
+			return false, nil
+		}
 		for range 20 {
 			families, err := s.scrape(ctx)
 			if err != nil {
@@ -138,7 +139,7 @@ func (s *supervisorProcess) heap(ctx context.Context) (least int64, err error) {
 				least = live
 			}
 			seen = cycles
-			if cycles >= begun+collections && time.Since(began) >= calm {
+			if cycles >= begun+collections {
 				return true, nil
 			}
 		}

@@ -1,13 +1,28 @@
 package tenant_test
 
 import (
+	"cmp"
+	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/chandlery/chandlery/test/attack"
+	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/process"
 )
+
+// objectsOfAKind returns $LARGE_OBJECTS, the number of large objects of each kind.
+func objectsOfAKind(t *testing.T) int {
+	t.Helper()
+	text := cmp.Or(os.Getenv("LARGE_OBJECTS"), "20")
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("$LARGE_OBJECTS is %q; it has to be a number from 1 on", text)
+	}
+	return n
+}
 
 // TestLargeObjects has a tenant create and change objects of 1 MiB of every kind that supervisors
 // watch. The tenant also has a Deployment that looks like OLM's and a Lease of 68 years. The
@@ -15,14 +30,26 @@ import (
 // Subscription in another namespace must be installed. It covers a part of what bench/tenant
 // measures.
 func TestLargeObjects(t *testing.T) {
+	const (
+		size = 1 << 20
+		rate = 20
+		// all is the number of objects of a kind for which the limit of the growth is MaxGrowth.
+		all = 20
+	)
+	objects := objectsOfAKind(t)
 	result, err := attack.Run(t.Context(), attack.Options{
-		Root: "../../..", Dir: bin, Objects: 20, Size: 1 << 20, Kinds: attack.Kinds(), Together: true,
-		Rate: 20, Duration: 20 * time.Second, Installs: 1,
+		Root: "../../..", Dir: bin, Objects: objects, Size: size, Kinds: attack.Kinds(), Together: true,
+		Rate: rate, Duration: time.Duration(objects) * time.Second, Installs: 1, Calm: 10 * time.Second, Plane: controlplane.Get(t),
 	})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, process.Tail(filepath.Join(bin, "supervisor.log")))
 	}
 	if err := result.Check(); err != nil {
 		t.Error(err)
+	}
+	running, restarted := result.Growth()
+	if limit := int64(attack.MaxGrowth * objects / all); running >= limit || restarted >= limit {
+		t.Errorf("with %d objects of each kind, the live heap grew by %d KiB, after a restart by %d KiB, want less than %d KiB",
+			objects, running>>10, restarted>>10, limit>>10)
 	}
 }
