@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,21 +23,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/process"
 )
 
 // defaultRounds is the number of frozen leaders without ROUNDS.
 const defaultRounds = 20
 
-func numberOfRounds(t *testing.T) int {
+// number returns a variable of the environment, which is a number from 1 on.
+func number(t *testing.T, variable string, otherwise int) int {
 	t.Helper()
-	text := os.Getenv("ROUNDS")
+	text := os.Getenv(variable)
 	if text == "" {
-		return defaultRounds
+		return otherwise
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		t.Fatalf("ROUNDS is %q; give a number of rounds", text)
+		t.Fatalf("$%s is %q; it has to be a number from 1 on", variable, text)
 	}
 	return n
 }
@@ -101,10 +104,14 @@ func (a *auditLog) read(t *testing.T, user string) []write {
 	}
 }
 
-// keepBusy changes OperatorGroups until the test ends. The leader reacts to each change with several writes.
-func keepBusy(t *testing.T, c client.Client, namespaces []string) {
+// keepBusy changes OperatorGroups until the test ends, slowly while slow is set. The leader reacts to each change with
+// several writes.
+func keepBusy(t *testing.T, c client.Client, namespaces []string, slow *atomic.Bool) {
 	t.Helper()
-	const workers = 4
+	const (
+		workers = 4
+		rest    = 500 * time.Millisecond
+	)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for worker := range workers {
@@ -117,6 +124,9 @@ func keepBusy(t *testing.T, c client.Client, namespaces []string) {
 				if err := c.Patch(ctx, group, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil && ctx.Err() == nil {
 					t.Errorf("changing an OperatorGroup: %v", err)
 					return
+				}
+				if slow.Load() {
+					pause.For(ctx, rest)
 				}
 			}
 		})
@@ -158,10 +168,12 @@ func TestFrozenLeaderUnderLoad(t *testing.T) {
 	}
 	log := &auditLog{path: cp.AuditLog(), writes: map[string][]write{}}
 	thawed := map[string]time.Time{}
-	keepBusy(t, c, namespaces)
+	// While the leader is frozen, the Lease expires and the next one starts: there is nothing to fence.
+	var frozen atomic.Bool
+	keepBusy(t, c, namespaces, &frozen)
 	leader := start(0)
 	leads(leader)
-	for n := 1; n <= numberOfRounds(t); n++ {
+	for n := 1; n <= number(t, "ROUNDS", defaultRounds); n++ {
 		next := start(n)
 		eventually(t, leader.Name()+" to write", func(context.Context) (bool, string) {
 			written := len(log.read(t, leader.Name()))
@@ -170,7 +182,9 @@ func TestFrozenLeaderUnderLoad(t *testing.T) {
 		if err := leader.Freeze(); err != nil {
 			t.Fatal(err)
 		}
+		frozen.Store(true)
 		leads(next)
+		frozen.Store(false)
 		thawed[leader.Name()] = time.Now()
 		if err := leader.Thaw(); err != nil {
 			t.Fatal(err)

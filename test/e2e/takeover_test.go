@@ -23,9 +23,9 @@ const (
 	versions      = 3
 )
 
-// kills is the number of moments, spread evenly over the changes of an undisturbed run, at which a
-// leader is killed.
-const kills = 12
+// defaultKills is the number of moments, spread evenly over the changes of an undisturbed run, at
+// which a leader is killed without LEADER_KILLS.
+const defaultKills = 12
 
 // TestKilledLeader kills the leading supervisor at many moments of an installation with two
 // updates. The standby must finish it with the same result as without the kill: no object may ever
@@ -50,6 +50,7 @@ func TestKilledLeader(t *testing.T) {
 	wantPhases := undisturbed.phasesOf("InstallPlan")
 	t.Logf("an undisturbed run makes %d changes", undisturbed.count())
 
+	kills := number(t, "LEADER_KILLS", defaultKills)
 	for i := range kills {
 		moment := 1 + i*undisturbed.count()/kills
 		namespace := fmt.Sprintf("killed-at-%d", moment)
