@@ -41,13 +41,13 @@ func TestMain(m *testing.M) {
 func program() string { return filepath.Join(bin, "supervisor") }
 
 // startSupervisor runs a supervisor until it is stopped or the test ends.
-func startSupervisor(t *testing.T) *process.Process {
+func startSupervisor(t *testing.T, more ...string) *process.Process {
 	t.Helper()
-	return programs.Start(t, "supervisor", program(),
+	return programs.Start(t, "supervisor", program(), append([]string{
 		"run", "--kubeconfig", controlplane.Get(t).Kubeconfig(), "--identity", "supervisor-1", "--leader-election-namespace", leaseNamespace,
 		"--catalog-refresh-interval", "1s", "--install-plan-retry-timeout", "1s", "--image-plain-http",
 		"--bundle-cache-dir", t.TempDir(), "--metrics-address", "0", "--health-address", "0",
-	)
+	}, more...)...)
 }
 
 // explain runs the command as a user would and returns its output, without the line that names the cluster.
