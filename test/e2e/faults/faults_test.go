@@ -28,7 +28,7 @@ const (
 func TestEveryCallFails(t *testing.T) {
 	b := newBed(t)
 	b.supervise()
-	want, calls := b.undisturbed()
+	want, calls := b.undisturbed(4)
 	type disturbance struct {
 		place
 		kind
@@ -98,13 +98,13 @@ func faults(t *testing.T) int {
 	return n
 }
 
-// undisturbed installs without faults and returns the outcome and the calls.
-func (b *bed) undisturbed() (string, []place) {
+// undisturbed makes some installations without faults, and returns their common outcome and calls.
+func (b *bed) undisturbed(installations int) (string, []place) {
 	b.t.Helper()
 	var (
 		crew     sync.WaitGroup
-		scripts  [4]*script
-		outcomes [4]string
+		scripts  = make([]*script, installations)
+		outcomes = make([]string, installations)
 	)
 	for i := range scripts {
 		scripts[i] = b.script()
@@ -124,7 +124,7 @@ func (b *bed) undisturbed() (string, []place) {
 	if b.t.Failed() {
 		b.t.FailNow()
 	}
-	return outcomes[0], places(scripts[:])
+	return outcomes[0], places(scripts)
 }
 
 // TestServerIsAway makes the API server unreachable during installations at many different stages.
@@ -133,7 +133,7 @@ func (b *bed) undisturbed() (string, []place) {
 func TestServerIsAway(t *testing.T) {
 	b := newBed(t)
 	b.supervise()
-	want, _ := b.undisturbed()
+	want, _ := b.undisturbed(1)
 	var crew sync.WaitGroup
 	begin := func(what string, n int, every time.Duration) {
 		if faults(t) > 1 {

@@ -43,20 +43,15 @@ var made = []struct {
 func outcome(ctx context.Context, c client.Reader, namespace string) (string, error) {
 	var objects []unstructured.Unstructured
 	for _, m := range made {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(m.gvk)
-		var in []client.ListOption
-		if !m.cluster {
-			in = append(in, client.InNamespace(namespace))
+		read := readNamespace
+		if m.cluster {
+			read = readCluster
 		}
-		if err := c.List(ctx, list, in...); err != nil {
-			return "", fmt.Errorf("listing every %s: %w", m.gvk.Kind, err)
+		found, err := read(ctx, c, m.gvk, namespace)
+		if err != nil {
+			return "", err
 		}
-		for _, o := range list.Items {
-			if !m.cluster || strings.Contains(o.GetName(), namespace) {
-				objects = append(objects, o)
-			}
-		}
+		objects = append(objects, found...)
 	}
 	objects = withoutGarbage(objects)
 	names := neutralNames(objects, namespace)
@@ -72,6 +67,40 @@ func outcome(ctx context.Context, c client.Reader, namespace string) (string, er
 	}
 	slices.Sort(texts)
 	return strings.Join(texts, "\n"), nil
+}
+
+// readNamespace returns the objects of a kind in a namespace.
+func readNamespace(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk)
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing every %s: %w", gvk.Kind, err)
+	}
+	return list.Items, nil
+}
+
+// readCluster returns the cluster-scoped objects of a kind whose names contain a namespace. It lists only metadata,
+// because a list of all definitions has megabytes.
+func readCluster(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk)
+	if err := c.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing every %s: %w", gvk.Kind, err)
+	}
+	var found []unstructured.Unstructured
+	for i := range list.Items {
+		name := list.Items[i].Name
+		if !strings.Contains(name, namespace) {
+			continue
+		}
+		o := unstructured.Unstructured{}
+		o.SetGroupVersionKind(gvk)
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, &o); err != nil {
+			return nil, fmt.Errorf("reading %s %s: %w", gvk.Kind, name, err)
+		}
+		found = append(found, o)
+	}
+	return found, nil
 }
 
 // withoutGarbage removes what the garbage collector will delete: deleted owners, and objects
