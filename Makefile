@@ -42,7 +42,8 @@ SUITE_GO := $(if $(SUITE_RACE),CGO_ENABLED=1 )$(GO)
 # over, three are started for each of KILLS. Both are tested with INSTALLATIONS of OLM: where and how it is installed, none, or
 # all with 0. Of the compatibility rules one in COMPAT_SHARE is checked; `make compat` checks all.
 # A catalog whose certificates are renewed is called for at least LOAD. A tenant creates LARGE_OBJECTS of each kind, a
-# leader is killed at LEADER_KILLS moments of an installation, and one in EXPLAIN_SHARE situations is explained.
+# leader is killed at LEADER_KILLS moments of an installation, and one in EXPLAIN_SHARE situations is explained. Suites
+# check one in CASE_SHARE cases of their long tables.
 COMPAT_SHARE         ?= 8
 export ROUNDS        ?= 1
 export INTERLEAVINGS ?= 4
@@ -58,6 +59,7 @@ export LOAD          ?= 0s
 export LARGE_OBJECTS ?= 8
 export LEADER_KILLS  ?= 4
 export EXPLAIN_SHARE ?= 4
+export CASE_SHARE    ?= 4
 
 # The contract as clients of the last release know it.
 CONTRACT := proto/contract.txtpb
@@ -241,7 +243,7 @@ test: test-env build compile ## Every test: units, control-plane suites, conform
 
 .PHONY: whole
 whole: ## The tests of `make test` with the race detector everywhere, and nothing left out: hours.
-	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 COMPAT_SHARE=1 KILLS=0 INSTALLATIONS=0 NAMESPACES=200 LOAD=60s LARGE_OBJECTS=20 LEADER_KILLS=12 EXPLAIN_SHARE=1
+	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 COMPAT_SHARE=1 KILLS=0 INSTALLATIONS=0 NAMESPACES=200 LOAD=60s LARGE_OBJECTS=20 LEADER_KILLS=12 EXPLAIN_SHARE=1 CASE_SHARE=1
 	@$(MAKE) operatorhub disconnected
 
 # Two rows of packages are tested side by side: one that computes most of the time, and one that waits

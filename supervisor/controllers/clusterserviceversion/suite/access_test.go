@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/delayedwatch"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 // soon bounds the time until a version is retried after a change of its permissions. Without a change it
@@ -105,7 +106,7 @@ func (r *refusedInstall) stays() {
 // TestAccessOfTheGroup runs group R of the compatibility scenarios.
 func TestAccessOfTheGroup(t *testing.T) {
 	newWorld(t).supervise()
-	for name, scenario := range map[string]func(*refusedInstall){
+	for name, scenario := range testenv.Sample(t, map[string]func(*refusedInstall){
 		"R1 the account is removed from the group": func(r *refusedInstall) {
 			r.names("")
 			r.goesOn()
@@ -143,7 +144,7 @@ func TestAccessOfTheGroup(t *testing.T) {
 			r.change(r.group, func() { r.group.Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward })
 			r.stays()
 		},
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scenario(newRefusedInstall(t))

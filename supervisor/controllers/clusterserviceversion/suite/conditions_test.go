@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/operatorcondition"
+	"github.com/chandlery/chandlery/test/testenv"
 )
 
 const (
@@ -127,7 +128,7 @@ func TestOperatorConditionHoldsTheUpgrade(t *testing.T) {
 		return operatorcondition.Setup(mgr, operatorcondition.Options{})
 	})
 	type steps []func()
-	for name, scenario := range map[string]func(kettleCondition) (before steps, held string, after steps){
+	for name, scenario := range testenv.Sample(t, map[string]func(kettleCondition) (before steps, held string, after steps){
 		"J1 no report":     func(kettleCondition) (steps, string, steps) { return nil, "", nil },
 		"J2 True, present": func(k kettleCondition) (steps, string, steps) { return steps{k.reports(reportTrue, 3)}, "", nil },
 		"J3 J9 False, present": func(k kettleCondition) (steps, string, steps) {
@@ -175,7 +176,7 @@ func TestOperatorConditionHoldsTheUpgrade(t *testing.T) {
 			gone := func() { k.patch("spec", "conditions") }
 			return steps{k.declares("conditions", reportFalse), func() { k.shows(reportFalse) }}, refused, steps{gone}
 		},
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := kettleCondition{newWorld(t)}

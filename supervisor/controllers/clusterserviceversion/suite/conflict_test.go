@@ -23,6 +23,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/copiedcsv"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/testenv"
 	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
@@ -216,7 +217,7 @@ func (w *world) superviseCopies(change ...func(*copiedcsv.Options)) (stop func()
 // TestGroupConflict runs group K of the compatibility scenarios.
 func TestGroupConflict(t *testing.T) {
 	newWorld(t).superviseCopies()
-	for name, scenario := range map[string]func(*groupConflict){
+	for name, scenario := range testenv.Sample(t, map[string]func(*groupConflict){
 		"K1 K10 the loser is never Pending and never copied": func(c *groupConflict) {
 			c.install()
 			right := c.groupIn(c.r, "right", c.m, c.r)
@@ -328,7 +329,7 @@ func TestGroupConflict(t *testing.T) {
 			c.Expect(csv.Status.Conditions[0].Message).To(gomega.Equal("requirements not yet checked"))
 			c.copied(loser, c.m)
 		},
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scenario(newGroupConflict(t))
