@@ -16,7 +16,6 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/chandlery/chandlery/test/programs"
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
@@ -90,7 +89,7 @@ func parsed(t *testing.T, document json.RawMessage) any {
 // TestRenderRealCatalogs compares real catalogs unchanged, and with the manifests of bundles
 // converted. The bundles get images for that, because those without an image are not converted.
 func TestRenderRealCatalogs(t *testing.T) {
-	opm, catalog := buildOPM(t), programs.Catalog(t)
+	opm, catalog := buildOPM(t), catalogProgram()
 	for name, tt := range map[string]struct{ reason, catalog, image, level string }{
 		"Metadata":  {"bundles with metadata", realcatalogs.Metadata, "", "none"},
 		"Objects":   {"bundles with manifests", realcatalogs.Objects, "", "none"},
@@ -137,7 +136,7 @@ func withImages(t *testing.T, dir, image string) string {
 }
 
 func TestRenderBundles(t *testing.T) {
-	opm, catalog := buildOPM(t), programs.Catalog(t)
+	opm, catalog := buildOPM(t), catalogProgram()
 	dirs, err := filepath.Glob(filepath.Join(sampleBundles, "*", "*", "metadata"))
 	if err != nil || len(dirs) < 6 {
 		t.Fatalf("sample bundles: %v, %v", dirs, err)
@@ -169,7 +168,7 @@ func TestRenderBundles(t *testing.T) {
 
 // TestConvert compares a converted catalog with the output of opm.
 func TestConvert(t *testing.T) {
-	opm, catalog := buildOPM(t), programs.Catalog(t)
+	opm, catalog := buildOPM(t), catalogProgram()
 	dir := t.TempDir()
 	text, err := exec.CommandContext(t.Context(), catalog, "render", filepath.Join(sampleBundles, "lantern", "1.0.0"), "--image-ref-template", imageRef).Output()
 	if err != nil {
@@ -189,7 +188,7 @@ func TestConvert(t *testing.T) {
 // TestPrunedIsValid prunes a real catalog in many ways and validates each result with opm. A
 // package that is kept whole must equal opm's rendering of its directory.
 func TestPrunedIsValid(t *testing.T) {
-	opm, catalog := buildOPM(t), programs.Catalog(t)
+	opm, catalog := buildOPM(t), catalogProgram()
 	dir := realcatalogs.Dir(t, realcatalogs.Metadata)
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/chandlery/chandlery/test/oracle"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
-	"github.com/chandlery/chandlery/test/programs"
 )
 
 // buildOPM returns the path of the peer's program.
@@ -55,7 +54,7 @@ func startPeers(t *testing.T, dir string) (ours, theirs peer) {
 func startOurs(t *testing.T, dir, port, work string, more ...string) *process.Process {
 	t.Helper()
 	registry, err := process.Start(t.Context(), process.Spec{
-		Name: "registry serve", Path: programs.Registry(t), Log: filepath.Join(work, "registry.log"),
+		Name: "registry serve", Path: filepath.Join(bin, "registry"), Log: filepath.Join(work, "registry.log"),
 		Args: append([]string{"serve", dir, "--host=127.0.0.1", "--port", port, "--metrics-address=0", "--termination-log="}, more...),
 	})
 	if err != nil {

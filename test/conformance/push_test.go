@@ -12,7 +12,6 @@ import (
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/test/images"
 	"github.com/chandlery/chandlery/test/oracle"
-	"github.com/chandlery/chandlery/test/programs"
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
@@ -29,7 +28,7 @@ func pushed(t *testing.T, catalog, program string) string {
 	if _, err := images.Push(t.Context(), host+"/base:v1", base); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), programs.Catalog(t), "push", catalog, host+"/catalog:v1", "--base", host+"/base:v1", "--use-http").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), catalogProgram(), "push", catalog, host+"/catalog:v1", "--base", host+"/base:v1", "--use-http").CombinedOutput()
 	if err != nil {
 		t.Fatalf("pushing: %v\n%s", err, out)
 	}
@@ -69,7 +68,7 @@ func TestPushedOddCatalog(t *testing.T) {
 func TestPushedRealCatalog(t *testing.T) {
 	dir, packages := realcatalogs.Sample(t, realcatalogs.Metadata)
 	heads := filepath.Join(t.TempDir(), "heads")
-	out, err := exec.CommandContext(t.Context(), programs.Catalog(t), "prune", dir, "--heads", "--to", heads).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), catalogProgram(), "prune", dir, "--heads", "--to", heads).CombinedOutput()
 	if err != nil {
 		t.Fatalf("pruning: %v\n%s", err, out)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/chandlery/chandlery/test/images"
-	"github.com/chandlery/chandlery/test/programs"
 )
 
 // imageHost starts an image registry and returns its host and port.
@@ -90,7 +89,7 @@ substitutions:
 
 // TestTemplates compares the renderings of templates of each type.
 func TestTemplates(t *testing.T) {
-	opm, catalog, host := buildOPM(t), programs.Catalog(t), imageHost(t)
+	opm, catalog, host := buildOPM(t), catalogProgram(), imageHost(t)
 	acceptImages(t)
 	pushBundles(t, host, "lantern/1.0.0", "lantern/1.1.0", "lantern/1.2.0", "compass/2.0.0", "compass/2.1.0", "compass/2.2.0")
 	for name, tt := range map[string]struct {
@@ -125,7 +124,7 @@ func TestTemplates(t *testing.T) {
 
 // TestTemplatesRefused has templates that both programs refuse.
 func TestTemplatesRefused(t *testing.T) {
-	opm, catalog, host := buildOPM(t), programs.Catalog(t), imageHost(t)
+	opm, catalog, host := buildOPM(t), catalogProgram(), imageHost(t)
 	acceptImages(t)
 	pushBundles(t, host, "lantern/1.0.0")
 	for name, text := range map[string]string{
