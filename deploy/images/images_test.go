@@ -35,7 +35,20 @@ func options() images.Options {
 }
 
 // built are all images. They are built once for all tests, because linking and compressing them takes most of the time.
-var built = sync.OnceValues(func() ([]images.Image, error) { return images.Build(context.Background(), options()) })
+// The smallest image is compressed as for a release.
+var built = sync.OnceValues(func() ([]images.Image, error) {
+	var all []images.Image
+	for _, name := range images.Names() {
+		o := options()
+		o.Images, o.Fast = []string{name}, name != registryName
+		made, err := images.Build(context.Background(), o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made...)
+	}
+	return all, nil
+})
 
 // shared returns all images, which tests must not change.
 func shared(t *testing.T) []images.Image {

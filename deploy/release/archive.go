@@ -48,17 +48,20 @@ func platformName(name string, version Version, platform v1.Platform) string {
 	return fmt.Sprintf("%s_%s_%s_%s", name, version, platform.OS, platform.Architecture)
 }
 
+// compress builds a layer: [layer.New] or [layer.NewFast].
+type compress func(files []layer.Entry, modified time.Time) (v1.Layer, error)
+
 // archive returns files as an archive of the platform's usual format: zip for Windows, and tar with gzip for others.
-func archive(platform v1.Platform, files []layer.Entry, modified time.Time) ([]byte, error) {
+func archive(platform v1.Platform, files []layer.Entry, modified time.Time, gzip compress) ([]byte, error) {
 	if platform.OS == windows {
 		return zipped(files, modified)
 	}
-	return tarred(files, modified)
+	return tarred(files, modified, gzip)
 }
 
 // tarred returns files as tar with gzip, in the same way as the layers of images.
-func tarred(files []layer.Entry, modified time.Time) ([]byte, error) {
-	packed, err := layer.New(files, modified)
+func tarred(files []layer.Entry, modified time.Time, gzip compress) ([]byte, error) {
+	packed, err := gzip(files, modified)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what it does
 	}

@@ -56,6 +56,8 @@ type Options struct {
 	Signer *Signer
 	// Platforms are those of the images, and PluginPlatforms those of the kubectl plugin; empty for all.
 	Platforms, PluginPlatforms []v1.Platform
+	// Fast compresses programs in a tenth of the time, to larger files. It is for releases that are not published.
+	Fast bool
 }
 
 // builder builds one release.
@@ -165,7 +167,7 @@ func (b builder) images(ctx context.Context) (map[string]reference, error) {
 
 func (b builder) imageOptions() images.Options {
 	return images.Options{
-		Dir: b.Dir, Version: b.Version.String(), Commit: b.Commit, Created: b.Created, Platforms: b.Platforms,
+		Dir: b.Dir, Version: b.Version.String(), Commit: b.Commit, Created: b.Created, Platforms: b.Platforms, Fast: b.Fast,
 	}
 }
 
@@ -250,7 +252,10 @@ func (b builder) archive(platform v1.Platform, body []byte) ([]byte, error) {
 		}
 		files = append(files, layer.Program(completion, script))
 	}
-	return archive(platform, files, b.Created)
+	if b.Fast {
+		return archive(platform, files, b.Created, layer.NewFast)
+	}
+	return archive(platform, files, b.Created, layer.New)
 }
 
 // notes writes the release notes.

@@ -68,7 +68,7 @@ func (c chartFiles) archive(modified time.Time) ([]byte, error) {
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		entries = append(entries, layer.File(path.Join(chartName, name), c[name]))
 	}
-	return tarred(entries, modified)
+	return tarred(entries, modified, layer.New)
 }
 
 // image returns the archive of the chart as an OCI artifact, as "helm push" does.

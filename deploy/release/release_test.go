@@ -141,11 +141,11 @@ func TestArchive(t *testing.T) {
 	files := []layer.Entry{layer.Program("kubectl-chandlery", []byte("program")), layer.File("LICENSE", []byte("license"))}
 	for _, system := range []string{"linux", windows} {
 		platform := v1.Platform{OS: system, Architecture: "amd64"}
-		first, err := archive(platform, files, epoch)
+		first, err := archive(platform, files, epoch, layer.New)
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := archive(platform, files, epoch.In(time.FixedZone("elsewhere", 3600)))
+		second, err := archive(platform, files, epoch.In(time.FixedZone("elsewhere", 3600)), layer.New)
 		if err != nil || !bytes.Equal(first, second) {
 			t.Errorf("%s: the second archive differs, %v", system, err)
 		}

@@ -27,7 +27,7 @@ func PushPrograms(ctx context.Context, bed *nodes.Bed) error {
 		return err
 	}
 	made, err := images.Build(ctx, images.Options{
-		Dir: root, Version: version, Created: time.Unix(0, 0), Platforms: []v1.Platform{images.Local()},
+		Dir: root, Version: version, Created: time.Unix(0, 0), Platforms: []v1.Platform{images.Local()}, Fast: true,
 	})
 	if err != nil {
 		return fmt.Errorf("making the images: %w", err)

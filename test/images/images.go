@@ -160,7 +160,7 @@ func WithoutCatalog() (v1.Image, error) {
 func Local(ctx context.Context, wanted string) (v1.Image, error) {
 	all, err := images.Build(ctx, images.Options{
 		Version: "test", Commit: "test", Created: epoch(), Platforms: []v1.Platform{images.Local()},
-		Images: []string{wanted},
+		Images: []string{wanted}, Fast: true,
 	})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the image

@@ -22,6 +22,9 @@ const (
 	Commit = "0123456789abcdef0123456789abcdef01234567"
 )
 
+// Created returns the time of the commit, and of all files.
+func Created() time.Time { return time.Unix(1_700_000_000, 0) }
+
 var tools = sync.OnceValues(func() (release.Tools, error) {
 	root, err := buildcache.SourceDir(".")
 	if err != nil {
@@ -50,9 +53,10 @@ func Build(ctx context.Context, dir, images string) error {
 		return err //nolint:wrapcheck // names the version
 	}
 	return release.Build(ctx, dir, release.Options{ //nolint:wrapcheck // says what it does
-		Source:  release.Source{Dir: root, Commit: Commit, Created: time.Unix(1_700_000_000, 0), Go: runtime.Version()},
+		Source:  release.Source{Dir: root, Commit: Commit, Created: Created(), Go: runtime.Version()},
 		Version: version, Images: images, Downloads: "https://example.com/v" + Version, Builder: "https://example.com/test",
 		Platforms:       []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}},
 		PluginPlatforms: []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}},
+		Fast:            true,
 	}, programs, os.Stderr)
 }

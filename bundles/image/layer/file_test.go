@@ -36,6 +36,13 @@ func TestWrite(t *testing.T) {
 	if got, err := written.DiffID(); err != nil || got != wantID {
 		t.Errorf("the archives differ: %v and %v, %v", got, wantID, err)
 	}
+	fast, err := NewFast(entries, modified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := fast.DiffID(); err != nil || got != wantID {
+		t.Errorf("the fast archive differs: %v and %v, %v", got, wantID, err)
+	}
 	if err := validate.Layer(written); err != nil {
 		t.Error(err)
 	}

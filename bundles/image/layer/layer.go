@@ -85,6 +85,15 @@ func Tree(tree fs.FS, below string) ([]Entry, error) {
 
 // New builds a layer of the entries. Parent folders need not be among them.
 func New(entries []Entry, modified time.Time) (v1.Layer, error) {
+	return compressed(entries, modified, gzip.BestCompression)
+}
+
+// NewFast does the same as New in a tenth of the time, and the layer is larger. It is for layers that are not published.
+func NewFast(entries []Entry, modified time.Time) (v1.Layer, error) {
+	return compressed(entries, modified, gzip.BestSpeed)
+}
+
+func compressed(entries []Entry, modified time.Time, level int) (v1.Layer, error) {
 	archive, err := archived(withParents(entries), modified)
 	if err != nil {
 		return nil, err
@@ -92,7 +101,7 @@ func New(entries []Entry, modified time.Time) (v1.Layer, error) {
 	layer, err := tarball.LayerFromOpener(
 		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil },
 		tarball.WithMediaType(types.OCILayer),
-		tarball.WithCompressionLevel(gzip.BestCompression),
+		tarball.WithCompressionLevel(level),
 		tarball.WithCompressedCaching,
 	)
 	if err != nil {
