@@ -15,8 +15,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/chandlery/chandlery/deploy/release"
-	"github.com/chandlery/chandlery/test/controlplane"
-	"github.com/chandlery/chandlery/test/testenv"
 	"github.com/chandlery/chandlery/test/testrelease"
 )
 
@@ -34,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
 	folder, host = dir, strings.TrimPrefix(server.URL, "http://")+"/team"
-	code := testenv.Main(m, controlplane.Options{})
+	code := m.Run()
 	server.Close()
 	if err := os.RemoveAll(dir); err != nil {
 		panic(err)
