@@ -44,6 +44,8 @@ SUITE_GO := $(if $(SUITE_RACE),CGO_ENABLED=1 )$(GO)
 # A catalog whose certificates are renewed is called for at least LOAD. A tenant creates LARGE_OBJECTS of each kind, a
 # leader is killed at LEADER_KILLS moments of an installation, and one in EXPLAIN_SHARE situations is explained. Suites
 # check one in CASE_SHARE cases of their long tables.
+# RELEASES releases
+# are built and compared; with 1, a program and an image.
 COMPAT_SHARE         ?= 8
 export ROUNDS        ?= 1
 export INTERLEAVINGS ?= 4
@@ -60,6 +62,7 @@ export LARGE_OBJECTS ?= 8
 export LEADER_KILLS  ?= 4
 export EXPLAIN_SHARE ?= 4
 export CASE_SHARE    ?= 4
+export RELEASES      ?= 1
 
 # The contract as clients of the last release know it.
 CONTRACT := proto/contract.txtpb
@@ -244,6 +247,7 @@ test: test-env build compile ## Every test: units, control-plane suites, conform
 .PHONY: whole
 whole: ## The tests of `make test` with the race detector everywhere, and nothing left out: hours.
 	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 COMPAT_SHARE=1 KILLS=0 INSTALLATIONS=0 NAMESPACES=200 LOAD=60s LARGE_OBJECTS=20 LEADER_KILLS=12 EXPLAIN_SHARE=1 CASE_SHARE=1
+	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 COMPAT_SHARE=1 KILLS=0 INSTALLATIONS=0 NAMESPACES=200 LOAD=60s RELEASES=2
 	@$(MAKE) operatorhub disconnected
 
 # Two rows of packages are tested side by side: one that computes most of the time, and one that waits
@@ -394,6 +398,10 @@ takeover-installations: test-env ## Take over from a real OLM in either namespac
 uninstalls: test-env ## Uninstall the supervisor 20 times in each way, and check that no APIService is left and a namespace can be deleted.
 	@UNINSTALLS=20 $(GO) test $(LEAN) $(AFRESH) -v -p 1 -timeout $(REST_TIMEOUT) -run '^(TestUninstalling|TestUninstallingLeavesNoAPIService)$$' \
 	  ./supervisor/controllers/packagemanifest/suite ./cmd/internal/command/uninstall/suite
+
+.PHONY: release-reproducible
+release-reproducible: ## Build a release twice, and check that both are the same.
+	@RELEASES=2 $(GO) test $(LEAN) $(AFRESH) -v -timeout $(TEST_TIMEOUT) -run TestReleaseIsReproducible ./deploy/release/suite
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s each), from its committed corpus on.

@@ -1,6 +1,7 @@
 package suite_test
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -13,10 +14,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/chandlery/chandlery/deploy/images"
 	"github.com/chandlery/chandlery/deploy/release"
 	"github.com/chandlery/chandlery/test/testrelease"
 )
@@ -44,27 +46,71 @@ func TestReleaseVerifies(t *testing.T) {
 		"prerequisites.yaml", "provenance.sigstore.json", "registry_1.2.3-test_linux_ARCH.spdx.json", "signatures",
 		"supervisor_1.2.3-test_linux_ARCH.spdx.json",
 	}
-	if diff := cmp.Diff(want, names); diff != "" {
+	if diff := gocmp.Diff(want, names); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 }
 
 // TestReleaseIsReproducible builds a second release, in another time zone and folder. Only signatures and provenance differ.
+// With $RELEASES=1, it builds the kubectl plugin alone; deploy/images does the same with an image.
 func TestReleaseIsReproducible(t *testing.T) {
+	first(t)
 	t.Setenv("TZ", "Asia/Tokyo")
 	t.Setenv("TMPDIR", t.TempDir())
+	switch releases := cmp.Or(os.Getenv("RELEASES"), "1"); releases {
+	case "1":
+		expectSamePlugin(t)
+	case "2":
+		expectSameRelease(t)
+	default:
+		t.Fatalf("$RELEASES is %q; it has to be 1 or 2", releases)
+	}
+}
+
+// expectSamePlugin builds the plugin again. Its list of components has the checksum of the program.
+func expectSamePlugin(t *testing.T) {
+	t.Helper()
+	platform := images.Local()
+	o := images.Options{Version: testrelease.Version, Commit: testrelease.Commit, Created: testrelease.Created()}
+	_, sbom, err := o.BuildPlugin(t.Context(), platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := fmt.Sprintf("%s_%s_%s_%s.spdx.json", images.Plugin, testrelease.Version, platform.OS, platform.Architecture)
+	if diff := gocmp.Diff(read(t, first(t), file), string(sbom)); diff != "" {
+		t.Errorf("components of the plugin (-first +second):\n%s", diff)
+	}
+}
+
+// expectSameRelease builds a second release.
+func expectSameRelease(t *testing.T) {
+	t.Helper()
 	second := filepath.Join(folder, "second")
 	if err := testrelease.Build(t.Context(), second, host); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(read(t, first(t), "SHA256SUMS"), read(t, second, "SHA256SUMS")); diff != "" {
+	if diff := gocmp.Diff(read(t, first(t), "SHA256SUMS"), read(t, second, "SHA256SUMS")); diff != "" {
 		t.Errorf("checksums (-first +second):\n%s", diff)
 	}
 	if read(t, first(t), "cosign.pub") == read(t, second, "cosign.pub") {
 		t.Error("two releases have the same temporary key")
 	}
-	if _, err := verify(t, first(t), second); err == nil {
-		t.Error("a release verifies with the key of another one")
+}
+
+// TestOtherKey verifies a release with a key that did not sign it.
+func TestOtherKey(t *testing.T) {
+	programs, err := testrelease.Tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), programs.Cosign, "generate-key-pair", "--output-key-prefix", filepath.Join(key, "cosign"))
+	cmd.Env = append(os.Environ(), "COSIGN_PASSWORD=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if _, err := verify(t, first(t), key); err == nil || !strings.Contains(err.Error(), "cosign verify-blob-attestation") {
+		t.Errorf("a release verifies with another key: %v", err)
 	}
 }
 
