@@ -147,7 +147,7 @@ func TestApproveWaits(t *testing.T) {
 		t.Run(string(phase), func(t *testing.T) {
 			w := newWorld(t)
 			w.waits()
-			r := &running{cmd: exec.CommandContext(t.Context(), program, "approve", "my-lamp", "--wait", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
+			r := &running{cmd: exec.CommandContext(t.Context(), supervisorPath, "approve", "my-lamp", "--wait", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
 			r.cmd.Stdout, r.cmd.Stderr = r, r
 			if err := r.cmd.Start(); err != nil {
 				t.Fatal(err)

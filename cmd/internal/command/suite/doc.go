@@ -1,2 +1,2 @@
-// Package suite tests the commands that read a cluster, as processes, on a real API server.
+// Package suite tests the commands that read a cluster on a real API server, as processes and in the process of the test.
 package suite

@@ -177,7 +177,7 @@ func (w *world) start(args ...string) *running {
 // watchStatus runs status --watch until it is interrupted.
 func (w *world) watchStatus() *running {
 	w.T.Helper()
-	r := &running{cmd: exec.CommandContext(w.T.Context(), program, "status", "--watch", "--interval", "1s", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
+	r := &running{cmd: exec.CommandContext(w.T.Context(), supervisorPath, "status", "--watch", "--interval", "1s", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
 	r.cmd.Stdout, r.cmd.Stderr = r, r
 	if err := r.cmd.Start(); err != nil {
 		w.T.Fatal(err)

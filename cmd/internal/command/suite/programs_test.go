@@ -3,13 +3,9 @@ package suite_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"testing"
 	"time"
 
 	"github.com/blang/semver/v4"
@@ -156,49 +152,6 @@ func (w *world) status(o client.Object) {
 	if err := w.Status().Update(w.T.Context(), o); err != nil {
 		w.T.Fatalf("writing the status of %T %s: %v", o, o.GetName(), err)
 	}
-}
-
-// answer is the output and exit code of a command.
-type answer struct {
-	out, log string
-	code     int
-}
-
-// caller is one of the two programs, with the arguments to call it.
-type caller struct {
-	name string
-	argv []string
-}
-
-// callers returns both programs. The plugin runs without kubectl, which takes as much processor time as the plugin.
-func callers() []caller {
-	return []caller{
-		{name: "supervisor", argv: []string{program}},
-		{name: "kubectl chandlery", argv: []string{plugin}},
-	}
-}
-
-// kubectl returns the plugin as users run it: kubectl looks for it in the PATH.
-func kubectl(t *testing.T) caller {
-	t.Helper()
-	return caller{name: "kubectl chandlery", argv: []string{controlplane.Get(t).Kubectl(), "chandlery"}}
-}
-
-// call runs a program as a user.
-func (c caller) call(t *testing.T, kubeconfig string, args ...string) answer {
-	t.Helper()
-	argv := slices.Concat(c.argv, args)
-	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
-	var out, log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &log
-	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Dir(plugin)+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("running %v: %v", argv, err)
-	}
-	return answer{out: out.String(), log: log.String(), code: cmd.ProcessState.ExitCode()}
 }
 
 // user is a user with permissions.

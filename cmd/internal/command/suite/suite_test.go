@@ -26,14 +26,13 @@ import (
 	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
-// program is the supervisor and plugin is the kubectl plugin. Both are built once for the package
-// into their own folder.
-var program, plugin string
+// supervisorPath and pluginPath are the files of the programs. Both are built once for the package into their own folder.
+var supervisorPath, pluginPath string
 
 func TestMain(m *testing.M) {
 	os.Exit(programs.Main(func(dir string) int {
-		program, plugin = filepath.Join(dir, "supervisor"), filepath.Join(dir, "kubectl-chandlery")
-		return testenv.Main(m, controlplane.Options{Nodes: -1}, installCompleter, testenv.InstallCRDsWith(program), prepare)
+		supervisorPath, pluginPath = filepath.Join(dir, "supervisor"), filepath.Join(dir, "kubectl-chandlery")
+		return testenv.Main(m, controlplane.Options{Nodes: -1}, installCompleter, testenv.InstallCRDsWith(supervisorPath), prepare)
 	}, "./cmd/supervisor", "./cmd/kubectl-chandlery"))
 }
 
@@ -48,7 +47,7 @@ func installCompleter(context.Context, *controlplane.ControlPlane) error {
 	if err != nil {
 		return fmt.Errorf("reading what completes the plugin: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(plugin), completer), text, 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(pluginPath), completer), text, 0o700); err != nil {
 		return fmt.Errorf("installing what completes the plugin: %w", err)
 	}
 	return nil
@@ -163,7 +162,7 @@ func (w *world) history(args ...string) (out, failure string) {
 }
 
 func (w *world) command(args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(w.T.Context(), program, append([]string{"history", "-n", w.Namespace, "--kubeconfig", w.kubeconfig}, args...)...)
+	cmd := exec.CommandContext(w.T.Context(), supervisorPath, append([]string{"history", "-n", w.Namespace, "--kubeconfig", w.kubeconfig}, args...)...)
 	cmd.Env = append(os.Environ(), "TZ=UTC")
 	return cmd
 }

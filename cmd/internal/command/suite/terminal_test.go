@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal returns both ends of a new pseudo-terminal.
-func terminal(t *testing.T) (person, program *os.File) {
+// openTerminal returns both ends of a new pseudo-terminal.
+func openTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -41,8 +41,8 @@ func TestApproveAsks(t *testing.T) {
 		t.Run(strings.TrimSpace(answer), func(t *testing.T) {
 			w := newWorld(t)
 			w.waits()
-			person, tty := terminal(t)
-			r := &running{cmd: exec.CommandContext(t.Context(), program, "approve", "my-lamp", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
+			person, tty := openTerminal(t)
+			r := &running{cmd: exec.CommandContext(t.Context(), supervisorPath, "approve", "my-lamp", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
 			r.cmd.Env = []string{"TERM=xterm", "HOME=" + t.TempDir()}
 			r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = tty, tty, tty
 			if err := r.cmd.Start(); err != nil {

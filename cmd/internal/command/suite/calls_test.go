@@ -1,0 +1,101 @@
+package suite_test
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"hash/fnv"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/chandlery/chandlery/cmd/internal/command/all"
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/program"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// answer is the output and exit code of a command.
+type answer struct {
+	out, log string
+	code     int
+}
+
+// caller is one of the two programs, with the arguments to call it.
+type caller struct {
+	name string
+	argv []string
+	// code is what the program consists of, in this process; nil if it is always called as a process.
+	code *program.Program
+}
+
+// callers returns both programs. The plugin runs without kubectl, which takes as much processor time as the plugin.
+func callers() []caller {
+	return []caller{
+		{name: "supervisor", argv: []string{supervisorPath}, code: &program.Program{Name: "supervisor", EnvPrefix: "SUPERVISOR"}},
+		{
+			name: "kubectl chandlery", argv: []string{pluginPath},
+			code: &program.Program{Name: "kubectl-chandlery", Called: "kubectl chandlery", EnvPrefix: "CHANDLERY"},
+		},
+	}
+}
+
+// kubectl returns the plugin as users run it: kubectl looks for it in the PATH.
+func kubectl(t *testing.T) caller {
+	t.Helper()
+	return caller{name: "kubectl chandlery", argv: []string{controlplane.Get(t).Kubectl(), "chandlery"}}
+}
+
+// call calls a program as a user: one call in $CALLS as a process, and others in the process of the test, which takes less
+// processor time. The names of the test, the program and the command select the processes.
+func (c caller) call(t *testing.T, kubeconfig string, args ...string) answer {
+	t.Helper()
+	share, err := strconv.ParseUint(cmp.Or(os.Getenv("CALLS"), "1"), 10, 32)
+	if err != nil || share < 1 {
+		t.Fatalf("$CALLS is %q; it has to be a number from 1 on", os.Getenv("CALLS"))
+	}
+	selected := fnv.New32a()
+	for _, name := range []string{t.Name(), c.name, args[0]} {
+		_, _ = selected.Write([]byte(name + "\n")) // it returns no errors
+	}
+	if c.code != nil && uint64(selected.Sum32())%share != 0 {
+		return c.callHere(t, kubeconfig, args)
+	}
+	return c.start(t, kubeconfig, args)
+}
+
+// start calls a program as a process.
+func (c caller) start(t *testing.T, kubeconfig string, args []string) answer {
+	t.Helper()
+	argv := slices.Concat(c.argv, args)
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Dir(pluginPath)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("running %v: %v", argv, err)
+	}
+	return answer{out: out.String(), log: log.String(), code: cmd.ProcessState.ExitCode()}
+}
+
+// callHere does what the main function of the program does, in the process of the test.
+func (c caller) callHere(t *testing.T, kubeconfig string, args []string) answer {
+	t.Helper()
+	t.Setenv("KUBECONFIG", kubeconfig)
+	t.Chdir(t.TempDir())
+	var out, log bytes.Buffer
+	cmd := c.code.Command(all.Commands(c.name, c.code.EnvPrefix, "test")...)
+	cmd.SetArgs(args)
+	cmd.SetIn(&bytes.Buffer{})
+	cmd.SetOut(&out)
+	cmd.SetErr(&log)
+	code := console.Report(terminal.NewWriter(&log), c.name, cmd.ExecuteContext(t.Context()))
+	return answer{out: out.String(), log: log.String(), code: int(code)}
+}
