@@ -251,7 +251,7 @@ test: test-env build compile ## Every test: units, control-plane suites, conform
 
 .PHONY: whole
 whole: ## The tests of `make test` with the race detector everywhere, and nothing left out: hours.
-	@$(MAKE) test SUITE_RACE='$(RACE)' COMPAT_SHARE=1 ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 NAMESPACES=200 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 $\
+	@$(MAKE) test SUITE_RACE='$(RACE)' COMPAT_SHARE=1 ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 NAMESPACES=200 FAULTS=1 UNINSTALLS=20 CATALOG_SHARE=1 \
 	  KILLS=0 INSTALLATIONS=0 LOAD=60s LARGE_OBJECTS=20 LEADER_KILLS=12 EXPLAIN_SHARE=1 CASE_SHARE=1 CALLS=1 RELEASES=2
 	@$(MAKE) operatorhub disconnected
 
