@@ -28,7 +28,7 @@ import (
 func main() { cli.Run("bench", start) }
 
 func parse(args []string, output io.Writer) (attack.Options, error) {
-	o := attack.Options{Root: ".", Calm: 30 * time.Second}
+	o := attack.Options{Root: ".", Settle: 30 * time.Second}
 	var kinds string
 	flags := flag.NewFlagSet("bench/tenant measures what a user with edit in one namespace can do to a supervisor", flag.ContinueOnError)
 	flags.SetOutput(output)

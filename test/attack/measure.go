@@ -30,8 +30,8 @@ type Options struct {
 	Duration time.Duration
 	// Installs is the number of timed installations before the attack, and during it with each kind.
 	Installs int
-	// Calm is how long the supervisor may work before its live heap is measured.
-	Calm time.Duration
+	// Settle is how long the supervisor may work before its live heap is measured.
+	Settle time.Duration
 	// Plane is an existing control plane with a node and without supervisors; nil to start one, for gigabytes of objects.
 	Plane *controlplane.ControlPlane
 }

@@ -67,7 +67,7 @@ func setUp(ctx context.Context, o Options, quota int64) (_ *scene, err error) {
 		}
 	}
 	s := &scene{
-		root: o.Root, dir: o.Dir, plane: plane, shared: o.Plane != nil, supervisor: &supervisorProcess{dir: o.Dir, calm: o.Calm},
+		root: o.Root, dir: o.Dir, plane: plane, shared: o.Plane != nil, supervisor: &supervisorProcess{dir: o.Dir, settle: o.Settle},
 		tenant: &tenant{rate: flowcontrol.NewTokenBucketRateLimiter(o.Rate, 1)},
 	}
 	for _, step := range []func(context.Context) error{s.connect, s.grant, s.serve} {

@@ -26,7 +26,7 @@ import (
 // supervisorProcess is the supervisor that is attacked, and its measurements.
 type supervisorProcess struct {
 	dir, kubeconfig string
-	calm            time.Duration // see Options.Calm
+	settle          time.Duration // see Options.Settle
 	client          client.Client
 	process         *process.Process // nil while it does not run
 	metrics         string
@@ -121,9 +121,9 @@ const (
 // triggers collections.
 func (s *supervisorProcess) heap(ctx context.Context) (least int64, err error) {
 	const collections = 6
-	calm, begun, seen := time.Now().Add(s.calm), -1.0, -1.0
+	settled, begun, seen := time.Now().Add(s.settle), -1.0, -1.0
 	err = s.await(ctx, "garbage collections of the supervisor", func(ctx context.Context) (bool, error) {
-		if time.Now().Before(calm) {
+		if time.Now().Before(settled) {
 			return false, nil
 		}
 		for range 20 {

@@ -39,7 +39,7 @@ func TestLargeObjects(t *testing.T) {
 	objects := objectsOfAKind(t)
 	result, err := attack.Run(t.Context(), attack.Options{
 		Root: "../../..", Dir: bin, Objects: objects, Size: size, Kinds: attack.Kinds(), Together: true,
-		Rate: rate, Duration: time.Duration(objects) * time.Second, Installs: 1, Calm: 10 * time.Second, Plane: controlplane.Get(t),
+		Rate: rate, Duration: time.Duration(objects) * time.Second, Installs: 1, Settle: 10 * time.Second, Plane: controlplane.Get(t),
 	})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, process.Tail(filepath.Join(bin, "supervisor.log")))

@@ -29,17 +29,17 @@ type answer struct {
 type caller struct {
 	name string
 	argv []string
-	// code is what the program consists of, in this process; nil if it is always called as a process.
-	code *program.Program
+	// main has the commands of the program; nil if each call starts a process.
+	main *program.Program
 }
 
 // callers returns both programs. The plugin runs without kubectl, which takes as much processor time as the plugin.
 func callers() []caller {
 	return []caller{
-		{name: "supervisor", argv: []string{supervisorPath}, code: &program.Program{Name: "supervisor", EnvPrefix: "SUPERVISOR"}},
+		{name: "supervisor", argv: []string{supervisorPath}, main: &program.Program{Name: "supervisor", EnvPrefix: "SUPERVISOR"}},
 		{
 			name: "kubectl chandlery", argv: []string{pluginPath},
-			code: &program.Program{Name: "kubectl-chandlery", Called: "kubectl chandlery", EnvPrefix: "CHANDLERY"},
+			main: &program.Program{Name: "kubectl-chandlery", Called: "kubectl chandlery", EnvPrefix: "CHANDLERY"},
 		},
 	}
 }
@@ -62,8 +62,8 @@ func (c caller) call(t *testing.T, kubeconfig string, args ...string) answer {
 	for _, name := range []string{t.Name(), c.name, args[0]} {
 		_, _ = selected.Write([]byte(name + "\n")) // it returns no errors
 	}
-	if c.code != nil && uint64(selected.Sum32())%share != 0 {
-		return c.callHere(t, kubeconfig, args)
+	if c.main != nil && uint64(selected.Sum32())%share != 0 {
+		return c.callInProcess(t, kubeconfig, args)
 	}
 	return c.start(t, kubeconfig, args)
 }
@@ -85,13 +85,13 @@ func (c caller) start(t *testing.T, kubeconfig string, args []string) answer {
 	return answer{out: out.String(), log: log.String(), code: cmd.ProcessState.ExitCode()}
 }
 
-// callHere does what the main function of the program does, in the process of the test.
-func (c caller) callHere(t *testing.T, kubeconfig string, args []string) answer {
+// callInProcess does what the main function of the program does, in the process of the test.
+func (c caller) callInProcess(t *testing.T, kubeconfig string, args []string) answer {
 	t.Helper()
 	t.Setenv("KUBECONFIG", kubeconfig)
 	t.Chdir(t.TempDir())
 	var out, log bytes.Buffer
-	cmd := c.code.Command(all.Commands(c.name, c.code.EnvPrefix, "test")...)
+	cmd := c.main.Command(all.Commands(c.name, c.main.EnvPrefix, "test")...)
 	cmd.SetArgs(args)
 	cmd.SetIn(&bytes.Buffer{})
 	cmd.SetOut(&out)
