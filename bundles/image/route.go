@@ -110,7 +110,10 @@ type SourcesError struct {
 	Skipped []Skipped
 }
 
-// Error lists each place with its answer.
+// maxAnswers bounds the text of a SourcesError, in bytes. It is less than the length at which messages are cut.
+const maxAnswers = 900
+
+// Error lists each place with its answer. If they are too long together, each answer is cut, so that no place is missing.
 func (e *SourcesError) Error() string {
 	places := make([]string, 0, len(e.Attempts)+len(e.Skipped))
 	for i := range e.Attempts {
@@ -119,7 +122,19 @@ func (e *SourcesError) Error() string {
 	for _, s := range e.Skipped {
 		places = append(places, fmt.Sprintf("%s (%s): not asked, %s", s.Place, s.Rule, s.Why))
 	}
-	return "no source has it: " + strings.Join(places, "; ")
+	const begin, separator, ellipsis = "no source has it: ", "; ", "…"
+	text := begin + strings.Join(places, separator)
+	if len(text) <= maxAnswers {
+		return text
+	}
+	share := (maxAnswers-len(begin))/len(places) - len(separator)
+	for i, place := range places {
+		if len(place) > share {
+			// The last character may be cut in the middle.
+			places[i] = strings.ToValidUTF8(place[:max(0, share-len(ellipsis))], "") + ellipsis
+		}
+	}
+	return begin + strings.Join(places, separator)
 }
 
 // Unwrap returns the errors of all sources.

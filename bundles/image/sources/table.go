@@ -2,6 +2,7 @@ package sources
 
 import (
 	"crypto/tls"
+	"net"
 	"slices"
 	"strings"
 
@@ -79,7 +80,7 @@ const isBlocked = "it is blocked"
 // blocking returns the rule that blocks a place; nil if there is none.
 func (t Tables) blocking(ref name.Reference) *registry {
 	for _, table := range t {
-		if r := table.registryOf(canonical(ref)); r != nil && r.Blocked {
+		if r := table.blocking(canonical(ref)); r != nil {
 			return r
 		}
 	}
@@ -106,6 +107,9 @@ func (t *Table) route(ref name.Reference) (image.Route, bool) {
 	logical := canonical(ref)
 	if rule := t.registryOf(logical); rule != nil {
 		return t.viaRegistry(ref, logical, rule), true
+	}
+	if blocking := t.blocking(logical); blocking != nil {
+		return image.Route{Skipped: []image.Skipped{{Place: logical, Rule: blocking.rule(), Why: isBlocked, Blocked: true}}}, true
 	}
 	host := ref.Context().RegistryStr()
 	rule := t.hosts[host]
@@ -137,6 +141,34 @@ func (t *Table) registryOf(logical string) *registry {
 		}
 	}
 	return found
+}
+
+// blocking returns the table that blocks a place; nil if there is none. Without a table for its port, that of the host
+// counts, so that no other spelling of the port reaches a blocked registry.
+func (t *Table) blocking(place string) *registry {
+	found := t.registryOf(place)
+	if found == nil {
+		found = t.registryOf(withOtherPort(place))
+	}
+	if found == nil || !found.Blocked {
+		return nil
+	}
+	return found
+}
+
+// withOtherPort returns a place without its port, or with the port of HTTPS if it has none.
+func withOtherPort(place string) string {
+	registry, rest, _ := strings.Cut(place, "/")
+	host, _, err := net.SplitHostPort(registry)
+	switch {
+	case err != nil:
+		registry += ":443"
+	case strings.Contains(host, ":"):
+		registry = "[" + host + "]"
+	default:
+		registry = host
+	}
+	return registry + "/" + rest
 }
 
 // hasPrefix reports whether a reference has a prefix that ends at a separator. The prefix *.HOST is for all
@@ -207,7 +239,7 @@ func (t *Table) add(route *image.Route, rule *registry, endpoint *sysregistriesv
 		return
 	}
 	place := places[0].Reference.String() + suffix
-	if blocking := t.registryOf(place); blocking != nil && blocking.Blocked {
+	if blocking := t.blocking(place); blocking != nil {
 		route.Skipped = append(route.Skipped, image.Skipped{Place: place, Rule: blocking.rule(), Why: isBlocked, Blocked: true})
 		return
 	}

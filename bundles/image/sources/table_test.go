@@ -86,6 +86,13 @@ location = "blocked.test"
 blocked = true
 
 [[registry]]
+location = "blocked.test:8443"
+
+[[registry]]
+location = "secure.test:443"
+blocked = true
+
+[[registry]]
 location = "docker.io"
 [[registry.mirror]]
 location = "mirror.test/hub"
@@ -108,6 +115,10 @@ func TestRegistriesConf(t *testing.T) {
 		"a.b.wild.test/x" + someDigest:  {reason: "a mirror for tags only", asked: []string{"a.b.wild.test/x" + someDigest}, skipped: []string{"mirror.test/wild: the mirror is for tags only"}},
 		"blocked.test/x:v1":             {reason: "only the mirror", asked: []string{"mirror.test/b/x:v1"}, skipped: []string{"blocked.test/x:v1: it is blocked"}},
 		"gone.test/x:v1":                {reason: "the place counts, not the name", skipped: []string{"blocked.test/x:v1: it is blocked"}},
+		"blocked.test:443/x:v1":         {reason: "the port that the host has anyway", skipped: []string{"blocked.test:443/x:v1: it is blocked"}},
+		"blocked.test:5000/x:v1":        {reason: "a host is blocked with all ports", skipped: []string{"blocked.test:5000/x:v1: it is blocked"}},
+		"blocked.test:8443/x:v1":        {reason: "a port with a table of its own", asked: []string{"blocked.test:8443/x:v1"}},
+		"secure.test/x:v1":              {reason: "the blocked port is that of HTTPS", skipped: []string{"secure.test/x:v1: it is blocked"}},
 		"nginx:1":                       {reason: "short names of docker.io", asked: []string{"mirror.test/hub/library/nginx:1", "index.docker.io/library/nginx:1"}},
 		"source.test:5000/x:v1":         {reason: "a port", asked: []string{"source.test:5000/x:v1"}},
 		"other.test/x:v1":               {reason: "no rule", asked: []string{"other.test/x:v1"}},
