@@ -3,7 +3,9 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +16,11 @@ import (
 
 // finalizerDiscarded keeps a discarded namespace in phase Terminating until the control plane stops.
 const finalizerDiscarded = "chandlery.dev/discarded"
+
+// IsDiscarded reports whether DiscardNamespace keeps a namespace in phase Terminating.
+func IsDiscarded(namespace *corev1.Namespace) bool {
+	return slices.Contains(namespace.Finalizers, finalizerDiscarded)
+}
 
 // reconciledKinds returns the namespaced resources that controllers act on, those first that create others.
 func reconciledKinds() []schema.GroupVersionResource {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/test/caller"
+	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/failover"
 )
 
@@ -113,7 +114,7 @@ func numberOfRounds(t *testing.T) int {
 	return n
 }
 
-// nothingTerminating fails for each pod and namespace whose deletion does not complete.
+// nothingTerminating fails for each pod and namespace whose deletion does not complete, except discarded namespaces.
 func nothingTerminating(t *testing.T, s *failover.Scene) {
 	t.Helper()
 	must(t, failover.Eventually(t.Context(), "nothing to be Terminating", func(ctx context.Context) string {
@@ -128,7 +129,7 @@ func nothingTerminating(t *testing.T, s *failover.Scene) {
 			}
 		}
 		for i := range namespaces.Items {
-			if namespaces.Items[i].DeletionTimestamp != nil {
+			if namespaces.Items[i].DeletionTimestamp != nil && !controlplane.IsDiscarded(&namespaces.Items[i]) {
 				left = append(left, "namespace "+namespaces.Items[i].Name)
 			}
 		}
