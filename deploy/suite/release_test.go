@@ -27,15 +27,7 @@ type cluster struct {
 // newCluster starts a control plane without nodes, which ends with the test.
 func newCluster(t *testing.T) cluster {
 	t.Helper()
-	plane, err := controlplane.Start(t.Context(), controlplane.Options{Nodes: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := controlplane.StartForTest(t, controlplane.Options{Nodes: -1})
 	c, err := client.New(plane.Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)

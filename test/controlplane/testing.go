@@ -79,6 +79,30 @@ func keepLogs(c *ControlPlane) {
 	fmt.Fprintln(os.Stderr, "logs of the control plane:", dir)
 }
 
+// StartForTest starts a control plane that ends with the test. If the test fails, it keeps the logs and prints their path.
+func StartForTest(tb testing.TB, o Options) *ControlPlane {
+	tb.Helper()
+
+	// The control plane is needed until the last cleanup, and the context of the test ends before.
+	c, err := Start(context.WithoutCancel(tb.Context()), o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			keepLogs(c)
+		}
+
+		err := c.Stop()
+		if err != nil {
+			tb.Error(err)
+		}
+	})
+
+	return c
+}
+
 // Get returns the control plane that Main has started.
 func Get(tb testing.TB) *ControlPlane {
 	tb.Helper()

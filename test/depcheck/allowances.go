@@ -23,7 +23,6 @@ func Allowances() map[string]Allowance {
 		"cmd/internal/command/history/timeline.Timeline":                {Size{13, 15}, "the fields of the JSON output"},
 		"cmd/internal/command/status.Catalog":                           {Size{2, 13}, "the fields of the JSON output"},
 		"cmd/internal/command/status.Subscription":                      {Size{1, 14}, "the fields of the JSON output"},
-		"cmd/internal/command/suite_test.world":                         {Size{18, 2}, steps},
 		"cmd/internal/command/uninstall/suite_test.cluster":             {Size{17, 6}, steps},
 		"cmd/registry.serveOptions":                                     {Size{7, 14}, "one field for each group of flags"},
 		"server.Config":                                                 {Size{1, 15}, "one field for each setting"},

@@ -23,15 +23,7 @@ type cluster struct {
 // newCluster starts a control plane. Verifying releases needs none, so it runs only for the test of manifests.
 func newCluster(t *testing.T) cluster {
 	t.Helper()
-	plane, err := controlplane.Start(t.Context(), controlplane.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := controlplane.StartForTest(t, controlplane.Options{})
 	c, err := client.New(plane.Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package takeover_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,23 +46,11 @@ var operators = []struct {
 	{"buoy", "buoys", true, false},
 }
 
-// startScene starts a control plane without objects until the test ends. It keeps the logs of a test that fails. A control plane
-// that other tests do not use costs a part of a processor, so each test has its own.
+// startScene starts a control plane without objects until the test ends. A control plane that other tests do not use costs a
+// part of a processor, so each test has its own.
 func startScene(t *testing.T, o controlplane.Options) *scene {
 	t.Helper()
-	plane, err := controlplane.Start(context.WithoutCancel(t.Context()), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			dir, err := os.MkdirTemp("", "chandlery-logs-") //nolint:usetesting // it has to outlive the test
-			t.Logf("logs of the control plane: %s, %v", dir, errors.Join(err, plane.SaveLogs(dir)))
-		}
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := controlplane.StartForTest(t, o)
 	kinds, err := scheme.New()
 	if err != nil {
 		t.Fatal(err)

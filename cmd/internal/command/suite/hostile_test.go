@@ -25,8 +25,8 @@ const hostile = "x\x1b[2J\x1b]0;title\a\u009b35m\u202eevil\u2066\x7f\r\n\x1b[8m"
 // colours matches the control sequences with which the programs color words.
 var colours = regexp.MustCompile(`\x1b\[(0|1|2|31|32|33)m`)
 
-// hostile writes hostile texts to all objects of the world.
-func (w *world) hostile() {
+// createHostile creates objects with hostile texts everywhere.
+func createHostile(w *world) {
 	w.T.Helper()
 	w.well()
 	w.waits()
@@ -87,7 +87,7 @@ func quoted(t *testing.T, text string) string {
 // TestHostileTexts runs every command in a cluster whose objects all try to control the terminal.
 func TestHostileTexts(t *testing.T) {
 	w := newWorld(t)
-	w.hostile()
+	createHostile(w)
 	catalog := t.TempDir()
 	text := lampCatalog +
 		"---\nschema: olm.deprecations\npackage: lamp\nentries: [{reference: {schema: olm.package}, message: " + quoted(t, hostile) + "}]\n"

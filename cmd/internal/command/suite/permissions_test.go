@@ -44,7 +44,7 @@ func TestRights(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(catalog, "lamp.yaml"), []byte(lampCatalog), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	users := w.users()
+	users := createUsers(w)
 	for _, tt := range []struct {
 		args []string
 		// codes are the exit codes by user. says is part of each user's output.
@@ -123,7 +123,7 @@ func TestExplainsTheOriginalOfACopy(t *testing.T) {
 func TestStatusFallsBack(t *testing.T) {
 	w := newWorld(t)
 	w.well()
-	for _, user := range w.users() {
+	for _, user := range createUsers(w) {
 		got := callers()[1].call(t, user.kubeconfig, "status")
 		told := strings.Contains(got.out, "namespaces other than default: you lack permission to list")
 		if want := user.name == "reader" || user.name == "nobody"; told != want || want && got.code != 3 {

@@ -80,8 +80,8 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 	return c.Status().Update(ctx, source)
 }
 
-// lead renews the Lease until the test ends, as its holder would.
-func (w *world) lead() {
+// renewLease renews the Lease until the test ends, as its holder would.
+func renewLease(w *world) {
 	w.T.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: global, Name: api.LeaseName}}
 	renew := func(ctx context.Context) error {
@@ -99,7 +99,7 @@ func (w *world) lead() {
 // well gives the Subscription of the world a healthy status.
 func (w *world) well() {
 	w.T.Helper()
-	w.lead()
+	renewLease(w)
 	csv := &operatorsv1alpha1.ClusterServiceVersion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "lamp.v1"},
 		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
@@ -157,8 +157,8 @@ func (w *world) status(o client.Object) {
 // user is a user with permissions.
 type user struct{ name, kubeconfig string }
 
-// users returns users with different permissions in the world's namespace.
-func (w *world) users() []user {
+// createUsers creates users with different permissions in the namespace of a world.
+func createUsers(w *world) []user {
 	w.T.Helper()
 	cp := controlplane.Get(w.T)
 	viewer, reader, nobody := "viewer-"+w.Namespace, "reader-"+w.Namespace, "nobody-"+w.Namespace

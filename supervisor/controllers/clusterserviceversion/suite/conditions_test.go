@@ -120,6 +120,13 @@ func (k kettleCondition) isAtRest() {
 	k.Consistently(versions).WithTimeout(3 * time.Second).Should(gomega.Equal(before))
 }
 
+// steps are actions in their order.
+type steps []func()
+
+// heldUpgrade returns what is done before an upgrade, the message of the version while it is held, and what is done after
+// that. The message is empty if the upgrade is not held.
+type heldUpgrade func(kettleCondition) (before steps, held string, after steps)
+
 // TestOperatorConditionHoldsTheUpgrade runs the reports of an operator, group J of the
 // compatibility scenarios.
 func TestOperatorConditionHoldsTheUpgrade(t *testing.T) {
@@ -127,8 +134,7 @@ func TestOperatorConditionHoldsTheUpgrade(t *testing.T) {
 	supervisor.superviseAt(nil, func(mgr ctrl.Manager) error {
 		return operatorcondition.Setup(mgr, operatorcondition.Options{})
 	})
-	type steps []func()
-	for name, scenario := range testenv.Sample(t, map[string]func(kettleCondition) (before steps, held string, after steps){
+	for name, upgrade := range testenv.Sample(t, map[string]heldUpgrade{
 		"J1 no report":     func(kettleCondition) (steps, string, steps) { return nil, "", nil },
 		"J2 True, present": func(k kettleCondition) (steps, string, steps) { return steps{k.reports(reportTrue, 3)}, "", nil },
 		"J3 J9 False, present": func(k kettleCondition) (steps, string, steps) {
@@ -179,30 +185,35 @@ func TestOperatorConditionHoldsTheUpgrade(t *testing.T) {
 	}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := kettleCondition{newWorld(t)}
-			before, held, after := scenario(k)
-			k.Create(k.group("own", k.Namespace), k.kettle("kettle.v1"))
-			k.succeeds("kettle.v1")
-			k.ready()
-			for _, step := range before {
-				step()
-			}
-			k.Create(k.kettle("kettle.v2", replaces("kettle.v1")))
-			if held != "" {
-				k.isHeld(held)
-			}
-			for _, step := range after {
-				step()
-			}
-			csv := k.succeeds("kettle.v2")
-			for _, c := range csv.Status.Conditions {
-				if held == "" && c.Reason == operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable {
-					t.Errorf("the upgrade was held: %s", c.Message)
-				}
-			}
-			k.EventuallyGone(k.kettle("kettle.v1"))
+			kettleCondition{newWorld(t)}.upgrades(upgrade)
 		})
 	}
+}
+
+// upgrades replaces version 1 by version 2, and does the steps before and after.
+func (k kettleCondition) upgrades(upgrade heldUpgrade) {
+	k.T.Helper()
+	before, held, after := upgrade(k)
+	k.Create(k.group("own", k.Namespace), k.kettle("kettle.v1"))
+	k.succeeds("kettle.v1")
+	k.ready()
+	for _, step := range before {
+		step()
+	}
+	k.Create(k.kettle("kettle.v2", replaces("kettle.v1")))
+	if held != "" {
+		k.isHeld(held)
+	}
+	for _, step := range after {
+		step()
+	}
+	csv := k.succeeds("kettle.v2")
+	for _, c := range csv.Status.Conditions {
+		if held == "" && c.Reason == operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable {
+			k.T.Errorf("the upgrade was held: %s", c.Message)
+		}
+	}
+	k.EventuallyGone(k.kettle("kettle.v1"))
 }
 
 // annotate makes a change that does not raise the generation.

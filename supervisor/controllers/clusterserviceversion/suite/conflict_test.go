@@ -3,6 +3,7 @@ package suite_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -217,7 +218,19 @@ func (w *world) superviseCopies(change ...func(*copiedcsv.Options)) (stop func()
 // TestGroupConflict runs group K of the compatibility scenarios.
 func TestGroupConflict(t *testing.T) {
 	newWorld(t).superviseCopies()
-	for name, scenario := range testenv.Sample(t, map[string]func(*groupConflict){
+	scenarios := conflictsAndCopies()
+	maps.Copy(scenarios, refusedGroups())
+	for name, scenario := range testenv.Sample(t, scenarios) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenario(newGroupConflict(t))
+		})
+	}
+}
+
+// conflictsAndCopies returns scenarios in which versions are copied.
+func conflictsAndCopies() map[string]func(*groupConflict) {
+	return map[string]func(*groupConflict){
 		"K1 K10 the loser is never Pending and never copied": func(c *groupConflict) {
 			c.install()
 			right := c.groupIn(c.r, "right", c.m, c.r)
@@ -275,6 +288,22 @@ func TestGroupConflict(t *testing.T) {
 			c.neverCopied()
 			c.Expect(c.copied(winner, c.m).UID).To(gomega.Equal(kettle.UID))
 		},
+		"K12 a version without a conflict": func(c *groupConflict) {
+			right := c.groupIn(c.r, "right", c.m, c.r)
+			c.Create(right)
+			c.processed(right)
+			c.Create(c.provider(c.r, loser))
+			csv := c.inR().succeeds(loser)
+			c.Expect(csv.Status.Conditions[0].Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhasePending))
+			c.Expect(csv.Status.Conditions[0].Message).To(gomega.Equal("requirements not yet checked"))
+			c.copied(loser, c.m)
+		},
+	}
+}
+
+// refusedGroups returns scenarios in which a version fails because of its OperatorGroup.
+func refusedGroups() map[string]func(*groupConflict) {
+	return map[string]func(*groupConflict){
 		"K4 a fixed list": func(c *groupConflict) {
 			right := c.groupIn(c.r, "right", c.m, c.r)
 			right.Spec.StaticProvidedAPIs = true
@@ -319,21 +348,6 @@ func TestGroupConflict(t *testing.T) {
 			c.Create(c.provider(c.r, loser))
 			c.fails(operatorsv1alpha1.CSVReasonTooManyOperatorGroups)
 		},
-		"K12 a version without a conflict": func(c *groupConflict) {
-			right := c.groupIn(c.r, "right", c.m, c.r)
-			c.Create(right)
-			c.processed(right)
-			c.Create(c.provider(c.r, loser))
-			csv := c.inR().succeeds(loser)
-			c.Expect(csv.Status.Conditions[0].Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhasePending))
-			c.Expect(csv.Status.Conditions[0].Message).To(gomega.Equal("requirements not yet checked"))
-			c.copied(loser, c.m)
-		},
-	}) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			scenario(newGroupConflict(t))
-		})
 	}
 }
 
