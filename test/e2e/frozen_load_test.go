@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,24 +24,11 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/sampling"
 )
 
 // defaultRounds is the number of frozen leaders without ROUNDS.
 const defaultRounds = 20
-
-// number returns a variable of the environment, which is a number from 1 on.
-func number(t *testing.T, variable string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("$%s is %q; it has to be a number from 1 on", variable, text)
-	}
-	return n
-}
 
 // write is a request in the audit log that changes something.
 type write struct {
@@ -173,7 +159,7 @@ func TestFrozenLeaderUnderLoad(t *testing.T) {
 	keepBusy(t, c, namespaces, &frozen)
 	leader := start(0)
 	leads(leader)
-	for n := 1; n <= number(t, "ROUNDS", defaultRounds); n++ {
+	for n := 1; n <= sampling.Number(t, "ROUNDS", defaultRounds, 1); n++ {
 		next := start(n)
 		eventually(t, leader.Name()+" to write", func(context.Context) (bool, string) {
 			written := len(log.read(t, leader.Name()))

@@ -13,6 +13,7 @@ import (
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/sampling"
 )
 
 // The tested installation: the first version, then two updates, one step each.
@@ -50,7 +51,7 @@ func TestKilledLeader(t *testing.T) {
 	wantPhases := undisturbed.phasesOf("InstallPlan")
 	t.Logf("an undisturbed run makes %d changes", undisturbed.count())
 
-	kills := number(t, "LEADER_KILLS", defaultKills)
+	kills := sampling.Number(t, "LEADER_KILLS", defaultKills, 1)
 	for i := range kills {
 		moment := 1 + i*undisturbed.count()/kills
 		namespace := fmt.Sprintf("killed-at-%d", moment)

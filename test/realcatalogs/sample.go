@@ -1,11 +1,11 @@
 package realcatalogs
 
 import (
-	"cmp"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
+
+	"github.com/chandlery/chandlery/test/sampling"
 )
 
 // ShareVariable is the environment variable with the share of packages in a sample: one in so many.
@@ -15,11 +15,7 @@ const ShareVariable = "CATALOG_SHARE"
 // Share returns $CATALOG_SHARE, 1 without it.
 func Share(tb testing.TB) int {
 	tb.Helper()
-	share, err := strconv.Atoi(cmp.Or(os.Getenv(ShareVariable), "1"))
-	if err != nil || share < 1 {
-		tb.Fatalf("$%s is %q; it has to be a number from 1 on", ShareVariable, os.Getenv(ShareVariable))
-	}
-	return share
+	return sampling.Number(tb, ShareVariable, 1, 1)
 }
 
 // Sample returns a directory with a fixed part of the packages of a catalog, and their number. It

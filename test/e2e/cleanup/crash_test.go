@@ -1,17 +1,15 @@
 package cleanup_test
 
 import (
-	"cmp"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/chandlery/chandlery/test/apiproxy"
+	"github.com/chandlery/chandlery/test/sampling"
 )
 
 // place is one call of a clean-up, independent of the namespace: the nth call with a name.
@@ -138,11 +136,7 @@ func without(calls, others []place) []place {
 // share returns one in $FAULTS elements of a list, the same ones each time; all of it by default.
 func share[T any](t *testing.T, list []T) []T {
 	t.Helper()
-	text := cmp.Or(os.Getenv("FAULTS"), "1")
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("$FAULTS is %q; it has to be a number from 1 on", text)
-	}
+	n := sampling.Number(t, "FAULTS", 1, 1)
 	var part []T
 	for i, each := range list {
 		if i%n == n/2 {

@@ -2,11 +2,9 @@ package explain_test
 
 import (
 	"bytes"
-	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -17,6 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/sampling"
 	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
@@ -109,18 +108,7 @@ func chosen(t *testing.T) []broken {
 	if text := os.Getenv("SITUATION"); text != "" {
 		return slices.DeleteFunc(cases(), func(c broken) bool { return !strings.Contains(c.reason, text) })
 	}
-	text := cmp.Or(os.Getenv("EXPLAIN_SHARE"), "1")
-	share, err := strconv.Atoi(text)
-	if err != nil || share < 1 {
-		t.Fatalf("$EXPLAIN_SHARE is %q; it has to be a number from 1 on", text)
-	}
-	var sample []broken
-	for i, c := range cases() {
-		if i%share == 0 {
-			sample = append(sample, c)
-		}
-	}
-	return sample
+	return sampling.OneIn(t, "EXPLAIN_SHARE", cases())
 }
 
 // in returns the situation for a subtest.

@@ -1,19 +1,17 @@
 package faults_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/chandlery/chandlery/test/pause"
+	"github.com/chandlery/chandlery/test/sampling"
 )
 
 const (
@@ -90,12 +88,7 @@ func share[T any](t *testing.T, list []T) []T {
 // faults returns $FAULTS: one of so many faults is injected.
 func faults(t *testing.T) int {
 	t.Helper()
-	text := cmp.Or(os.Getenv("FAULTS"), "1")
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("$FAULTS is %q; it has to be a number from 1 on", text)
-	}
-	return n
+	return sampling.Number(t, "FAULTS", 1, 1)
 }
 
 // undisturbed makes some installations without faults, and returns their common outcome and calls.

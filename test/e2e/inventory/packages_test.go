@@ -1,9 +1,9 @@
 package inventory_test
 
 import (
-	"os"
-	"strconv"
 	"testing"
+
+	"github.com/chandlery/chandlery/test/sampling"
 )
 
 // choice is a package to install and uninstall.
@@ -51,13 +51,9 @@ func choices() []choice {
 func chosen(t *testing.T) []choice {
 	t.Helper()
 	all := choices()
-	text := os.Getenv("PACKAGES")
-	if text == "" {
-		return all
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > len(all) {
-		t.Fatalf("PACKAGES is %q; give a number of packages, %d at most", text, len(all))
+	n := sampling.Number(t, "PACKAGES", len(all), 1)
+	if n > len(all) {
+		t.Fatalf("$PACKAGES is %d; there are %d packages", n, len(all))
 	}
 	return all[:n]
 }

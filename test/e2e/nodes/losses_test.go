@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"github.com/chandlery/chandlery/test/caller"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/failover"
+	"github.com/chandlery/chandlery/test/sampling"
 )
 
 const (
@@ -48,7 +47,7 @@ func TestLosses(t *testing.T) {
 	must(t, err)
 
 	var rounds []failover.Round
-	for i, kind := range failover.Kinds(numberOfRounds(t)) {
+	for i, kind := range failover.Kinds(sampling.Number(t, "ROUNDS", defaultRounds, 1)) {
 		name := fmt.Sprintf("%02d-%s", i+1, strings.ReplaceAll(string(kind), " ", "-"))
 		t.Run(name, func(t *testing.T) {
 			installed := subscribe(t, s, fmt.Sprintf("round-%d", i+1), catalog)
@@ -99,19 +98,6 @@ func undisturbed(t *testing.T, style caller.Style, seen caller.Summary) {
 	if seen.Failed > late || late > seen.Calls/20 {
 		t.Errorf("%s: %d of %d calls failed though no replica was lost unannounced: %v", style, seen.Failed, seen.Calls, seen.Errors)
 	}
-}
-
-func numberOfRounds(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("ROUNDS")
-	if text == "" {
-		return defaultRounds
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("ROUNDS is %q; give a number of rounds", text)
-	}
-	return n
 }
 
 // nothingTerminating fails for each pod and namespace whose deletion does not complete, except discarded namespaces.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chandlery/chandlery/test/pause"
+	"github.com/chandlery/chandlery/test/sampling"
 )
 
 const (
@@ -26,7 +27,7 @@ func TestOwnersOfPlans(t *testing.T) {
 	b := newBed(t, "owners")
 	stop := b.fight()
 	defer stop()
-	b.each(rounds(t, 500), func(a *actor) error {
+	b.each(sampling.Number(t, "INTERLEAVINGS", 500, 1), func(a *actor) error {
 		for burst := range bursts {
 			// Begin with two to four Subscriptions and continue with random actions.
 			for range 2 + a.random.IntN(4) {
@@ -76,7 +77,7 @@ func TestApprovalOfTheSet(t *testing.T) {
 	b := newBed(t, "approval")
 	stop := b.fight()
 	defer stop()
-	b.each(rounds(t, 200), func(a *actor) error {
+	b.each(sampling.Number(t, "INTERLEAVINGS", 200, 1), func(a *actor) error {
 		pairs := [][2]string{{"lamp", "clock"}, {"lamp", "lamp"}, {"fan", "radio"}, {"socket", "fan"}, {"fan", "lamp"}}
 		pair := pairs[a.random.IntN(len(pairs))]
 		manualFirst := a.random.IntN(2) == 0

@@ -153,20 +153,6 @@ func seed(t *testing.T) uint64 {
 	return s
 }
 
-// rounds returns $INTERLEAVINGS, or a default.
-func rounds(t *testing.T, usual int) int {
-	t.Helper()
-	text := os.Getenv("INTERLEAVINGS")
-	if text == "" {
-		return usual
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("$INTERLEAVINGS: %v", err)
-	}
-	return n
-}
-
 // fight runs two supervisors until stop is called. At random moments it kills or stops one and
 // starts another one.
 func (b *bed) fight() (stop func()) {

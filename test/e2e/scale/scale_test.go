@@ -3,11 +3,11 @@ package scale_test
 import (
 	"context"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/sampling"
 	"github.com/chandlery/chandlery/test/scale"
 )
 
@@ -102,15 +102,7 @@ func update(t *testing.T, c *scale.Cluster, names []string) {
 // namespaces returns $NAMESPACES, or a default.
 func namespaces(t *testing.T) int {
 	t.Helper()
-	text := os.Getenv("NAMESPACES")
-	if text == "" {
-		return defaultNamespaces
-	}
-	n, err := strconv.Atoi(text)
-	if least := shared + 2*size; err != nil || n < least {
-		t.Fatalf("$NAMESPACES is %q; it has to be a number from %d on", text, least)
-	}
-	return n
+	return sampling.Number(t, "NAMESPACES", defaultNamespaces, shared+2*size)
 }
 
 // prepare creates namespaces for installations.

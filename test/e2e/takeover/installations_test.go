@@ -1,7 +1,6 @@
 package takeover_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -25,6 +24,7 @@ import (
 	"github.com/chandlery/chandlery/test/helm"
 	"github.com/chandlery/chandlery/test/oracle/olmpeer"
 	"github.com/chandlery/chandlery/test/pause"
+	"github.com/chandlery/chandlery/test/sampling"
 	"github.com/chandlery/chandlery/test/testenv"
 )
 
@@ -99,13 +99,12 @@ func TestInstallations(t *testing.T) {
 // sampledInstallations returns the first $INSTALLATIONS.
 func sampledInstallations(t *testing.T) []installation {
 	t.Helper()
-	text := cmp.Or(os.Getenv("INSTALLATIONS"), "1")
-	if text == "none" {
+	if os.Getenv("INSTALLATIONS") == "none" {
 		return nil
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > len(installations) {
-		t.Fatalf("$INSTALLATIONS is %q; it has to be \"none\" or a number up to %d", text, len(installations))
+	n := sampling.Number(t, "INSTALLATIONS", 1, 0)
+	if n > len(installations) {
+		t.Fatalf("$INSTALLATIONS is %d; there are %d", n, len(installations))
 	}
 	if n == 0 {
 		return installations

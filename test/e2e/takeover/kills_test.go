@@ -1,13 +1,10 @@
 package takeover_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +19,7 @@ import (
 	"github.com/chandlery/chandlery/test/apiproxy"
 	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/sampling"
 )
 
 // maxWrites exceeds the number of writes of a command.
@@ -62,11 +60,7 @@ func killsAtWrites(olm *olmScene) {
 // kills returns $KILLS.
 func kills(t *testing.T) int {
 	t.Helper()
-	n, err := strconv.Atoi(cmp.Or(os.Getenv("KILLS"), "2"))
-	if err != nil || n < 0 {
-		t.Fatalf("$KILLS is %q; it has to be a number of at least 0", os.Getenv("KILLS"))
-	}
-	return n
+	return sampling.Number(t, "KILLS", 2, 0)
 }
 
 // spread returns the ith of k numbers from 1 to n.

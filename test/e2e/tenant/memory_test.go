@@ -1,28 +1,15 @@
 package tenant_test
 
 import (
-	"cmp"
-	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/chandlery/chandlery/test/attack"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/sampling"
 )
-
-// objectsOfAKind returns $LARGE_OBJECTS, the number of large objects of each kind.
-func objectsOfAKind(t *testing.T) int {
-	t.Helper()
-	text := cmp.Or(os.Getenv("LARGE_OBJECTS"), "20")
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("$LARGE_OBJECTS is %q; it has to be a number from 1 on", text)
-	}
-	return n
-}
 
 // TestLargeObjects has a tenant create and change objects of 1 MiB of every kind that supervisors
 // watch. The tenant also has a Deployment that looks like OLM's and a Lease of 68 years. The
@@ -36,7 +23,7 @@ func TestLargeObjects(t *testing.T) {
 		// all is the number of objects of a kind for which the limit of the growth is MaxGrowth.
 		all = 20
 	)
-	objects := objectsOfAKind(t)
+	objects := sampling.Number(t, "LARGE_OBJECTS", all, 1)
 	result, err := attack.Run(t.Context(), attack.Options{
 		Root: "../../..", Dir: bin, Objects: objects, Size: size, Kinds: attack.Kinds(), Together: true,
 		Rate: rate, Duration: time.Duration(objects) * time.Second, Installs: 1, Settle: 10 * time.Second, Plane: controlplane.Get(t),

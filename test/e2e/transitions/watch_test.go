@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/test/pause"
+	"github.com/chandlery/chandlery/test/sampling"
 )
 
 const (
@@ -37,7 +38,7 @@ const (
 // logs must agree.
 func TestEveryTransitionIsTold(t *testing.T) {
 	seed := number(t, "SEED", rand.Uint64())
-	n := int(number(t, "PLANS", plans))
+	n := sampling.Number(t, "PLANS", plans, 1)
 	t.Logf("%d plans; SEED=%d does the same again", n, seed)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), whole, errImpatient)
 	defer cancel()

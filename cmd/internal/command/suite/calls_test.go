@@ -2,14 +2,12 @@ package suite_test
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"hash/fnv"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/all"
@@ -17,6 +15,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/program"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/sampling"
 )
 
 // answer is the output and exit code of a command.
@@ -54,15 +53,12 @@ func kubectl(t *testing.T) caller {
 // processor time. The names of the test, the program and the command select the processes.
 func (c caller) call(t *testing.T, kubeconfig string, args ...string) answer {
 	t.Helper()
-	share, err := strconv.ParseUint(cmp.Or(os.Getenv("CALLS"), "1"), 10, 32)
-	if err != nil || share < 1 {
-		t.Fatalf("$CALLS is %q; it has to be a number from 1 on", os.Getenv("CALLS"))
-	}
+	share := sampling.Number(t, "CALLS", 1, 1)
 	selected := fnv.New32a()
 	for _, name := range []string{t.Name(), c.name, args[0]} {
 		_, _ = selected.Write([]byte(name + "\n")) // it returns no errors
 	}
-	if c.main != nil && uint64(selected.Sum32())%share != 0 {
+	if c.main != nil && uint64(selected.Sum32())%uint64(share) != 0 {
 		return c.callInProcess(t, kubeconfig, args)
 	}
 	return c.start(t, kubeconfig, args)
