@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net/http"
@@ -63,15 +64,16 @@ func parseHosts(f file, read reader) (*hostRule, error) {
 	if err := decodeStrictly(f, content, hostsRemedy); err != nil {
 		return nil, err
 	}
-	lines := keyLines(f.data)
-	p := &hostParser{file: f, read: read}
+	p := &hostParser{file: f, read: read, lines: keyLines(f.data)}
 	rule := &hostRule{origin: f.name, ownHost: content.Server == ""}
 	for _, address := range hostOrder(f.data) {
 		settings := content.Host[address]
-		rule.hosts = append(rule.hosts, p.host(address, &settings, lines["host."+address]))
+		p.table = "host." + address
+		rule.hosts = append(rule.hosts, p.host(address, &settings))
 	}
 	if content.Server != "" {
-		rule.hosts = append(rule.hosts, p.host(content.Server, &content.hostSettings, lines["server"]))
+		p.table = ""
+		rule.hosts = append(rule.hosts, p.host(content.Server, &content.hostSettings))
 	}
 	return rule, invalid(p.problems)
 }
@@ -94,36 +96,46 @@ func hostOrder(data []byte) []string {
 
 // hostParser parses the hosts of one file and collects problems.
 type hostParser struct {
-	file     file
-	read     reader
+	file file
+	read reader
+	// lines are the lines of keys by their full names.
+	lines map[string]int
+	// table is the name of the table with the host; empty for the server.
+	table    string
 	problems []error
 }
 
-func (p *hostParser) failf(line int, format string, args ...any) {
+// failf adds a problem of a key in the table of the host.
+func (p *hostParser) failf(key, format string, args ...any) {
+	name := key
+	if p.table != "" {
+		name = p.table + "." + key
+	}
+	line := cmp.Or(p.lines[name], p.lines[cmp.Or(p.table, "server")])
 	p.problems = append(p.problems, &InvalidError{File: p.file.name, Line: line, Problem: fmt.Sprintf(format, args...), Remedy: hostsRemedy})
 }
 
 // host returns the settings of one host.
-func (p *hostParser) host(address string, s *hostSettings, line int) mirrorHost {
+func (p *hostParser) host(address string, s *hostSettings) mirrorHost {
 	host := mirrorHost{}
 	host.SkipTLSVerify = s.SkipVerify
-	host.pull, host.resolve = p.capabilities(s.Capabilities, line)
-	p.address(&host, address, s.OverridePath, line)
-	for _, name := range p.list(s.CA, "ca", line) {
-		data, ok := p.readFile(name, line)
+	host.pull, host.resolve = p.capabilities(s.Capabilities)
+	p.address(&host, address, s.OverridePath)
+	for _, name := range p.list(s.CA, "ca") {
+		data, ok := p.readFile(name, "ca")
 		if !ok {
 			continue
 		}
 		if _, err := pemcerts.Parse(data); err != nil {
-			p.failf(line, "ca %q: %v", name, err)
+			p.failf("ca", "ca %q: %v", name, err)
 		}
 		host.RootCAs = append(host.RootCAs, data)
 	}
-	host.Certificates = p.pairs(s.Client, line)
+	host.Certificates = p.pairs(s.Client)
 	if s.DialTimeout != "" {
 		timeout, err := time.ParseDuration(s.DialTimeout)
 		if err != nil || timeout <= 0 {
-			p.failf(line, "dial_timeout %q is no duration above zero", s.DialTimeout)
+			p.failf("dial_timeout", "dial_timeout %q is no duration above zero", s.DialTimeout)
 		}
 		host.DialTimeout = timeout
 	}
@@ -131,14 +143,14 @@ func (p *hostParser) host(address string, s *hostSettings, line int) mirrorHost 
 		if host.Header == nil {
 			host.Header = http.Header{}
 		}
-		for _, text := range p.list(value, "header "+key, line) {
+		for _, text := range p.list(value, "header."+key) {
 			host.Header.Add(key, text)
 		}
 	}
 	return host
 }
 
-func (p *hostParser) capabilities(names []string, line int) (pull, resolve bool) {
+func (p *hostParser) capabilities(names []string) (pull, resolve bool) {
 	if len(names) == 0 {
 		return true, true
 	}
@@ -150,20 +162,20 @@ func (p *hostParser) capabilities(names []string, line int) (pull, resolve bool)
 			resolve = true
 		case "push", "referrers":
 		default:
-			p.failf(line, "unknown capability %q", name)
+			p.failf("capabilities", "unknown capability %q", name)
 		}
 	}
 	return pull, resolve
 }
 
 // address sets the registry of a host, from its URL.
-func (p *hostParser) address(host *mirrorHost, address string, overridePath bool, line int) {
+func (p *hostParser) address(host *mirrorHost, address string, overridePath bool) {
 	if !strings.Contains(address, "://") {
 		address = "https://" + address
 	}
 	u, err := url.Parse(address)
 	if err != nil || !isRegistryURL(u) {
-		p.failf(line, "%q is no URL of a registry, as https://mirror.example.com", address)
+		p.failf("", "%q is no URL of a registry, as https://mirror.example.com", address)
 		return
 	}
 	host.registry, host.PlainHTTP = normalHost(u.Host), u.Scheme == "http"
@@ -183,7 +195,7 @@ func isRegistryURL(u *url.URL) bool {
 }
 
 // list returns a text or a list of texts.
-func (p *hostParser) list(value any, key string, line int) []string {
+func (p *hostParser) list(value any, key string) []string {
 	switch value := value.(type) {
 	case nil:
 		return nil
@@ -192,58 +204,58 @@ func (p *hostParser) list(value any, key string, line int) []string {
 	case []any:
 		var all []string
 		for _, one := range value {
-			all = append(all, p.list(one, key, line)...)
+			all = append(all, p.list(one, key)...)
 		}
 		return all
 	default:
-		p.failf(line, "%s is neither a text nor a list of texts", key)
+		p.failf(key, "%s is neither a text nor a list of texts", key)
 		return nil
 	}
 }
 
-func (p *hostParser) readFile(name string, line int) ([]byte, bool) {
+func (p *hostParser) readFile(name, key string) ([]byte, bool) {
 	data, err := p.read(name)
 	if err != nil {
-		p.failf(line, "%q cannot be read: %v", name, err)
+		p.failf(key, "%q cannot be read: %v", name, err)
 		return nil, false
 	}
 	return data, true
 }
 
 // pairs returns the client certificates. An entry is a file with certificate and key, or a list of both files.
-func (p *hostParser) pairs(value any, line int) []tls.Certificate {
+func (p *hostParser) pairs(value any) []tls.Certificate {
 	entries, several := value.([]any)
 	if !several && value != nil {
 		entries = []any{value}
 	}
 	var all []tls.Certificate
 	for _, entry := range entries {
-		names := p.list(entry, "client", line)
+		names := p.list(entry, "client")
 		switch {
 		case len(names) == 1 || len(names) == 2 && names[1] == "":
-			all = append(all, p.pair(names[0], names[0], line)...)
+			all = append(all, p.pair(names[0], names[0])...)
 		case len(names) == 2:
-			all = append(all, p.pair(names[0], names[1], line)...)
+			all = append(all, p.pair(names[0], names[1])...)
 		default:
-			p.failf(line, "client has an entry that is neither a file nor a pair of files")
+			p.failf("client", "client has an entry that is neither a file nor a pair of files")
 		}
 	}
 	return all
 }
 
-func (p *hostParser) pair(certificate, key string, line int) []tls.Certificate {
-	first, ok := p.readFile(certificate, line)
+func (p *hostParser) pair(certificate, key string) []tls.Certificate {
+	first, ok := p.readFile(certificate, "client")
 	if !ok {
 		return nil
 	}
-	second, ok := p.readFile(key, line)
+	second, ok := p.readFile(key, "client")
 	if !ok {
 		return nil
 	}
 	// Errors of the parser do not repeat the key.
 	pair, err := tls.X509KeyPair(first, second)
 	if err != nil {
-		p.failf(line, "client certificate %q with key %q: %v", certificate, key, err)
+		p.failf("client", "client certificate %q with key %q: %v", certificate, key, err)
 		return nil
 	}
 	return []tls.Certificate{pair}

@@ -36,7 +36,7 @@ func FromMirrorRules(rules []MirrorRule) (*Table, error) {
 	}
 	for _, source := range sources {
 		merged := mergeRules(source, rules)
-		if problem := normalize(&merged.Registry); problem != "" {
+		if problem := normalize(&merged.Registry).text; problem != "" {
 			problems = append(problems, &InvalidError{File: merged.origin, Problem: problem, Remedy: "correct the object"})
 		}
 		table.registries = append(table.registries, merged)

@@ -140,6 +140,10 @@ func (p *parser) hosts(host string, f file, read reader) {
 		p.problems = append(p.problems, err)
 		return
 	}
+	if other := p.table.hosts[host]; other != nil {
+		p.fail(f.name, fmt.Sprintf("%s has settings for %q already", other.origin, host), "keep one of both")
+		return
+	}
 	p.table.hosts[host] = rule
 }
 

@@ -2,12 +2,11 @@ package sources
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/BurntSushi/toml"
+	"go.podman.io/image/v5/docker/reference"
 	"go.podman.io/image/v5/pkg/sysregistriesv2"
 )
 
@@ -60,23 +59,17 @@ func parseRegistriesFile(f file) ([]sysregistriesv2.Registry, error) {
 	if err := decodeStrictly(f, conf, registriesRemedy); err != nil {
 		return nil, err
 	}
-	lines := tableLines(f.data, "registry")
 	var (
 		tables   []sysregistriesv2.Registry
 		problems []error
 	)
 	for i := range conf.Registries {
 		table := &conf.Registries[i]
-		problem := normalize(table)
-		if problem == "" {
-			problem = conflict(tables, table)
-		}
-		if problem != "" {
-			failed := &InvalidError{File: f.name, Problem: problem, Remedy: registriesRemedy}
-			if len(lines) == len(conf.Registries) {
-				failed.Line = lines[i]
-			}
-			problems = append(problems, failed)
+		problem := cmp.Or(normalize(table), places(table), conflict(tables, table))
+		if problem != (tableProblem{}) {
+			problems = append(problems, &InvalidError{
+				File: f.name, Line: problem.line(f.data, i, len(conf.Registries)), Problem: problem.text, Remedy: registriesRemedy,
+			})
 			continue
 		}
 		// Of several tables for a prefix, the first counts.
@@ -87,32 +80,70 @@ func parseRegistriesFile(f file) ([]sysregistriesv2.Registry, error) {
 	return tables, invalid(problems)
 }
 
-// normalize completes a table. It returns what is wrong with it; empty if nothing is.
-func normalize(table *sysregistriesv2.Registry) string {
-	for _, text := range []*string{&table.Location, &table.Prefix} {
-		if problem := normalizeLocation(text); problem != "" {
-			return problem
+// tableProblem is what is wrong with a table; its zero value if nothing is.
+type tableProblem struct {
+	text string
+	// key is the wrong key; empty for the table.
+	key string
+	// mirror is the number of the mirror with the key, from 1; 0 for the table itself.
+	mirror int
+}
+
+// line returns the line of the problem in table i of count tables; 0 if it is unknown.
+func (p *tableProblem) line(data []byte, i, count int) int {
+	headers := tableLines(data, "registry")
+	if len(headers) != count {
+		return 0
+	}
+	line, end := headers[i], 0
+	if i+1 < count {
+		end = headers[i+1]
+	}
+	if p.mirror > 0 {
+		mirrors := slices.DeleteFunc(tableLines(data, "registry.mirror"), func(l int) bool { return l < line || end > 0 && l > end })
+		if len(mirrors) < p.mirror {
+			return line
 		}
+		line = mirrors[p.mirror-1]
+	}
+	return cmp.Or(lineOfKey(data, line, p.key), line)
+}
+
+// normalize completes a table. It returns what is wrong with it.
+func normalize(table *sysregistriesv2.Registry) tableProblem {
+	if problem := normalizeLocation(&table.Location); problem != "" {
+		return tableProblem{text: problem, key: keyLocation}
+	}
+	if problem := normalizeLocation(&table.Prefix); problem != "" {
+		return tableProblem{text: problem, key: keyPrefix}
 	}
 	wildcard := strings.HasPrefix(table.Prefix, "*.")
 	switch {
 	case table.Prefix == "" && table.Location == "":
-		return "a registry has neither prefix nor location"
+		return tableProblem{text: "a registry has neither prefix nor location"}
 	case table.Location == "" && !wildcard:
-		return fmt.Sprintf("prefix %q has no location, which only a prefix as *.example.com can lack", table.Prefix)
+		return tableProblem{text: fmt.Sprintf("prefix %q has no location, which only a prefix as *.example.com can lack", table.Prefix)}
 	case wildcard && strings.ContainsAny(table.Prefix, "/@:"):
-		return fmt.Sprintf("prefix %q has more than a domain after *.", table.Prefix)
+		return tableProblem{text: fmt.Sprintf("prefix %q has more than a domain after *.", table.Prefix), key: keyPrefix}
 	case table.PullFromMirror != "":
-		return fmt.Sprintf("pull-from-mirror is set for registry %q; it is for mirrors", cmp.Or(table.Prefix, table.Location))
+		return tableProblem{text: fmt.Sprintf("pull-from-mirror is set for registry %q; it is for mirrors", cmp.Or(table.Prefix, table.Location)), key: keyPullFromMirror}
 	}
 	table.Prefix = cmp.Or(table.Prefix, table.Location)
 	for i := range table.Mirrors {
-		if problem := normalizeMirror(table, &table.Mirrors[i]); problem != "" {
+		if problem := normalizeMirror(table, &table.Mirrors[i]); problem.text != "" {
+			problem.mirror = i + 1
 			return problem
 		}
 	}
-	return ""
+	return tableProblem{}
 }
+
+// Keys of tables.
+const (
+	keyPrefix         = "prefix"
+	keyLocation       = "location"
+	keyPullFromMirror = "pull-from-mirror"
+)
 
 // normalizeLocation removes trailing slashes. It returns what is wrong with a location or prefix.
 func normalizeLocation(text *string) string {
@@ -124,110 +155,73 @@ func normalizeLocation(text *string) string {
 }
 
 // normalizeMirror completes a mirror. It returns what is wrong with it.
-func normalizeMirror(table *sysregistriesv2.Registry, mirror *sysregistriesv2.Endpoint) string {
+func normalizeMirror(table *sysregistriesv2.Registry, mirror *sysregistriesv2.Endpoint) tableProblem {
 	if problem := normalizeLocation(&mirror.Location); problem != "" {
-		return problem
+		return tableProblem{text: problem, key: keyLocation}
 	}
 	switch {
 	case mirror.Location == "":
-		return fmt.Sprintf("a mirror of %q has no location", table.Prefix)
+		return tableProblem{text: fmt.Sprintf("a mirror of %q has no location", table.Prefix)}
 	case table.MirrorByDigestOnly && mirror.PullFromMirror != "":
-		return fmt.Sprintf("mirror-by-digest-only of %q and pull-from-mirror of mirror %q exclude each other", table.Prefix, mirror.Location)
+		return tableProblem{
+			text: fmt.Sprintf("mirror-by-digest-only of %q and pull-from-mirror of mirror %q exclude each other", table.Prefix, mirror.Location),
+			key:  keyPullFromMirror,
+		}
 	}
 	switch mirror.PullFromMirror {
 	case "", sysregistriesv2.MirrorAll, sysregistriesv2.MirrorByDigestOnly, sysregistriesv2.MirrorByTagOnly:
-		return ""
+		return tableProblem{}
 	default:
-		return fmt.Sprintf("pull-from-mirror %q of mirror %q is none of all, digest-only, tag-only", mirror.PullFromMirror, mirror.Location)
+		return tableProblem{
+			text: fmt.Sprintf("pull-from-mirror %q of mirror %q is none of all, digest-only, tag-only", mirror.PullFromMirror, mirror.Location),
+			key:  keyPullFromMirror,
+		}
 	}
 }
 
+// places returns which place of a table no image can have. The library accepts it, and it never applies.
+func places(table *sysregistriesv2.Registry) tableProblem {
+	const problem = "%s %q is no place of images; write host[:port][/path] in lower case, with a host as registry.example.com"
+	if !isPlace(strings.TrimPrefix(table.Prefix, "*.")) {
+		return tableProblem{text: fmt.Sprintf(problem, keyPrefix, table.Prefix), key: keyPrefix}
+	}
+	if table.Location != "" && !isPlace(table.Location) {
+		return tableProblem{text: fmt.Sprintf(problem, keyLocation, table.Location), key: keyLocation}
+	}
+	for i := range table.Mirrors {
+		if location := table.Mirrors[i].Location; !isPlace(location) {
+			return tableProblem{text: fmt.Sprintf(problem, keyLocation, location), key: keyLocation, mirror: i + 1}
+		}
+	}
+	return tableProblem{}
+}
+
+// isPlace reports whether a text is an image, or the start of its name up to a separator.
+func isPlace(text string) bool {
+	host, _, _ := strings.Cut(text, "/")
+	if host != strings.ToLower(host) {
+		return false
+	}
+	_, err := reference.ParseNamed(text + "/repository/image")
+	if err != nil {
+		_, err = reference.ParseNamed(text)
+	}
+	return err == nil
+}
+
 // conflict returns how a table contradicts an earlier one with the same location.
-func conflict(earlier []sysregistriesv2.Registry, table *sysregistriesv2.Registry) string {
+func conflict(earlier []sysregistriesv2.Registry, table *sysregistriesv2.Registry) tableProblem {
 	location := cmp.Or(table.Location, table.Prefix)
 	for i := range earlier {
 		if cmp.Or(earlier[i].Location, earlier[i].Prefix) != location {
 			continue
 		}
 		if earlier[i].Insecure != table.Insecure {
-			return fmt.Sprintf("location %q has two tables with different insecure", location)
+			return tableProblem{text: fmt.Sprintf("location %q has two tables with different insecure", location)}
 		}
 		if earlier[i].Blocked != table.Blocked {
-			return fmt.Sprintf("location %q has two tables with different blocked", location)
+			return tableProblem{text: fmt.Sprintf("location %q has two tables with different blocked", location)}
 		}
 	}
-	return ""
-}
-
-// decodeStrictly decodes a TOML file and refuses keys that into lacks.
-func decodeStrictly(f file, into any, remedy string) error {
-	meta, err := toml.Decode(string(f.data), into)
-	if err != nil {
-		problem := &InvalidError{File: f.name, Problem: err.Error(), Remedy: "correct the TOML; " + remedy}
-		if known, ok := errors.AsType[toml.ParseError](err); ok {
-			problem.Line, problem.Problem = known.Position.Line, "is not TOML of the expected form: "+known.Message
-			if known.LastKey != "" {
-				problem.Problem += fmt.Sprintf(" (last key %q)", known.LastKey)
-			}
-		}
-		return problem
-	}
-	lines := keyLines(f.data)
-	var problems []error
-	for _, key := range meta.Undecoded() {
-		text := key.String()
-		problems = append(problems, &InvalidError{
-			File: f.name, Line: lines[strings.Join(key, ".")], Problem: fmt.Sprintf("unknown key %q", text), Remedy: "remove or correct the key; " + remedy,
-		})
-	}
-	return invalid(problems)
-}
-
-// keyLines returns the first line of each key that a line begins with, by its full name. It is used for messages
-// only: keys in inline tables have no line.
-func keyLines(data []byte) map[string]int {
-	lines := map[string]int{}
-	table := ""
-	number := 0
-	for line := range strings.Lines(string(data)) {
-		number++
-		line = strings.TrimSpace(line)
-		name, isTable := strings.CutPrefix(line, "[")
-		key, _, hasValue := strings.Cut(line, "=")
-		switch {
-		case isTable:
-			name, _, _ = strings.Cut(strings.TrimPrefix(name, "["), "]")
-			table = unquoted(name)
-			key = table
-		case hasValue:
-			key = unquoted(key)
-			if table != "" {
-				key = table + "." + key
-			}
-		default:
-			continue
-		}
-		if lines[key] == 0 {
-			lines[key] = number
-		}
-	}
-	return lines
-}
-
-// unquoted returns a TOML key without spaces and quotes.
-func unquoted(key string) string { return strings.NewReplacer(`"`, "", "'", "", " ", "").Replace(key) }
-
-// tableLines returns the lines with the header of an array table.
-func tableLines(data []byte, name string) []int {
-	var found []int
-	number := 0
-	for line := range strings.Lines(string(data)) {
-		number++
-		header, ok := strings.CutPrefix(strings.TrimSpace(line), "[[")
-		header, _, _ = strings.Cut(header, "]]")
-		if ok && strings.TrimSpace(header) == name {
-			found = append(found, number)
-		}
-	}
-	return found
+	return tableProblem{}
 }

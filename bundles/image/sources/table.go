@@ -90,14 +90,14 @@ func (t Tables) blocking(ref name.Reference) *registry {
 // trust adds the authorities for the registry of a source.
 func (t *Table) trust(source *image.Source) {
 	source.RootCAs = slices.Concat(source.RootCAs, t.roots)
-	if found := t.certificates[source.Reference.Context().RegistryStr()]; found != nil {
+	if found := t.certificates[hostOf(source.Reference)]; found != nil {
 		source.RootCAs = slices.Concat(source.RootCAs, found.roots)
 	}
 }
 
 // authenticate adds the client certificates for the registry of a source.
 func (t *Table) authenticate(source *image.Source) {
-	if found := t.certificates[source.Reference.Context().RegistryStr()]; found != nil {
+	if found := t.certificates[hostOf(source.Reference)]; found != nil {
 		source.Certificates = slices.Concat(source.Certificates, found.pairs)
 	}
 }
@@ -111,8 +111,7 @@ func (t *Table) route(ref name.Reference) (image.Route, bool) {
 	if blocking := t.blocking(logical); blocking != nil {
 		return image.Route{Skipped: []image.Skipped{{Place: logical, Rule: blocking.rule(), Why: isBlocked, Blocked: true}}}, true
 	}
-	host := ref.Context().RegistryStr()
-	rule := t.hosts[host]
+	rule := t.hosts[hostOf(ref)]
 	if rule == nil {
 		rule = t.hosts[defaultHost]
 	}
@@ -122,14 +121,18 @@ func (t *Table) route(ref name.Reference) (image.Route, bool) {
 	return rule.route(ref), true
 }
 
-// canonical returns a reference as registries.conf sees it.
+// canonical returns a reference as registries.conf sees it. Hosts differ by more than their case.
 func canonical(ref name.Reference) string {
-	text := ref.Name()
+	host := hostOf(ref)
+	text := host + strings.TrimPrefix(ref.Name(), ref.Context().RegistryStr())
 	if rest, ok := strings.CutPrefix(text, name.DefaultRegistry+"/"); ok {
 		return "docker.io/" + rest
 	}
 	return text
 }
+
+// hostOf returns the registry of a reference, in lower case.
+func hostOf(ref name.Reference) string { return strings.ToLower(ref.Context().RegistryStr()) }
 
 // registryOf returns the table with the longest prefix that a reference has; nil if there is none.
 func (t *Table) registryOf(logical string) *registry {
@@ -283,7 +286,7 @@ func (r *hostRule) route(ref name.Reference) image.Route {
 		if byDigest {
 			source.Reference = at.Digest(ref.Identifier())
 		}
-		if own := ref.Context().RegistryStr(); host.registry != own {
+		if own := hostOf(ref); host.registry != own {
 			source.Namespace = strings.Replace(own, name.DefaultRegistry, "docker.io", 1)
 		}
 		route.Sources = append(route.Sources, source)
@@ -298,9 +301,9 @@ func (r *hostRule) route(ref name.Reference) image.Route {
 func normalHost(host string) string {
 	registry, err := name.NewRegistry(host)
 	if err != nil {
-		return host
+		return strings.ToLower(host)
 	}
-	return registry.RegistryStr()
+	return strings.ToLower(registry.RegistryStr())
 }
 
 // isHost reports whether a text can be a registry in a reference.

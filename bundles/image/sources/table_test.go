@@ -115,6 +115,7 @@ func TestRegistriesConf(t *testing.T) {
 		"a.b.wild.test/x" + someDigest:  {reason: "a mirror for tags only", asked: []string{"a.b.wild.test/x" + someDigest}, skipped: []string{"mirror.test/wild: the mirror is for tags only"}},
 		"blocked.test/x:v1":             {reason: "only the mirror", asked: []string{"mirror.test/b/x:v1"}, skipped: []string{"blocked.test/x:v1: it is blocked"}},
 		"gone.test/x:v1":                {reason: "the place counts, not the name", skipped: []string{"blocked.test/x:v1: it is blocked"}},
+		"BLOCKED.test/x:v1":             {reason: "hosts in capitals", asked: []string{"mirror.test/b/x:v1"}, skipped: []string{"blocked.test/x:v1: it is blocked"}},
 		"blocked.test:443/x:v1":         {reason: "the port that the host has anyway", skipped: []string{"blocked.test:443/x:v1: it is blocked"}},
 		"blocked.test:5000/x:v1":        {reason: "a host is blocked with all ports", skipped: []string{"blocked.test:5000/x:v1: it is blocked"}},
 		"blocked.test:8443/x:v1":        {reason: "a port with a table of its own", asked: []string{"blocked.test:8443/x:v1"}},
@@ -215,6 +216,33 @@ func samePlaces(t *testing.T, rule *sysregistriesv2.Registry, table *Table, imag
 	}
 }
 
+const placesText = `[[registry]]
+prefix = "/x"
+location = "a.test"
+[[registry]]
+prefix = "../x"
+location = "a.test"
+[[registry]]
+prefix = "Quay.test/x"
+location = "a.test"
+[[registry]]
+prefix = "a.test/x "
+location = "a.test"
+[[registry]]
+prefix = "**"
+location = "a.test"
+[[registry]]
+prefix = "*."
+location = "a.test"
+[[registry]]
+prefix = "*.*.a.test"
+location = "a.test"
+[[registry]]
+location = "a.test"
+[[registry.mirror]]
+location = "mirror/all"
+`
+
 // TestInvalid checks the texts for settings that are refused, with their lines.
 func TestInvalid(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -231,11 +259,35 @@ func TestInvalid(t *testing.T) {
 		},
 		"WrongType": {
 			keys: map[string]string{"registries.conf": "[[registry]]\nlocation = \"a.test\"\nblocked = \"yes\"\n"},
-			want: []string{"ConfigMap a/b key registries.conf: toml: line 3 (last key", "; correct the TOML"},
+			want: []string{`ConfigMap a/b key registries.conf, line 3: "registry.blocked" is not true or false; correct the TOML`},
+		},
+		"SingleBrackets": {
+			keys: map[string]string{"registries.conf": "\n[registry]\nlocation = \"a.test\"\n"},
+			want: []string{`registries.conf, line 2: "registry" is not a list of tables, each with its name in two pairs of brackets`},
+		},
+		"Aliases": {
+			keys: map[string]string{"registries.conf": "[aliases]\n\"a\" = 3\n"},
+			want: []string{`line 2: "aliases.a" is not a text in quotes`},
+		},
+		"MirrorKey": {
+			keys: map[string]string{"registries.conf": "[[registry]]\nlocation = \"a.test\"\n[[registry.mirror]]\nlocation = \"b.test\"\n" +
+				"[[registry.mirror]]\nlocation = \"c.test\"\npull-from-mirror = \"never\"\n[[registry]]\nlocation = \"d.test\"\n[[registry.mirror]]\nlocation = \"e f\"\n"},
+			want: []string{`line 7: pull-from-mirror "never" of mirror "c.test"`, `line 11: location "e f" is no place of images`},
+		},
+		"Places": {
+			keys: map[string]string{"registries.conf": placesText},
+			want: []string{
+				`line 2: prefix "/x" is no place`, `line 5: prefix "../x" is no place`, `line 8: prefix "Quay.test/x" is no place`, `line 11: prefix "a.test/x " is no place`,
+				`line 14: prefix "**" is no place`, `line 17: prefix "*." is no place`, `line 20: prefix "*.*.a.test" is no place`, `line 25: location "mirror/all" is no place`,
+			},
+		},
+		"TwoHosts": {
+			keys: map[string]string{"a.test..9.hosts.toml": "server = \"https://b.test\"\n", "a.test_9_.hosts.toml": "server = \"https://c.test\"\n"},
+			want: []string{`key a.test_9_.hosts.toml: ConfigMap a/b key a.test..9.hosts.toml has settings for "a.test:9" already; keep one of both`},
 		},
 		"Semantics": {
 			keys: map[string]string{"registries.conf": "[[registry]]\nlocation = \"a.test\"\n\n[[registry]]\nlocation = \"https://b.test\"\n"},
-			want: []string{`registries.conf, line 4: "https://b.test" is a URL; write host[:port][/path]; see`},
+			want: []string{`registries.conf, line 5: "https://b.test" is a URL; write host[:port][/path]; see`},
 		},
 		"DropIn": {
 			keys: map[string]string{"registries.conf": "", "10-mirrors.registries.conf": "[[registry]]\ninsecure = true\n"},
@@ -248,8 +300,8 @@ func TestInvalid(t *testing.T) {
 		"Hosts": {
 			keys: map[string]string{"a.test.hosts.toml": "server = \"https://a.test\"\n[host.\"ftp://b.test\"]\ncapabilities = [\"pull\", \"sing\"]\nca = \"missing.crt\"\ndial_timeout = \"soon\"\n"},
 			want: []string{
-				`key a.test.hosts.toml, line 2: unknown capability "sing"`, `"ftp://b.test" is no URL of a registry`,
-				`"missing.crt" cannot be read: there is no such key`, `dial_timeout "soon" is no duration above zero`,
+				`key a.test.hosts.toml, line 3: unknown capability "sing"`, `line 2: "ftp://b.test" is no URL of a registry`,
+				`line 4: "missing.crt" cannot be read: there is no such key`, `line 5: dial_timeout "soon" is no duration above zero`,
 			},
 		},
 		"HostsKey": {
