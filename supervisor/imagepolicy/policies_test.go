@@ -30,10 +30,12 @@ func TestAnInvalidPolicyIsNotUsed(t *testing.T) {
 	version := ""
 	for _, tt := range []struct {
 		reason, rules string
-		wantRules     int
-		fails         image.Reason
-		problem       string
-		changed       bool
+		// removed is the file that is removed if there are no rules.
+		removed   string
+		wantRules int
+		fails     image.Reason
+		problem   string
+		changed   bool
 	}{
 		{reason: "it has never been valid", rules: "rules: [", fails: image.ReasonConfiguration, problem: "so that no images are pulled: " + b.dir + " key verification.yaml", changed: true},
 		{reason: "it is corrected", rules: "rules:\n- prefix: " + b.host + "\n  keys: [acme.pub]", wantRules: 1, changed: true},
@@ -43,14 +45,16 @@ func TestAnInvalidPolicyIsNotUsed(t *testing.T) {
 			problem: `the last valid one stays in force: ` + b.dir + ` key verification.yaml, line 3: field "key" is unknown; use prefix`,
 		},
 		{reason: "it has no rule for the image", rules: "rules:\n- prefix: quay.io\n  require: reject", changed: true},
+		{
+			reason: "the keys stay without rules", removed: sources.KeyVerification, problem: "the last valid one stays in force: " + b.dir + " key acme.pub: has no effect without key verification.yaml",
+			changed: true,
+		},
 		{reason: "it is removed", changed: true},
 	} {
-		if tt.rules == "" {
-			if err := os.Remove(filepath.Join(b.dir, sources.KeyVerification)); err != nil {
-				t.Fatal(err)
-			}
-		} else {
+		if tt.rules != "" {
 			b.write(sources.KeyVerification, tt.rules)
+		} else if err := os.Remove(filepath.Join(b.dir, cmp.Or(tt.removed, "acme.pub"))); err != nil {
+			t.Fatal(err)
 		}
 		p.Check(t.Context())
 		rules, err := p.Rules(t.Context(), nil, query)

@@ -3,6 +3,7 @@ package signature
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,11 +24,11 @@ const (
 )
 
 // Parse returns the policy in the keys of a ConfigMap; nil if it has none. origin names the object in messages. All keys
-// that the rules name must exist.
+// that the rules name must exist, and public keys and trusted roots without rules are invalid.
 func Parse(origin string, keys map[string][]byte) (*Policy, error) {
 	data, ok := keys[sources.KeyVerification]
 	if !ok {
-		return nil, nil //nolint:nilnil // Absence is an answer here, and documented.
+		return nil, withoutRules(origin, keys)
 	}
 	p := &parser{file: origin + " key " + sources.KeyVerification, keys: keys}
 	if len(data) > maxPolicyBytes {
@@ -37,7 +38,45 @@ func Parse(origin string, keys map[string][]byte) (*Policy, error) {
 	if err := yaml.Unmarshal(data, &document); err != nil {
 		return nil, p.invalid(nil, "is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "), layoutRemedy)
 	}
-	return p.policy(&document)
+	policy, err := p.policy(&document)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkUnused(origin, keys); err != nil {
+		return nil, err
+	}
+	return policy, nil
+}
+
+// withoutRules returns an error if keys are for signatures: no rule would use them.
+func withoutRules(origin string, keys map[string][]byte) error {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if sources.IsForSignatures(key) {
+			return &sources.InvalidError{
+				File: origin + " key " + key, Problem: "has no effect without key " + sources.KeyVerification, Remedy: "add the rules, or remove the key",
+			}
+		}
+	}
+	return nil
+}
+
+// checkUnused returns an error for a file in another format, such as a policy.json of containers: nothing would apply it.
+func checkUnused(origin string, keys map[string][]byte) error {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		var err error
+		switch {
+		case strings.HasSuffix(key, ".pub"):
+			_, err = parseKeys(key, keys[key])
+		case strings.HasSuffix(key, ".json"):
+			_, err = root.NewTrustedRootFromJSON(keys[key])
+		}
+		if err != nil {
+			return &sources.InvalidError{
+				File: origin + " key " + key, Problem: "is neither a public key nor a trusted root of Sigstore: " + err.Error(), Remedy: "remove it",
+			}
+		}
+	}
+	return nil
 }
 
 // Remedies of invalid policies.
@@ -175,10 +214,7 @@ func (p *parser) prefix(node, rule *yaml.Node) (string, error) {
 			return "", p.invalid(node, fmt.Sprintf("prefix %q is no start of a repository", text), "write it as registry.example.com/team, without tag")
 		}
 	}
-	if host == name.DefaultRegistry {
-		text = "docker.io" + strings.TrimPrefix(text, host)
-	}
-	return text, nil
+	return canonicalHost(host) + strings.TrimPrefix(text, host), nil
 }
 
 func (p *parser) uses(node *yaml.Node) ([]Use, error) {

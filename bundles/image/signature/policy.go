@@ -105,11 +105,16 @@ func (p *Policy) For(ref name.Reference, use Use) *Rule {
 
 // canonical returns the repository of an image as references in catalogs have it.
 func canonical(ref name.Reference) string {
-	text := ref.Context().Name()
-	if rest, ok := strings.CutPrefix(text, name.DefaultRegistry+"/"); ok {
-		return "docker.io/" + rest
+	return canonicalHost(ref.Context().RegistryStr()) + "/" + ref.Context().RepositoryStr()
+}
+
+// canonicalHost returns a registry in lower case, without the port that it has anyway.
+func canonicalHost(host string) string {
+	host = strings.TrimSuffix(strings.ToLower(host), ":443")
+	if host == name.DefaultRegistry {
+		return "docker.io"
 	}
-	return text
+	return host
 }
 
 // covers reports whether a repository has the prefix of the rule.

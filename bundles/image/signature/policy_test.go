@@ -31,7 +31,13 @@ func files(tb testing.TB, rules string) map[string][]byte {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return map[string][]byte{sources.KeyVerification: []byte(rules), "acme.pub": public, "root.json": trusted, "bad.pub": []byte("none"), "bad.json": []byte("{")}
+	all := map[string][]byte{sources.KeyVerification: []byte(rules), "acme.pub": public, "root.json": trusted}
+	for key, text := range map[string]string{"bad.pub": "none", "bad.json": "{"} {
+		if strings.Contains(rules, key) {
+			all[key] = []byte(text)
+		}
+	}
+	return all
 }
 
 // TestTheLongestPrefixCounts looks for the rules of images.
@@ -49,6 +55,8 @@ rules:
   require: node
 - prefix: localhost:5000
   require: reject
+- prefix: secure.test:443
+  require: reject
 - prefix: ""
   for: [catalogs]
   require: reject
@@ -64,6 +72,9 @@ rules:
 		needs signature.Requirement
 	}{
 		{"quay.io/acme/x:1", signature.Bundles, "quay.io/acme", signature.RequireSignature},
+		{"quay.io:443/acme/x", signature.Bundles, "quay.io/acme", signature.RequireSignature},
+		{"QUAY.io/acme/x", signature.Bundles, "quay.io/acme", signature.RequireSignature},
+		{"secure.test/x", signature.Bundles, "secure.test", signature.RequireReject},
 		{"quay.io/acme:1", signature.Catalogs, "quay.io/acme", signature.RequireSignature},
 		{"quay.io/acme/x" + digest, signature.Catalogs, "quay.io/acme", signature.RequireSignature},
 		{"quay.io/acme/open/a/b", signature.Bundles, "quay.io/acme/open", signature.RequireNone},
@@ -127,6 +138,30 @@ func TestInvalidPolicies(t *testing.T) {
 		invalid, ok := errors.AsType[*sources.InvalidError](err)
 		if policy != nil || !ok || invalid.Line != tt.line || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "ConfigMap a/b key verification.yaml") {
 			t.Errorf("%s: policy %v, error %v, want line %d and %q", reason, policy, err, tt.line, tt.want)
+		}
+	}
+}
+
+// TestFilesWithoutEffect checks that a key or a policy in another format is not accepted as if it were applied.
+func TestFilesWithoutEffect(t *testing.T) {
+	const rules = "rules:\n- prefix: quay.io\n  require: reject"
+	for reason, tt := range map[string]struct{ rules, key, text, want string }{
+		"a policy of containers":    {rules: rules, key: "policy.json", text: `{"default":[{"type":"reject"}]}`, want: "key policy.json: is neither a public key nor a trusted root of Sigstore"},
+		"no key":                    {rules: rules, key: "other.pub", text: "none", want: "key other.pub: is neither"},
+		"a policy, and no rules":    {key: "policy.json", text: "{}", want: "key policy.json: has no effect without key verification.yaml; add the rules"},
+		"mirrors":                   {key: "registries.conf"},
+		"mirrors and rules":         {rules: rules, key: "registries.conf"},
+		"a key that no rule needs":  {rules: rules, key: "next.pub", text: string(files(t, "")["acme.pub"])},
+		"a root that no rule needs": {rules: rules, key: "next.json", text: string(files(t, "")["root.json"])},
+	} {
+		keys := map[string][]byte{tt.key: []byte(tt.text)}
+		if tt.rules != "" {
+			keys[sources.KeyVerification] = []byte(tt.rules)
+		}
+		policy, err := signature.Parse("ConfigMap a/b", keys)
+		switch {
+		case tt.want == "" && err != nil, tt.want != "" && (err == nil || policy != nil || !strings.Contains(err.Error(), tt.want)):
+			t.Errorf("%s: policy %v, error %v, want %q", reason, policy, err, tt.want)
 		}
 	}
 }
