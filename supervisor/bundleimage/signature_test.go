@@ -24,6 +24,8 @@ type signedBed struct {
 
 	key       *signing.Key
 	policyDir string
+	// public is the PEM text of the key.
+	public string
 }
 
 func newSignedBed(t *testing.T) *signedBed {
@@ -37,7 +39,7 @@ func newSignedBed(t *testing.T) *signedBed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.write("acme.pub", string(public))
+	s.public = string(public)
 	return s
 }
 
@@ -51,6 +53,7 @@ func (s *signedBed) write(file, text string) {
 // require writes a policy with one rule for the registry.
 func (s *signedBed) require(lines string) {
 	s.Helper()
+	s.write("acme.pub", s.public)
 	s.write(sources.KeyVerification, "rules:\n- prefix: "+s.host()+"\n"+lines)
 }
 
