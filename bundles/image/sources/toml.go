@@ -146,23 +146,26 @@ func wrongType(value any, t reflect.Type) (key, want string) {
 // wrongTypeIn does so for the keys of a table, in their order. Keys that the type lacks fit.
 func wrongTypeIn(table map[string]any, t reflect.Type) (key, want string) {
 	for _, name := range slices.Sorted(maps.Keys(table)) {
-		expected := t
-		if t.Kind() == reflect.Map {
-			expected = t.Elem()
-		} else {
-			field, ok := t.FieldByNameFunc(func(field string) bool {
-				known, _ := t.FieldByName(field)
-				tag, _, _ := strings.Cut(known.Tag.Get("toml"), ",")
-				return strings.EqualFold(tag, name)
-			})
-			if !ok {
-				continue
-			}
-			expected = field.Type
+		expected, known := typeOfKey(t, name)
+		if !known {
+			continue
 		}
 		if below, want := wrongType(table[name], expected); want != "" {
 			return strings.TrimSuffix(name+"."+below, "."), want
 		}
 	}
 	return "", ""
+}
+
+// typeOfKey returns the type of a key in a struct or map, and whether there is such a key.
+func typeOfKey(t reflect.Type, name string) (reflect.Type, bool) {
+	if t.Kind() == reflect.Map {
+		return t.Elem(), true
+	}
+	field, ok := t.FieldByNameFunc(func(field string) bool {
+		known, _ := t.FieldByName(field)
+		tag, _, _ := strings.Cut(known.Tag.Get("toml"), ",")
+		return strings.EqualFold(tag, name)
+	})
+	return field.Type, ok
 }
