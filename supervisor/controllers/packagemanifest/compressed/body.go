@@ -70,15 +70,15 @@ func (b *Body) End() error {
 
 // stored writes a block that is not compressed.
 func (b *Body) stored(text []byte, last bool) {
-	block := make([]byte, 0, len(text)+5)
+	var head [5]byte
 	if last {
-		block = append(block, 1)
-	} else {
-		block = append(block, 0)
+		head[0] = 1
 	}
 	size := uint16(len(text)) //nolint:gosec // at most maxStored
-	block = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(block, size), ^size)
-	b.send(append(block, text...))
+	binary.LittleEndian.PutUint16(head[1:], size)
+	binary.LittleEndian.PutUint16(head[3:], ^size)
+	b.send(head[:])
+	b.send(text)
 }
 
 func (b *Body) send(data []byte) {

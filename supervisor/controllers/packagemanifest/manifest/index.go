@@ -43,6 +43,7 @@ type Index struct {
 	mu       sync.RWMutex
 	catalogs map[types.NamespacedName]Catalog
 	ready    bool
+	changes  uint64
 }
 
 // NewIndex returns an empty index. The catalogs in the namespace global serve every namespace.
@@ -55,6 +56,7 @@ func (x *Index) Set(c Catalog) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.catalogs[types.NamespacedName{Namespace: c.Source.Namespace, Name: c.Source.Name}] = c
+	x.changes++
 }
 
 // Remove removes a catalog.
@@ -62,6 +64,14 @@ func (x *Index) Remove(key types.NamespacedName) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.catalogs, key)
+	x.changes++
+}
+
+// Changes returns the number of changes of the catalogs. While it stays the same, lists do.
+func (x *Index) Changes() uint64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.changes
 }
 
 // Catalog returns a catalog. ok is false if the index does not have it.

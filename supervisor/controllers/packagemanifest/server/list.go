@@ -2,14 +2,14 @@ package server
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -20,23 +20,29 @@ import (
 // bufferSize is the number of bytes that the server passes to a connection at once.
 const bufferSize = 64 << 10
 
-// fullLists answers requests for whole lists in JSON from compressed packages. The library would encode and compress
-// them for each request, which takes ten times the processor time. All other requests, and errors, go to next. Requests that it gets
-// are authenticated and authorized.
+// fullLists answers requests for whole lists and tables in JSON from prepared packages. The library would encode and
+// compress them for each request, which takes ten times the processor time. All other requests, and errors, go to next.
+// Requests that it gets are authenticated and authorized.
 type fullLists struct {
 	storage storage
 	formats runtime.NegotiatedSerializer
 	next    http.Handler
+	last    *preparedLists
 }
 
 // ServeHTTP answers a request.
 func (l *fullLists) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	info, found := request.RequestInfoFrom(r.Context())
-	if !found || !isList(info) || !hasOnlyLimits(r) || !l.asksForJSON(r) {
+	if !found || !isList(info) || !hasOnlyLimits(r) {
 		l.next.ServeHTTP(w, r)
 		return
 	}
-	list, err := l.storage.list(request.WithNamespace(r.Context(), info.Namespace), nil)
+	write, known := l.writerFor(r)
+	if !known || !l.storage.index.Ready() {
+		l.next.ServeHTTP(w, r)
+		return
+	}
+	items, err := l.last.list(l.storage.index, info.Namespace)
 	if err != nil {
 		l.next.ServeHTTP(w, r)
 		return
@@ -48,7 +54,7 @@ func (l *fullLists) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 	}
 	out := bufio.NewWriterSize(w, bufferSize)
-	if err := errors.Join(writeList(compressed.NewBody(out, gzip), list), out.Flush()); err != nil {
+	if err := errors.Join(write(compressed.NewBody(out, gzip), items), out.Flush()); err != nil {
 		// The client notices that the JSON is incomplete.
 		log.FromContext(r.Context()).Error(err, "Sending a list of PackageManifests")
 	}
@@ -75,14 +81,36 @@ func hasOnlyLimits(r *http.Request) bool {
 	return true
 }
 
-// asksForJSON reports whether the answer to a request is JSON on one line. Clients that prefer tables also accept JSON.
-func (l *fullLists) asksForJSON(r *http.Request) bool {
-	if strings.Contains(r.Header.Get("Accept"), "as=") {
-		return false
+// writerFor returns how to write the answer to a request; known is false if it is neither a list nor a table in JSON on one
+// line.
+func (l *fullLists) writerFor(r *http.Request) (write func(*compressed.Body, []preparedItem) error, known bool) {
+	options, format, err := negotiation.NegotiateOutputMediaType(r, l.formats, transforms{})
+	if err != nil || format.MediaType != runtime.ContentTypeJSON || format.Serializer == format.PrettySerializer {
+		return nil, false
 	}
-	_, format, err := negotiation.NegotiateOutputMediaType(r, l.formats, negotiation.DefaultEndpointRestrictions)
-	return err == nil && format.MediaType == runtime.ContentTypeJSON && format.Serializer != format.PrettySerializer
+	switch {
+	case options.Convert == nil:
+		return writeList, true
+	case *options.Convert == metav1.SchemeGroupVersion.WithKind("Table"):
+		return writeTable, true
+	default:
+		return nil, false
+	}
 }
+
+// transforms are the transformations that the library offers to clients.
+type transforms struct{}
+
+// AllowsMediaTypeTransform reports whether the library has a transformation, or the format without one.
+func (transforms) AllowsMediaTypeTransform(_, _ string, target *schema.GroupVersionKind) bool {
+	return target == nil || target.Group == metav1.GroupName
+}
+
+// AllowsServerVersion returns false, as the library does.
+func (transforms) AllowsServerVersion(string) bool { return false }
+
+// AllowsStreamSchema returns true for watches, as the library does.
+func (transforms) AllowsStreamSchema(s string) bool { return s == "watch" }
 
 // acceptsGzip reports whether a client accepts the content coding gzip (RFC 9110, section 12.5.3).
 func acceptsGzip(header http.Header) bool {
@@ -98,32 +126,4 @@ func acceptsGzip(header http.Header) bool {
 		}
 	}
 	return false
-}
-
-// writeList writes the JSON of a list, as the encoder of the library does.
-func writeList(body *compressed.Body, list *PackageManifestList) error {
-	body.Plain(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":{},"items":[`, kind+"List", GroupVersion.String()))
-	for i := range list.Items {
-		p := &list.Items[i]
-		metadata, err := json.Marshal(p.ObjectMeta)
-		if err != nil {
-			return fmt.Errorf("encoding the metadata of package %s: %w", p.Name, err)
-		}
-		status, rest, err := p.Status.item.Package.StatusParts(p.Status.item.Source)
-		if err != nil {
-			return err //nolint:wrapcheck // it names the package
-		}
-		head := make([]byte, 0, len(metadata)+len(status)+200)
-		if i > 0 {
-			head = append(head, "},"...)
-		}
-		head = fmt.Appendf(head, `{"kind":%q,"apiVersion":%q,"metadata":%s,"spec":{},"status":%s`, kind, GroupVersion.String(), metadata, status)
-		body.Plain(head)
-		body.Text(rest)
-	}
-	if len(list.Items) > 0 {
-		body.Plain([]byte("}"))
-	}
-	body.Plain([]byte("]}\n"))
-	return body.End() //nolint:wrapcheck // the caller says what it sends
 }

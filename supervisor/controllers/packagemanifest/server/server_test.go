@@ -276,6 +276,7 @@ func TestServer(t *testing.T) {
 	r.fill(t)
 	t.Run("lists", r.lists)
 	t.Run("encodings", r.encodings)
+	t.Run("changes", r.changes)
 	t.Run("table", r.table)
 	t.Run("icons", r.icons)
 	t.Run("callers", r.callers)
@@ -338,18 +339,52 @@ func (r *running) lists(t *testing.T) {
 	}
 }
 
-// encodings compares whole lists with the same lists from the encoder of the library, which gets requests with other parameters.
+// encodings compares whole lists and tables with those from the encoder of the library, which gets requests with other parameters.
 func (r *running) encodings(t *testing.T) {
+	for accept, prepared := range map[string]bool{
+		"application/json": true, "*/*": true, "application/json;as=Table;g=meta.k8s.io;v=v1,application/json": true,
+		"application/json;as=Other;g=meta.k8s.io;v=v1,application/json": false,
+		"application/yaml": false, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1": false,
+		"application/json;as=Table;g=meta.k8s.io;v=v1beta1,application/json;as=Table;g=meta.k8s.io;v=v1": false,
+		"application/json;as=Other;g=meta.k8s.io;v=v1":                                                   false,
+	} {
+		r.encodingsOf(t, accept, prepared)
+	}
+}
+
+// changes checks that lists follow the catalogs.
+func (r *running) changes(t *testing.T) {
+	names := func() (found []string) {
+		var list packages
+		if err := json.Unmarshal([]byte(r.view(t, group+"/packagemanifests").body), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range list.Items {
+			found = append(found, p.Metadata.Name)
+		}
+		return found
+	}
+	before := names()
+	r.index.Remove(types.NamespacedName{Namespace: "a", Name: "shop"})
+	without := names()
+	r.fill(t)
+	if diff := cmp.Diff([][]string{{"lamp", "torch"}, {"lamp"}, {"lamp", "torch"}}, [][]string{before, without, names()}); diff != "" {
+		t.Errorf("before, without and again with a catalog (-want +got):\n%s", diff)
+	}
+}
+
+func (r *running) encodingsOf(t *testing.T, accept string, prepared bool) {
+	t.Helper()
 	for _, path := range []string{group + "/packagemanifests", group + "/namespaces/a/packagemanifests", group + "/namespaces/none/packagemanifests?limit=500"} {
 		separator := "?"
 		if strings.Contains(path, "?") {
 			separator = "&"
 		}
-		want := r.view(t, path+separator+"timeoutSeconds=5")
+		want := r.get(t, r.proxy, "viewer", path+separator+"timeoutSeconds=5", http.Header{"Accept": {accept}})
 		for encoding, packed := range map[string]bool{"identity": false, "gzip": true, "br, gzip;q=0.5": true, "gzip; q=0": false} {
-			got := r.get(t, r.proxy, "viewer", path, http.Header{"Accept-Encoding": {encoding}})
+			got := r.get(t, r.proxy, "viewer", path, http.Header{"Accept-Encoding": {encoding}, "Accept": {accept}})
 			text := got.body
-			if packed {
+			if prepared && packed {
 				reader, err := gzip.NewReader(strings.NewReader(text))
 				if err != nil {
 					t.Fatalf("%s with %s: %v", path, encoding, err)
@@ -361,7 +396,7 @@ func (r *running) encodings(t *testing.T) {
 				text = string(read)
 			}
 			if diff := cmp.Diff(want.body, text); diff != "" || got.header.Get("Content-Type") != want.header.Get("Content-Type") {
-				t.Errorf("%s with %s has the type %s (-want +got):\n%s", path, encoding, got.header.Get("Content-Type"), diff)
+				t.Errorf("%s as %s with %s has the type %s (-want +got):\n%s", path, accept, encoding, got.header.Get("Content-Type"), diff)
 			}
 		}
 	}

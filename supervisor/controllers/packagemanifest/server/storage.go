@@ -129,11 +129,7 @@ func object(item manifest.Item, namespace string) PackageManifest {
 func (storage) ConvertToTable(_ context.Context, o, options runtime.Object) (*metav1.Table, error) {
 	out := &metav1.Table{}
 	if settings, is := options.(*metav1.TableOptions); !is || !settings.NoHeaders {
-		out.ColumnDefinitions = []metav1.TableColumnDefinition{
-			{Name: "Name", Type: "string", Format: "name", Description: "Name of the package."},
-			{Name: "Catalog", Type: "string", Description: "Name of the catalog for users."},
-			{Name: "Age", Type: "date", Description: "Age of the CatalogSource."},
-		}
+		out.ColumnDefinitions = columns()
 	}
 	switch of := o.(type) {
 	case *PackageManifest:
@@ -144,6 +140,14 @@ func (storage) ConvertToTable(_ context.Context, o, options runtime.Object) (*me
 		}
 	}
 	return out, nil
+}
+
+func columns() []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name", Description: "Name of the package."},
+		{Name: "Catalog", Type: "string", Description: "Name of the catalog for users."},
+		{Name: "Age", Type: "date", Description: "Age of the CatalogSource."},
+	}
 }
 
 func row(p *PackageManifest) metav1.TableRow {
