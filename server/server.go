@@ -32,6 +32,8 @@ type Server struct {
 	files *fileWatch
 	// certificates is nil without TLS.
 	certificates *certificates
+	// imageSettings is nil for a source without settings.
+	imageSettings *imageSettings
 
 	listener        *connections
 	tlsAddress      net.Addr // nil if the listener has one port
@@ -69,6 +71,7 @@ func New(ctx context.Context, config Config) (*Server, error) {
 			return nil, err
 		}
 	}
+	s.imageSettings = newImageSettings(&config, s.metrics)
 	if err := s.listen(ctx); err != nil {
 		return nil, err
 	}
@@ -166,6 +169,9 @@ func (s *Server) Run(ctx context.Context) error {
 	group.Go(func() error { s.listener.watch(running); return nil })
 	if s.certificates != nil {
 		group.Go(func() error { s.certificates.watch(running); return nil })
+	}
+	if s.imageSettings != nil {
+		group.Go(func() error { s.imageSettings.watch(running); return nil })
 	}
 	stopHTTP := s.serveHTTP(group)
 	group.Go(func() error {

@@ -130,13 +130,13 @@ func isLikeImage(argument string) bool {
 
 // openImage returns the source for an image.
 func (o *sourceFlags) openImage(reference string, filter source.Filter) (server.Source, error) {
-	client, err := o.pulling.Client("chandlery-registry/" + version)
+	client, settings, err := o.pulling.LongLived("chandlery-registry/" + version)
 	if err != nil {
 		return nil, fmt.Errorf("opening image %q: %w", reference, err)
 	}
 	return &source.Image{
 		Reference: reference, Client: client, Poll: o.poll, CacheDir: o.cacheDir, Suspicious: o.cacheEnforceIntegrity,
-		AllowEmpty: o.allowEmpty, Filter: filter, Logger: filter.Logger,
+		AllowEmpty: o.allowEmpty, Filter: filter, Logger: filter.Logger, Settings: settings,
 	}, nil
 }
 

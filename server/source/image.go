@@ -41,9 +41,15 @@ type Image struct {
 	Progress func(done, all int)
 	// Logger receives the logs; nil for none.
 	Logger *slog.Logger
+	// Settings reads the settings for image registries that Client uses; nil if there are none. Its error says why the
+	// current ones are not in force.
+	Settings func() error
 
 	resolution resolution
 }
+
+// CheckSettings returns Settings.
+func (i *Image) CheckSettings() func() error { return i.Settings }
 
 // Load returns the index of the image that the reference last resolved to. The error holds [bundles.Problems].
 func (i *Image) Load(ctx context.Context) (*index.Index, error) { return i.load(ctx, Dir.Load) }

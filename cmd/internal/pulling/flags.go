@@ -75,8 +75,14 @@ func (f *Flags) Check() error {
 
 // Options returns the options for the flags. agent is the user agent for registries.
 func (f *Flags) Options(agent string) (image.Options, error) {
+	options, _, err := f.open(agent)
+	return options, err
+}
+
+// open returns the options for the flags, and the files with settings; nil if there are none.
+func (f *Flags) open(agent string) (image.Options, *sources.Files, error) {
 	if err := f.Check(); err != nil {
-		return image.Options{}, err
+		return image.Options{}, nil, err
 	}
 	options := image.Options{
 		Keychain: image.DefaultKeychain(), Platform: f.platform, PlainHTTP: f.useHTTP, SkipTLSVerify: f.skipTLSVerify,
@@ -89,25 +95,35 @@ func (f *Flags) Options(agent string) (image.Options, error) {
 	if len(f.pullSecrets) > 0 {
 		options.Keychain = image.Keychains(image.PullSecrets(f.pullSecrets...), options.Keychain)
 	}
-	if !f.paths.IsZero() {
-		files := sources.NewFiles(f.paths)
-		if _, err := files.Table(); err != nil {
-			return image.Options{}, fmt.Errorf("reading the settings for image registries: %w", err)
-		}
-		options.Sources.Router = files
+	if f.paths.IsZero() {
+		return options, nil, nil
 	}
-	return options, nil
+	files := sources.NewFiles(f.paths)
+	if _, err := files.Table(); err != nil {
+		return image.Options{}, nil, fmt.Errorf("reading the settings for image registries: %w", err)
+	}
+	options.Sources.Router = files
+	return options, files, nil
 }
 
 // Client returns a client that pulls images according to the flags.
 func (f *Flags) Client(agent string) (*image.Client, error) {
-	options, err := f.Options(agent)
+	client, _, err := f.LongLived(agent)
+	return client, err
+}
+
+// LongLived returns a client as [Flags.Client] does, and a function that reads its settings for image registries; nil if
+// there are none. If the current settings are invalid, its error says why, and the last valid ones stay in force.
+func (f *Flags) LongLived(agent string) (client *image.Client, settings func() error, err error) {
+	options, files, err := f.open(agent)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	client, err := image.New(options)
-	if err != nil {
-		return nil, fmt.Errorf("preparing to read images: %w", err)
+	if client, err = image.New(options); err != nil {
+		return nil, nil, fmt.Errorf("preparing to read images: %w", err)
 	}
-	return client, nil
+	if files == nil {
+		return client, nil, nil
+	}
+	return client, func() error { _, err := files.Table(); return err }, nil
 }
