@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -16,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/bundles/image"
 )
 
 // Keys of the Secret with the credentials of a proxy.
@@ -118,19 +119,14 @@ func (p *Proxy) choose(data map[string][]byte) (func(*http.Request) (*url.URL, e
 	return func(r *http.Request) (*url.URL, error) { return find(r.URL) }, nil
 }
 
-// parseProxy parses the URL of a proxy. The error continues a sentence that begins with the place of the URL, and
-// does not show the URL, which may have a password.
+// parseProxy parses the URL of a proxy, which must have no credentials. The error continues a sentence that begins with the
+// place of the URL, and does not show the URL.
 func parseProxy(text string) (*url.URL, error) {
-	if !strings.Contains(text, "://") {
-		text = "http://" + text
+	u, err := image.ParseProxy(text)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // continues the caller's sentence
 	}
-	u, err := url.Parse(text)
-	switch {
-	case err != nil || u.Host == "" || strings.Trim(u.RequestURI(), "/") != "":
-		return nil, errors.New("is no URL of a proxy; write it as http://proxy.example.com:3128")
-	case !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme):
-		return nil, fmt.Errorf("has the scheme %q; use one of http, https, socks5 and socks5h", u.Scheme)
-	case u.User != nil:
+	if u.User != nil {
 		return nil, fmt.Errorf("has credentials; write them to the keys %s and %s of a Secret, and name it in --image-proxy-credentials", keyUsername, keyPassword)
 	}
 	return u, nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -83,6 +84,9 @@ func (f *Flags) Options(agent string) (image.Options, error) {
 func (f *Flags) open(agent string) (image.Options, *sources.Files, error) {
 	if err := f.Check(); err != nil {
 		return image.Options{}, nil, err
+	}
+	if err := image.CheckProxies(os.Getenv); err != nil {
+		return image.Options{}, nil, err //nolint:wrapcheck // names the variable
 	}
 	options := image.Options{
 		Keychain: image.DefaultKeychain(), Platform: f.platform, PlainHTTP: f.useHTTP, SkipTLSVerify: f.skipTLSVerify,

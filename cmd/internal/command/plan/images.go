@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 
@@ -100,18 +101,29 @@ func (o *imageOptions) checked(
 		answered, err = imagecheck.Check(ctx, fixed, images)
 		return answered, nil, err //nolint:wrapcheck // names the image
 	}
-	p := &clusterPull{reader: cluster.Reader(), source: gathered.CatalogSource, agent: o.agent, problems: map[string]bool{}}
-	switch p.supervisor, err = findSupervisor(ctx, p.reader, global); {
+	p, note, err := newClusterPull(ctx, cluster.Reader(), global)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.source, p.agent = gathered.CatalogSource, o.agent
+	answered, err = imagecheck.Check(ctx, p.options, images)
+	return answered, slices.Concat([]string{note}, slices.Sorted(maps.Keys(p.problems))), err //nolint:wrapcheck // names the image
+}
+
+// newClusterPull finds the supervisor of a cluster. It returns a note about the settings that apply.
+func newClusterPull(ctx context.Context, reader client.Reader, global string) (p *clusterPull, note string, err error) {
+	if err := image.CheckProxies(os.Getenv); err != nil {
+		return nil, "", err //nolint:wrapcheck // names the variable
+	}
+	p = &clusterPull{reader: reader, problems: map[string]bool{}}
+	switch p.supervisor, err = findSupervisor(ctx, reader, global); {
 	case errors.Is(err, deployed.ErrNone):
 		p.supervisor = &deployed.Supervisor{Settings: imagesources.New(sources.Paths{}, nil)}
-		notes = append(notes, fmt.Sprintf("images were checked without settings of a supervisor: %v", err))
+		return p, fmt.Sprintf("images were checked without settings of a supervisor: %v", err), nil
 	case err != nil:
-		return nil, nil, err
-	default:
-		notes = append(notes, "images were checked with the settings of "+p.supervisor.From)
+		return nil, "", err
 	}
-	answered, err = imagecheck.Check(ctx, p.options, images)
-	return answered, slices.Concat(notes, slices.Sorted(maps.Keys(p.problems))), err //nolint:wrapcheck // names the image
+	return p, "images were checked with the settings of " + p.supervisor.From, nil
 }
 
 // findSupervisor returns how the supervisor pulls images.

@@ -91,13 +91,13 @@ func TestSettingsOfCluster(t *testing.T) {
 		"with a Secret that is not": {namespace: "olm", secrets: []string{"none"}, result: "Unauthorized", problems: 1},
 	} {
 		reader := fake.NewClientBuilder().WithObjects(cluster(tt.namespace, mirror)...).Build()
-		supervisor, err := findSupervisor(t.Context(), reader, "olm")
+		p, _, err := newClusterPull(t.Context(), reader, "olm")
 		if err != nil {
 			t.Fatalf("%s: %v", reason, err)
 		}
-		p := &clusterPull{reader: reader, supervisor: supervisor, problems: map[string]bool{}, source: func(resolution.CatalogKey) *operatorsv1alpha1.CatalogSource {
+		p.source = func(resolution.CatalogKey) *operatorsv1alpha1.CatalogSource {
 			return &operatorsv1alpha1.CatalogSource{Spec: operatorsv1alpha1.CatalogSourceSpec{Secrets: tt.secrets}}
-		}}
+		}
 		found, err := imagecheck.Check(t.Context(), p.options, wanted)
 		if err != nil {
 			t.Fatalf("%s: %v", reason, err)
@@ -108,6 +108,18 @@ func TestSettingsOfCluster(t *testing.T) {
 	}
 	if _, err := findSupervisor(t.Context(), fake.NewClientBuilder().Build(), "olm"); !errors.Is(err, deployed.ErrNone) {
 		t.Errorf("without a supervisor: %v", err)
+	}
+}
+
+// TestInvalidProxy checks that the command does not ask registries past a proxy with an invalid URL.
+func TestInvalidProxy(t *testing.T) {
+	for _, variable := range []string{"https_proxy", "HTTP_PROXY", "http_proxy"} {
+		t.Setenv(variable, "")
+	}
+	t.Setenv("HTTPS_PROXY", "ftp://user:word@web.example")
+	_, _, err := newClusterPull(t.Context(), fake.NewClientBuilder().WithObjects(cluster("olm", "mirror.test")...).Build(), "olm")
+	if err == nil || !strings.Contains(err.Error(), "HTTPS_PROXY has the scheme") || strings.Contains(err.Error(), "word") {
+		t.Errorf("got %v", err)
 	}
 }
 
