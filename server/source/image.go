@@ -216,7 +216,11 @@ func (i *Image) Fingerprint() (string, error) {
 		return now, nil
 	}
 	if i.resolution.failed() {
-		i.logger().WarnContext(ctx, "Cannot look at the image, keeping the content", "image", i.Reference, "error", err)
+		message := "Cannot look at the image, keeping the content"
+		if digest == "" {
+			message = "Cannot look at the image for the first time"
+		}
+		i.logger().WarnContext(ctx, message, "image", i.Reference, "error", err)
 	}
 	if digest == "" {
 		return "", fmt.Errorf("looking at the image: %w", err)

@@ -205,8 +205,12 @@ func TestImageRegistryDown(t *testing.T) {
 
 	r.down.Store(true)
 	other := r.source()
+	r.logs.Reset()
 	if _, err := other.Fingerprint(); err == nil {
 		t.Error("what has never been seen has a fingerprint")
+	}
+	if logs := r.logs.String(); !strings.Contains(logs, "Cannot look at the image for the first time") || strings.Contains(logs, "keeping") {
+		t.Errorf("there is no content to keep, but the log is: %s", logs)
 	}
 	_, err := other.Load(t.Context())
 	problems := bundles.AsProblems(err)
