@@ -48,6 +48,9 @@ func (s *session) anyManifest(ctx context.Context, ref name.Reference) (*manifes
 		return nil, err
 	}
 	found, err := parseDocument(top)
+	if errors.Is(err, errNoManifest) {
+		err = &failure{ReasonInvalid, &foreignError{ref.Context().RegistryStr(), err}}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -86,12 +89,17 @@ func (s *session) fetchManifest(ctx context.Context, ref name.Reference) (*remot
 	return found, err
 }
 
+// errNoManifest is the error of a document that is no manifest of any version.
+var errNoManifest = errors.New("is not JSON of the expected form")
+
 func parseDocument(d *remote.Descriptor) (*document, error) {
 	var out document
 	if err := json.Unmarshal(d.Manifest, &out); err != nil {
-		return nil, fail(ReasonInvalid, "manifest %s is not JSON of the expected form: %w", d.Digest, err)
+		return nil, fail(ReasonInvalid, "manifest %s %w: %w", d.Digest, errNoManifest, err)
 	}
 	switch {
+	case out.SchemaVersion == 0:
+		return nil, fail(ReasonInvalid, "manifest %s %w: it has no schema version", d.Digest, errNoManifest)
 	case out.SchemaVersion != 2:
 		return nil, fail(ReasonInvalid, "manifest %s has schema version %d, which is not supported: push the image with a current tool",
 			d.Digest, out.SchemaVersion)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -109,6 +110,11 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 		_ = response.Body.Close()
 		return nil, tooLongAnswer(g.maxBytes)
 	}
+	if err := pageError(request, response); err != nil {
+		cancel(nil)
+		_ = response.Body.Close()
+		return nil, err
+	}
 	left := g.maxBytes
 	if isBlob(request) {
 		left = -1
@@ -142,13 +148,32 @@ func (g *guard) failed(request *http.Request, err error) error {
 
 var errPlainHTTP = errors.New("plain HTTP is not allowed")
 
-// isBlob reports whether a request is for a layer or a configuration, whose size the manifest
-// limits. A registry may redirect such requests.
-func isBlob(request *http.Request) bool {
+// firstOf returns the request that a registry has redirected to another one.
+func firstOf(request *http.Request) *http.Request {
 	first := request
 	for first.Response != nil && first.Response.Request != nil {
 		first = first.Response.Request
 	}
+	return first
+}
+
+// pageError returns an error if the answer to a request for a manifest is a page for browsers. It may be there for a while.
+func pageError(request *http.Request, response *http.Response) error {
+	first := firstOf(request)
+	dir, _ := path.Split(first.URL.Path)
+	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err != nil || kind != "text/html" || response.StatusCode != http.StatusOK || path.Base(dir) != "manifests" {
+		return nil //nolint:nilerr // an unknown type is no page
+	}
+	return &failure{ReasonUnreachable, &foreignError{first.URL.Host, fmt.Errorf("%s %w", first.URL.Host, errPage)}}
+}
+
+var errPage = errors.New("answers with a page for browsers instead of a manifest")
+
+// isBlob reports whether a request is for a layer or a configuration, whose size the manifest
+// limits. A registry may redirect such requests.
+func isBlob(request *http.Request) bool {
+	first := firstOf(request)
 	// A repository may be called blobs/sha256. No other path of the API ends with blobs and a
 	// digest, because tags have no colon.
 	rest, digest := path.Split(first.URL.Path)

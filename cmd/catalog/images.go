@@ -118,7 +118,7 @@ func (o *imagesOptions) ask(cmd *cobra.Command, images []mirror.Image) error {
 		case m.Reason == image.ReasonNotFound:
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is missing\n", m.Image, m.Mirrored)
 		default:
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s; %s\n", m.Image, m.Message, source.ImageRemedy(m.Reason))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s; %s\n", m.Image, m.Message, source.ImageRemedy(m.Err))
 			unknown = errUnknown
 		}
 	}

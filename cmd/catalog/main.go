@@ -63,7 +63,7 @@ func newCommand() *cobra.Command {
 func printError(out io.Writer, err error) {
 	failed, isImage := errors.AsType[*image.Error](err)
 	if isImage && !errors.As(err, new(bundles.Problems)) {
-		err = bundles.Problems{{File: failed.Reference, Message: failed.Err.Error(), Remedy: source.ImageRemedy(failed.Reason)}}
+		err = bundles.Problems{{File: failed.Reference, Message: failed.Err.Error(), Remedy: source.ImageRemedy(failed)}}
 	}
 	inspect.PrintError(out, "catalog", err)
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -267,12 +268,14 @@ func imageProblems(reference string, err error) error {
 		return err
 	}
 	return bundles.Problems{{
-		File: reference, Message: e.Err.Error(), Remedy: ImageRemedy(e.Reason), Unreadable: e.MayPass(),
+		File: reference, Message: e.Err.Error(), Remedy: ImageRemedy(e), Unreadable: e.MayPass(),
 	}}
 }
 
-// ImageRemedy returns the remedy for an image that cannot be used. It names flags that our programs share.
-func ImageRemedy(reason image.Reason) string { return imageRemedies[reason] }
+// ImageRemedy returns the remedy for an error of an image. It names flags that our programs share.
+func ImageRemedy(err error) string {
+	return cmp.Or(image.Remedy(err), imageRemedies[image.ReasonOf(err)])
+}
 
 var imageRemedies = map[image.Reason]string{
 	image.ReasonReference:     "name the image as oci:registry/repository:tag or oci:registry/repository@sha256:digest",

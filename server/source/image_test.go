@@ -350,6 +350,42 @@ func TestImageReadOnlyCache(t *testing.T) {
 	}
 }
 
+// TestImageRemedies checks the remedies for images whose reason alone does not tell what to do.
+func TestImageRemedies(t *testing.T) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Write([]byte("<html>sign in</html>"))
+	}))
+	t.Cleanup(page.Close)
+	host := strings.TrimPrefix(page.URL, "http://")
+	skipped := []image.Skipped{{Place: "mirror.test", Why: "the mirror is for digests only"}}
+	for name, tc := range map[string]struct {
+		reference string
+		options   image.Options
+		want      string
+	}{
+		"a page":  {host + "/catalog:v1", image.Options{PlainHTTP: true, Attempts: 1}, "check that " + host + " is the address of a registry"},
+		"skipped": {"source.test/catalog:v1", image.Options{Sources: image.Sources{Router: router{Skipped: skipped}}}, "name the image by digest, or allow tags at "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, err := image.New(tc.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = (&Image{Reference: tc.reference, Client: client}).Load(t.Context())
+			if problems := bundles.AsProblems(err); len(problems) != 1 || !strings.HasPrefix(problems[0].Remedy, tc.want) {
+				t.Errorf("got %+v, want the remedy %q", problems, tc.want)
+			}
+		})
+	}
+}
+
+// router has the same route for all images.
+type router image.Route
+
+// Route returns the route.
+func (r router) Route(name.Reference) (image.Route, error) { return image.Route(r), nil }
+
 // TestImageProblems checks that problems name the image and a remedy.
 func TestImageProblems(t *testing.T) {
 	r := newImageRegistry(t)
@@ -382,7 +418,7 @@ func TestImageProblems(t *testing.T) {
 		image.ReasonTooLarge, image.ReasonInvalid, image.ReasonUntrusted, image.ReasonPlainHTTP, image.ReasonCredentials, image.ReasonBlocked, image.ReasonConfiguration,
 		image.ReasonUnreachable, image.ReasonLocal,
 	} {
-		if ImageRemedy(reason) == "" {
+		if ImageRemedy(&image.Error{Reason: reason}) == "" {
 			t.Errorf("there is no remedy for %s", reason)
 		}
 	}

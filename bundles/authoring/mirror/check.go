@@ -20,6 +20,8 @@ type Missing struct {
 	Message string `json:"message"`
 	// Incomplete describes the image if the mirror has its manifest and lacks blobs; nil otherwise.
 	Incomplete *image.IncompleteError `json:"-"`
+	// Err is the error with Reason and Message.
+	Err error `json:"-"`
 }
 
 // parallelChecks is the number of images that are checked at once.
@@ -38,7 +40,7 @@ func Check(ctx context.Context, client *image.Client, images []Image, mirror str
 		}
 		group.Go(func() error {
 			if err := image.CheckContent(ctx, client, at); err != nil {
-				answers[i] = &Missing{Image: images[i].Reference, Mirrored: at, Reason: image.ReasonOf(err), Message: err.Error()}
+				answers[i] = &Missing{Image: images[i].Reference, Mirrored: at, Reason: image.ReasonOf(err), Message: err.Error(), Err: err}
 				answers[i].Incomplete, _ = errors.AsType[*image.IncompleteError](err)
 			}
 			return context.Cause(ctx)

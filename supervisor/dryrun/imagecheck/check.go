@@ -1,6 +1,7 @@
 package imagecheck
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,7 +178,7 @@ func read(ctx context.Context, client *image.Client, reference, dir string) (dry
 // failed returns the answer for an image that no source has.
 func failed(reference string, err error) dryrun.ImageCheck {
 	reason := image.ReasonOf(err)
-	check := dryrun.ImageCheck{Reason: string(reason), Remedy: remedy(reason)}
+	check := dryrun.ImageCheck{Reason: string(reason), Remedy: cmp.Or(image.Remedy(err), remedy(reason))}
 	sources, ok := errors.AsType[*image.SourcesError](err)
 	if !ok {
 		cause := err

@@ -244,6 +244,47 @@ insecure = true
 	}
 }
 
+// TestRemedies checks the remedies for images whose reason alone does not tell what to do.
+func TestRemedies(t *testing.T) {
+	answers := func(kind, text string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			fmt.Fprint(w, text)
+		}))
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
+	page, other, old := answers("text/html; charset=utf-8", "<html>sign in</html>"), answers("application/json", `{"status": "ok"}`), answers("", `{"schemaVersion": 1}`)
+	const digest = "@sha256:0123456789012345678901234567890123456789012345678901234567890123"
+	blocked := "[[registry]]\nlocation = \"source.test\"\nblocked = true\n"
+	mirrorOf := func(at, more string) string {
+		return blocked + "[[registry.mirror]]\ninsecure = true\nlocation = \"" + at + "\"\n" + more
+	}
+	for name, tt := range map[string]struct{ rules, reference, want string }{
+		"blocked":                  {blocked, "source.test/op/lamp:1", "add a mirror for it to registries.conf, or remove the rule that blocks it"},
+		"a mirror for digests":     {mirrorOf(page, `pull-from-mirror = "digest-only"`), "source.test/op/lamp:1", "name the image by digest, or allow tags at "},
+		"a mirror for tags":        {mirrorOf(page, `pull-from-mirror = "tag-only"`), "source.test/op/lamp" + digest, "allow digests at "},
+		"a page":                   {mirrorOf(page, ""), "source.test/op/lamp:1", "check that " + page + " is the address of a registry"},
+		"a page for a digest":      {mirrorOf(page, ""), "source.test/op/lamp" + digest, "check that " + page + " is the address of a registry"},
+		"another document":         {mirrorOf(other, ""), "source.test/op/lamp:1", "check that " + other + " is the address of a registry"},
+		"a page without any rules": {"", page + "/op/lamp:1", "check that " + page + " is the address of a registry"},
+		"an old image":             {mirrorOf(old, ""), "source.test/op/lamp:1", "copy or build the image again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			router := rules(t, tt.rules)
+			found, err := imagecheck.Check(t.Context(), func(context.Context, resolution.CatalogKey, string) (image.Options, error) {
+				return image.Options{Sources: image.Sources{Router: router}, PlainHTTP: true, Attempts: 1}, nil
+			}, []dryrun.Image{{Reference: tt.reference, Catalog: "olm/wares", Kinds: []dryrun.ImageKind{dryrun.OperatorImage}, Bundles: []string{"lamp.v1"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if check := found[0].Check; check.Available || !strings.HasPrefix(check.Remedy, tt.want) {
+				t.Errorf("got %+v, want the remedy %q", check, tt.want)
+			}
+		})
+	}
+}
+
 // serialized returns a Pull without concurrent calls.
 func serialized(pull imagecheck.Pull) imagecheck.Pull {
 	turn := make(chan struct{}, 1)
