@@ -30,6 +30,8 @@ type Image struct {
 	Bundles []string    `json:"bundles"`
 	// Check is the result of the check; nil if there was none.
 	Check *ImageCheck `json:"check,omitempty"`
+	// NotChecked is why a check left out the image; empty if it did not.
+	NotChecked string `json:"notChecked,omitempty"`
 }
 
 // ImageCheck is the answer of the sources of an image.
@@ -111,6 +113,10 @@ func (t *table) image(image *Image) {
 	head := image.Reference + " (" + strings.Join(kinds, ", ") + " of " + strings.Join(image.Bundles, ", ") + ")"
 	check := image.Check
 	switch {
+	case image.NotChecked != "":
+		t.wrapped("  NOT CHECKED: ", indent, head)
+		t.wrapped(indent, indent+"  ", image.NotChecked)
+		return
 	case check == nil:
 		t.wrapped("  ", indent, head)
 		return

@@ -99,6 +99,7 @@ func TestImagesInTable(t *testing.T) {
 			NotAsked: []ExcludedPlace{{Place: "c.test/c:1", Rule: "rule 2", Why: "it is blocked"}},
 		}},
 		{Reference: "d", Kinds: []ImageKind{RelatedImage}, Bundles: []string{"lamp.v2"}, Check: &ImageCheck{Reason: "BadReference", Message: "no image"}},
+		{Reference: "e.test/e:1", Kinds: []ImageKind{BundleImage}, Bundles: []string{"lamp.v3"}, NotChecked: "only nodes may pull it"},
 	}}
 	var b strings.Builder
 	if err := res.Table(&b); err != nil {
@@ -116,6 +117,8 @@ IMAGES: 2 of 4 available
     > copy the image to the mirror
   NOT AVAILABLE: d (related of lamp.v2)
       no image
+  NOT CHECKED: e.test/e:1 (bundle of lamp.v3)
+      only nodes may pull it
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -64,6 +64,9 @@ func (f *Flags) IsSet() bool {
 	return len(f.pullSecrets) > 0 || f.useHTTP || f.skipTLSVerify || !f.paths.IsZero()
 }
 
+// ConfigDir returns the directory with settings; empty for none.
+func (f *Flags) ConfigDir() string { return f.paths.Config }
+
 var errNotPositive = errors.New("must be above zero")
 
 // Check returns an error for invalid values.

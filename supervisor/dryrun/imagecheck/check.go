@@ -26,16 +26,20 @@ const parallel = 8
 // Pull returns the options to pull an image of a catalog. An [*image.Error] is the answer for this image.
 type Pull func(ctx context.Context, catalog resolution.CatalogKey, reference string) (image.Options, error)
 
-// Check asks the sources of all images, and returns the images with the answers. It reads the bundle images, and
+// Verify returns an error if the image of a bundle in a catalog does not meet the rules for signatures. An [*image.Error] is
+// the answer for this image. If its reason is [image.ReasonPolicyNotSupported], only nodes can pull the image.
+type Verify func(ctx context.Context, client *image.Client, catalog resolution.CatalogKey, reference string) error
+
+// Check asks the sources of all images, and returns the images with the answers. It verifies and reads the bundle images, and
 // also asks for the images that these name. For the others, it requests the manifest, and asks whether the configuration
 // and the layers exist.
-func Check(ctx context.Context, pull Pull, images []dryrun.Image) ([]dryrun.Image, error) {
+func Check(ctx context.Context, pull Pull, verify Verify, images []dryrun.Image) ([]dryrun.Image, error) {
 	dir, err := os.MkdirTemp("", "chandlery-images-")
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for bundle images: %w; set TMPDIR to a directory with room", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is a temporary directory
-	c := &checker{pull: pull, dir: dir, answers: map[imageKey]answer{}}
+	c := &checker{pull: pull, verify: verify, dir: dir, answers: map[imageKey]answer{}}
 	if err := c.askAll(ctx, images); err != nil {
 		return nil, err
 	}
@@ -51,8 +55,10 @@ func Check(ctx context.Context, pull Pull, images []dryrun.Image) ([]dryrun.Imag
 		return nil, err
 	}
 	for i := range out {
-		check := c.answers[keyOf(&out[i])].check
-		out[i].Check = &check
+		found := c.answers[keyOf(&out[i])]
+		if out[i].NotChecked = found.notChecked; found.notChecked == "" {
+			out[i].Check = &found.check
+		}
 	}
 	return out, nil
 }
@@ -62,13 +68,16 @@ func keyOf(i *dryrun.Image) imageKey { return imageKey{i.Reference, i.Catalog} }
 // answer is the answer for an image.
 type answer struct {
 	check dryrun.ImageCheck
+	// notChecked is why there is no check; empty if there is one.
+	notChecked string
 	// named are the images that the image of a bundle names.
 	named dryrun.BundleImages
 }
 
 // checker asks for images, for each once.
 type checker struct {
-	pull Pull
+	pull   Pull
+	verify Verify
 	// dir holds the content of bundle images.
 	dir string
 
@@ -127,15 +136,33 @@ func (c *checker) ask(ctx context.Context, wanted *dryrun.Image, dir string) (an
 	if err != nil {
 		return answer{}, fmt.Errorf("preparing to ask for images: %w", err)
 	}
-	if slices.Contains(wanted.Kinds, dryrun.BundleImage) {
-		found.named, err = read(ctx, client, wanted.Reference, dir)
-	} else {
-		err = image.CheckContent(ctx, client, wanted.Reference)
+	if !slices.Contains(wanted.Kinds, dryrun.BundleImage) {
+		if err := image.CheckContent(ctx, client, wanted.Reference); err != nil {
+			return answer{check: failed(wanted.Reference, err)}, nil
+		}
+		return found, nil
 	}
-	if err != nil {
+	if err := c.verify(ctx, client, catalogKey(wanted.Catalog), wanted.Reference); err != nil {
+		return refused(wanted.Reference, err)
+	}
+	if found.named, err = read(ctx, client, wanted.Reference, dir); err != nil {
 		return answer{check: failed(wanted.Reference, err)}, nil
 	}
 	return found, nil
+}
+
+// refused returns the answer for the image of a bundle that does not meet the rules for signatures. Only failures that are no
+// answer of its sources are errors.
+func refused(reference string, err error) (answer, error) {
+	known, isAnswer := errors.AsType[*image.Error](err)
+	switch {
+	case !isAnswer:
+		return answer{}, err
+	case known.Reason == image.ReasonPolicyNotSupported:
+		return answer{notChecked: known.Err.Error()}, nil
+	default:
+		return answer{check: failed(reference, err)}, nil
+	}
 }
 
 // withTag returns the place of an image. Content is asked for by digest; users know the tag.
@@ -180,13 +207,14 @@ func failed(reference string, err error) dryrun.ImageCheck {
 	reason := image.ReasonOf(err)
 	check := dryrun.ImageCheck{Reason: string(reason), Remedy: cmp.Or(image.Remedy(err), remedy(reason))}
 	sources, ok := errors.AsType[*image.SourcesError](err)
-	if !ok {
+	if !ok || reason == image.ReasonPolicyRefused {
+		// The message about signatures also names the rule.
 		cause := err
 		if known, ok := errors.AsType[*image.Error](err); ok {
 			cause = known.Err
 		}
 		switch reason {
-		case image.ReasonReference, image.ReasonConfiguration, image.ReasonLocal, "":
+		case image.ReasonReference, image.ReasonConfiguration, image.ReasonPolicyRefused, image.ReasonLocal, "":
 			check.Message = cause.Error()
 		default:
 			check.Tried = []dryrun.TriedPlace{{Place: reference, Reason: string(reason), Message: cause.Error()}}
@@ -222,6 +250,8 @@ func remedy(reason image.Reason) string {
 		return "check the registry and the network between this program and it"
 	case image.ReasonConfiguration:
 		return "correct the image settings"
+	case image.ReasonPolicyRefused:
+		return "sign the image, or correct the rule"
 	case image.ReasonLocal:
 		return "set TMPDIR to a directory with room"
 	default:

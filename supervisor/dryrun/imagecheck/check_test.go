@@ -158,7 +158,7 @@ insecure = true
 		}
 		return image.Options{Sources: image.Sources{Router: router}, Attempts: 1}, nil
 	}
-	found, err := imagecheck.Check(t.Context(), serialized(pull), wanted)
+	found, err := imagecheck.Check(t.Context(), serialized(pull), unverified, wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ insecure = true
 	check := func() []dryrun.Image {
 		found, err := imagecheck.Check(t.Context(), func(context.Context, resolution.CatalogKey, string) (image.Options, error) {
 			return image.Options{Sources: image.Sources{Router: router}, Attempts: 1}, nil
-		}, wanted)
+		}, unverified, wanted)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +274,7 @@ func TestRemedies(t *testing.T) {
 			router := rules(t, tt.rules)
 			found, err := imagecheck.Check(t.Context(), func(context.Context, resolution.CatalogKey, string) (image.Options, error) {
 				return image.Options{Sources: image.Sources{Router: router}, PlainHTTP: true, Attempts: 1}, nil
-			}, []dryrun.Image{{Reference: tt.reference, Catalog: "olm/wares", Kinds: []dryrun.ImageKind{dryrun.OperatorImage}, Bundles: []string{"lamp.v1"}}})
+			}, unverified, []dryrun.Image{{Reference: tt.reference, Catalog: "olm/wares", Kinds: []dryrun.ImageKind{dryrun.OperatorImage}, Bundles: []string{"lamp.v1"}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -284,6 +284,9 @@ func TestRemedies(t *testing.T) {
 		})
 	}
 }
+
+// unverified requires no signatures.
+func unverified(context.Context, *image.Client, resolution.CatalogKey, string) error { return nil }
 
 // serialized returns a Pull without concurrent calls.
 func serialized(pull imagecheck.Pull) imagecheck.Pull {
@@ -301,13 +304,13 @@ func TestCheckFails(t *testing.T) {
 	broken := errors.New("secrets are forbidden")
 	_, err := imagecheck.Check(t.Context(), func(context.Context, resolution.CatalogKey, string) (image.Options, error) {
 		return image.Options{}, broken
-	}, wanted)
+	}, unverified, wanted)
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "source.test/a:1") {
 		t.Errorf("error %v", err)
 	}
 	found, err := imagecheck.Check(t.Context(), func(context.Context, resolution.CatalogKey, string) (image.Options, error) {
 		return image.Options{}, &image.Error{Reference: "source.test/a:1", Reason: image.ReasonConfiguration, Err: broken}
-	}, wanted)
+	}, unverified, wanted)
 	if err != nil || found[0].Check.Available || found[0].Check.Message != broken.Error() || found[0].Check.Remedy != "correct the image settings" {
 		t.Errorf("%+v, error %v", found, err)
 	}

@@ -46,6 +46,11 @@ type Supervisor struct {
 	PlainHTTP, SkipTLSVerify bool
 	// From names the Deployment.
 	From string
+	// Verification has the files with rules for signatures, and Origin names the objects that hold them.
+	Verification map[string][]byte
+	Origin       string
+	// OpenShift is true if it applies policies of OpenShift for images.
+	OpenShift bool
 }
 
 // Read returns how the supervisor in a namespace pulls images. The error wraps [ErrNone] if there is no Deployment.
@@ -75,7 +80,11 @@ func read(ctx context.Context, reader client.Reader, namespace string, pod *core
 		return nil, err
 	}
 	files := &mounted{reader: reader, namespace: namespace, pod: pod}
-	table, err := f.table(ctx, files)
+	keys, origin, err := f.read(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	table, err := tableOf(origin, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +97,10 @@ func read(ctx context.Context, reader client.Reader, namespace string, pod *core
 			return nil, errors.New(problem) //nolint:err113 // it names the objects
 		}
 	}
-	return &Supervisor{Settings: settings, PlainHTTP: f.plainHTTP, SkipTLSVerify: f.skipTLSVerify}, nil
+	return &Supervisor{
+		Settings: settings, PlainHTTP: f.plainHTTP, SkipTLSVerify: f.skipTLSVerify,
+		Verification: verificationIn(keys), Origin: origin, OpenShift: f.openShift != discovery.Disabled,
+	}, nil
 }
 
 // flags are the flags of a supervisor that concern images.
@@ -134,24 +146,33 @@ func (f *flags) sharedSecrets() []types.NamespacedName {
 	return all
 }
 
-// table returns the rules in the files of the flags; nil if the flags name none.
-func (f *flags) table(ctx context.Context, files *mounted) (*sources.Table, error) {
-	keys := map[string][]byte{}
-	origin := "the supervisor's settings"
+// read returns the files of the flags, and the objects that hold them.
+func (f *flags) read(ctx context.Context, files *mounted) (keys map[string][]byte, origin string, err error) {
+	keys, origin = map[string][]byte{}, "the supervisor's settings"
 	if f.paths.Config != "" {
-		found, where, err := files.dir(ctx, f.paths.Config)
-		if err != nil {
-			return nil, fmt.Errorf("--image-config=%s %w", f.paths.Config, err)
+		if keys, origin, err = files.dir(ctx, f.paths.Config); err != nil {
+			return nil, "", fmt.Errorf("--image-config=%s %w", f.paths.Config, err)
 		}
-		keys, origin = found, where
 	}
 	if f.paths.CA != "" {
 		found, _, err := files.dir(ctx, path.Dir(f.paths.CA))
 		if err != nil {
-			return nil, fmt.Errorf("--image-ca=%s %w", f.paths.CA, err)
+			return nil, "", fmt.Errorf("--image-ca=%s %w", f.paths.CA, err)
 		}
 		keys[rootsKey] = slices.Concat(keys[rootsKey], []byte("\n"), found[path.Base(f.paths.CA)])
 	}
+	return keys, origin, nil
+}
+
+// verificationIn returns the files with rules for signatures. Those in other directories do not count.
+func verificationIn(keys map[string][]byte) map[string][]byte {
+	found := maps.Clone(keys)
+	maps.DeleteFunc(found, func(key string, _ []byte) bool { return !sources.IsForSignatures(key) || path.Base(key) != key })
+	return found
+}
+
+// tableOf returns the rules in files; nil if there are none.
+func tableOf(origin string, keys map[string][]byte) (*sources.Table, error) {
 	if len(keys) == 0 {
 		return nil, nil //nolint:nilnil // Absence is an answer here, and documented.
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/supervisor/dryrun/imagecheck"
 	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
+	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
 	"github.com/chandlery/chandlery/supervisor/imagesources/deployed"
 	"github.com/chandlery/chandlery/supervisor/resolution"
@@ -92,25 +93,36 @@ func (o *imageOptions) checked(
 ) (answered []dryrun.Image, notes []string, err error) {
 	cluster := gathered.Cluster()
 	if cluster == nil || o.pulling.IsSet() {
-		options, err := o.pulling.Options(o.agent)
-		if err != nil {
-			return nil, nil, err //nolint:wrapcheck // names the flag
-		}
-		options.Limits = image.BundleLimits()
-		fixed := func(context.Context, resolution.CatalogKey, string) (image.Options, error) { return options, nil }
-		answered, err = imagecheck.Check(ctx, fixed, images)
-		return answered, nil, err //nolint:wrapcheck // names the image
+		answered, err = o.checkedByFlags(ctx, images)
+		return answered, nil, err
 	}
 	p, note, err := newClusterPull(ctx, cluster.Reader(), global)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer func() { err = errors.Join(err, p.close()) }()
 	p.source, p.agent = gathered.CatalogSource, o.agent
-	answered, err = imagecheck.Check(ctx, p.options, images)
-	return answered, slices.Concat([]string{note}, slices.Sorted(maps.Keys(p.problems))), err //nolint:wrapcheck // names the image
+	answered, err = p.check(ctx, images)
+	return answered, slices.Concat([]string{note}, slices.Sorted(maps.Keys(p.problems))), err
 }
 
-// newClusterPull finds the supervisor of a cluster. It returns a note about the settings that apply.
+// checkedByFlags returns images with the answers of the sources that the flags name.
+func (o *imageOptions) checkedByFlags(ctx context.Context, images []dryrun.Image) ([]dryrun.Image, error) {
+	options, err := o.pulling.Options(o.agent)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // names the flag
+	}
+	options.Limits = image.BundleLimits()
+	pull := func(context.Context, resolution.CatalogKey, string) (image.Options, error) { return options, nil }
+	rules := &signatureRules{policies: imagepolicy.New(o.pulling.ConfigDir())}
+	verify := func(ctx context.Context, c *image.Client, _ resolution.CatalogKey, reference string) error {
+		return rules.verify(ctx, nil, c, types.NamespacedName{}, reference)
+	}
+	return imagecheck.Check(ctx, pull, verify, images) //nolint:wrapcheck // names the image
+}
+
+// newClusterPull finds the supervisor of a cluster. It returns a note about the settings that apply. The caller must close
+// the result.
 func newClusterPull(ctx context.Context, reader client.Reader, global string) (p *clusterPull, note string, err error) {
 	if err := image.CheckProxies(os.Getenv); err != nil {
 		return nil, "", err //nolint:wrapcheck // names the variable
@@ -119,11 +131,16 @@ func newClusterPull(ctx context.Context, reader client.Reader, global string) (p
 	switch p.supervisor, err = findSupervisor(ctx, reader, global); {
 	case errors.Is(err, deployed.ErrNone):
 		p.supervisor = &deployed.Supervisor{Settings: imagesources.New(sources.Paths{}, nil)}
-		return p, fmt.Sprintf("images were checked without settings of a supervisor: %v", err), nil
+		note = fmt.Sprintf("images were checked without settings of a supervisor: %v", err)
 	case err != nil:
 		return nil, "", err
+	default:
+		note = "images were checked with the settings of " + p.supervisor.From
 	}
-	return p, "images were checked with the settings of " + p.supervisor.From, nil
+	if p.signatures, err = newSignatureRules(ctx, reader, p.supervisor); err != nil {
+		return nil, "", err
+	}
+	return p, note, nil
 }
 
 // findSupervisor returns how the supervisor pulls images.
@@ -145,10 +162,29 @@ type clusterPull struct {
 	// source returns the object of a catalog; nil if there is none.
 	source func(resolution.CatalogKey) *operatorsv1alpha1.CatalogSource
 	agent  string
+	// signatures are the rules for signatures of bundles.
+	signatures *signatureRules
 
 	mu sync.Mutex
 	// problems describe unusable pull secrets.
 	problems map[string]bool
+}
+
+// close removes temporary files.
+func (p *clusterPull) close() error { return p.signatures.close() }
+
+// check returns images with the answers of their sources.
+func (p *clusterPull) check(ctx context.Context, images []dryrun.Image) ([]dryrun.Image, error) {
+	return imagecheck.Check(ctx, p.options, p.verify, images) //nolint:wrapcheck // names the image
+}
+
+// verify returns an error if the image of a bundle does not meet the rules for signatures.
+func (p *clusterPull) verify(ctx context.Context, c *image.Client, key resolution.CatalogKey, reference string) error {
+	own := types.NamespacedName{Namespace: key.Namespace}
+	if source := p.source(key); source != nil {
+		own.Name = source.Annotations[api.AnnotationImageVerify]
+	}
+	return p.signatures.verify(ctx, p.reader, c, own, reference)
 }
 
 // options returns the options to pull an image of a catalog.

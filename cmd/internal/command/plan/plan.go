@@ -50,11 +50,11 @@ contact a cluster. It reads other catalogs from the cluster, at their spec.addre
 through a port-forward.
 
 --images shows the images of the steps. With --check, the command asks for each image
-where the supervisor would, and shows the answers. It also checks the images that bundle
-images name. It uses the image settings and pull secrets of the cluster: of the
-supervisor's Deployment, of the CatalogSources, and OpenShift's mirrors. If a flag for
-registries is set, or no cluster is used, the flags and the credentials of docker or
-podman apply.
+where the supervisor would, verifies signatures of bundles, and shows the answers. It
+also checks the images that bundle images name. It uses the image settings, pull secrets
+and signature rules of the supervisor's Deployment and the CatalogSources, and
+OpenShift's mirrors. If a flag for registries is set, or no cluster is used, the flags
+and the credentials of docker or podman apply.
 
 The output marks steps that wait for approval, and also shows the steps after them. It
 assumes that the catalogs do not change and that every installation succeeds.
@@ -63,7 +63,7 @@ Exit codes:
   0  every Subscription is up to date, or its operator can be installed
   1  the command failed
   2  the operator of a Subscription cannot be installed, its catalog cannot be read, or
-     --check finds an image that no source has
+     --check finds an image that no source has or a rule refuses
   3  a permission is missing
   4  the API server cannot be reached`
 
