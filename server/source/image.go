@@ -216,12 +216,12 @@ func (i *Image) Fingerprint() (string, error) {
 		i.found(ctx, now)
 		return now, nil
 	}
-	if i.resolution.failed() {
-		message := "Cannot look at the image, keeping the content"
-		if digest == "" {
-			message = "Cannot look at the image for the first time"
-		}
-		i.logger().WarnContext(ctx, message, "image", i.Reference, "error", err)
+	first := i.resolution.failed()
+	if first && digest != "" {
+		i.logger().WarnContext(ctx, "Cannot look at the image, keeping the content", "image", i.Reference, "error", err)
+	}
+	if first && digest == "" {
+		i.logger().WarnContext(ctx, "Cannot look at the image for the first time", "image", i.Reference, "error", err)
 	}
 	if digest == "" {
 		return "", fmt.Errorf("looking at the image: %w", err)

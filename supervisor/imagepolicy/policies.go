@@ -40,8 +40,9 @@ const interval = 10 * time.Second
 
 // Policies are the policy of the cluster and those of CatalogSources. They are safe for concurrent use. Nil has no rules.
 type Policies struct {
-	// dir is the directory with the policy of the cluster; empty for none.
-	dir     string
+	// files returns the files with the policy of the cluster, and origin names them in messages. It is nil for no policy.
+	files   func() (map[string][]byte, error)
+	origin  string
 	changes chan event.GenericEvent
 	own     *imagesources.OwnConfigs[signature.Policy]
 
@@ -57,9 +58,19 @@ type Policies struct {
 
 // New returns the policies with that of the cluster in a directory; empty for none.
 func New(dir string) *Policies {
-	return &Policies{
-		dir: dir, changes: make(chan event.GenericEvent, 1), own: imagesources.NewOwnConfigs(api.AnnotationImageVerify, parseOwn),
+	p := &Policies{changes: make(chan event.GenericEvent, 1), own: imagesources.NewOwnConfigs(api.AnnotationImageVerify, parseOwn)}
+	if dir != "" {
+		p.origin, p.files = dir, func() (map[string][]byte, error) { return sources.ReadDir(dir) }
 	}
+	return p
+}
+
+// NewFixed returns the policies with that of the cluster in the keys of an object, which do not change. origin names the
+// object in messages.
+func NewFixed(origin string, keys map[string][]byte) *Policies {
+	p := New("")
+	p.origin, p.files = origin, func() (map[string][]byte, error) { return maps.Clone(keys), nil }
+	return p
 }
 
 // parseOwn reads the policy of a catalog.
@@ -136,10 +147,10 @@ func (p *Policies) read() (inForce, error) {
 
 // readFiles reads the policy of the cluster.
 func (p *Policies) readFiles() error {
-	if p.dir == "" {
+	if p.files == nil {
 		return nil
 	}
-	keys, err := sources.ReadDir(p.dir)
+	keys, err := p.files()
 	if err != nil {
 		p.err = err
 		return err //nolint:wrapcheck // names the file
@@ -149,7 +160,7 @@ func (p *Policies) readFiles() error {
 	if version == p.version && p.err == nil {
 		return nil
 	}
-	policy, err := signature.Parse(p.dir, keys)
+	policy, err := signature.Parse(p.origin, keys)
 	if p.err = err; err != nil {
 		return err //nolint:wrapcheck // names the file
 	}

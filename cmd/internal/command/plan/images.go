@@ -100,10 +100,9 @@ func (o *imageOptions) checked(
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
 	p.source, p.agent = gathered.CatalogSource, o.agent
-	answered, err = p.check(ctx, images)
-	return answered, slices.Concat([]string{note}, slices.Sorted(maps.Keys(p.problems))), err
+	answered, err = imagecheck.Check(ctx, p.options, p.verify, images)
+	return answered, slices.Concat([]string{note}, slices.Sorted(maps.Keys(p.problems))), err //nolint:wrapcheck // names the image
 }
 
 // checkedByFlags returns images with the answers of the sources that the flags name.
@@ -114,15 +113,14 @@ func (o *imageOptions) checkedByFlags(ctx context.Context, images []dryrun.Image
 	}
 	options.Limits = image.BundleLimits()
 	pull := func(context.Context, resolution.CatalogKey, string) (image.Options, error) { return options, nil }
-	rules := &signatureRules{policies: imagepolicy.New(o.pulling.ConfigDir())}
-	verify := func(ctx context.Context, c *image.Client, _ resolution.CatalogKey, reference string) error {
-		return rules.verify(ctx, nil, c, types.NamespacedName{}, reference)
+	policies := imagepolicy.New(o.pulling.ConfigDir())
+	byPolicies := func(ctx context.Context, c *image.Client, _ resolution.CatalogKey, reference string) error {
+		return verify(ctx, nil, policies, c, imagepolicy.Query{Image: reference})
 	}
-	return imagecheck.Check(ctx, pull, verify, images) //nolint:wrapcheck // names the image
+	return imagecheck.Check(ctx, pull, byPolicies, images) //nolint:wrapcheck // names the image
 }
 
-// newClusterPull finds the supervisor of a cluster. It returns a note about the settings that apply. The caller must close
-// the result.
+// newClusterPull finds the supervisor of a cluster. It returns a note about the settings that apply.
 func newClusterPull(ctx context.Context, reader client.Reader, global string) (p *clusterPull, note string, err error) {
 	if err := image.CheckProxies(os.Getenv); err != nil {
 		return nil, "", err //nolint:wrapcheck // names the variable
@@ -137,9 +135,7 @@ func newClusterPull(ctx context.Context, reader client.Reader, global string) (p
 	default:
 		note = "images were checked with the settings of " + p.supervisor.From
 	}
-	if p.signatures, err = newSignatureRules(ctx, reader, p.supervisor); err != nil {
-		return nil, "", err
-	}
+	p.policies = newPolicies(ctx, reader, p.supervisor)
 	return p, note, nil
 }
 
@@ -162,29 +158,21 @@ type clusterPull struct {
 	// source returns the object of a catalog; nil if there is none.
 	source func(resolution.CatalogKey) *operatorsv1alpha1.CatalogSource
 	agent  string
-	// signatures are the rules for signatures of bundles.
-	signatures *signatureRules
+	// policies are the rules for signatures of bundles.
+	policies *imagepolicy.Policies
 
 	mu sync.Mutex
 	// problems describe unusable pull secrets.
 	problems map[string]bool
 }
 
-// close removes temporary files.
-func (p *clusterPull) close() error { return p.signatures.close() }
-
-// check returns images with the answers of their sources.
-func (p *clusterPull) check(ctx context.Context, images []dryrun.Image) ([]dryrun.Image, error) {
-	return imagecheck.Check(ctx, p.options, p.verify, images) //nolint:wrapcheck // names the image
-}
-
 // verify returns an error if the image of a bundle does not meet the rules for signatures.
 func (p *clusterPull) verify(ctx context.Context, c *image.Client, key resolution.CatalogKey, reference string) error {
-	own := types.NamespacedName{Namespace: key.Namespace}
+	query := imagepolicy.Query{Image: reference, Own: types.NamespacedName{Namespace: key.Namespace}}
 	if source := p.source(key); source != nil {
-		own.Name = source.Annotations[api.AnnotationImageVerify]
+		query.Own.Name = source.Annotations[api.AnnotationImageVerify]
 	}
-	return p.signatures.verify(ctx, p.reader, c, own, reference)
+	return verify(ctx, p.reader, p.policies, c, query)
 }
 
 // options returns the options to pull an image of a catalog.

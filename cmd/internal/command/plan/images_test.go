@@ -25,6 +25,7 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
+	"github.com/chandlery/chandlery/supervisor/dryrun/imagecheck"
 	"github.com/chandlery/chandlery/supervisor/imagesources/deployed"
 	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/test/images"
@@ -97,7 +98,7 @@ func TestSettingsOfCluster(t *testing.T) {
 		p.source = func(resolution.CatalogKey) *operatorsv1alpha1.CatalogSource {
 			return &operatorsv1alpha1.CatalogSource{Spec: operatorsv1alpha1.CatalogSourceSpec{Secrets: tt.secrets}}
 		}
-		found, err := p.check(t.Context(), wanted)
+		found, err := imagecheck.Check(t.Context(), p.options, p.verify, wanted)
 		if err != nil {
 			t.Fatalf("%s: %v", reason, err)
 		}
