@@ -1,5 +1,6 @@
 // Command packagemanifests measures what PackageManifests of a real catalog cost: the supervisor that serves nothing else
-// (--packagemanifests=only) beside OLM's package server, one after the other, through the same kube-apiserver.
+// (--packagemanifests=only) beside OLM's package server, one after the other, through the same kube-apiserver. Then it
+// measures the memory of a whole supervisor with the API and without it.
 //
 //	go run ./bench/packagemanifests [--calls 20] [--rest 20s]
 //
@@ -62,11 +63,11 @@ func start(ctx context.Context, args []string) error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	figures, err := measure(ctx, o, dir, peer)
+	figures, rest, err := measure(ctx, o, dir, peer)
 	if err != nil {
 		return fmt.Errorf("%w (logs are in %s)", err, dir)
 	}
-	if _, err := os.Stdout.WriteString(markdown(o, figures)); err != nil {
+	if _, err := os.Stdout.WriteString(markdown(o, figures, rest)); err != nil {
 		return fmt.Errorf("printing the report: %w", err)
 	}
 	return os.RemoveAll(dir)

@@ -46,24 +46,27 @@ type figures struct {
 	processor time.Duration
 }
 
-// measure runs both servers, one after the other.
-func measure(ctx context.Context, o options, dir, peer string) (all []figures, err error) {
+// measure runs both servers, one after the other, and a whole supervisor with and without the API.
+func measure(ctx context.Context, o options, dir, peer string) (all []figures, rest restFigures, err error) {
 	s, tearDown, err := setUp(ctx, o, dir)
 	if err != nil {
-		return nil, err
+		return nil, rest, err
 	}
 	defer func() { err = errors.Join(err, tearDown()) }()
 	for _, c := range candidates(peer) {
 		f, err := s.run(ctx, c)
 		if err != nil {
-			return nil, fmt.Errorf("measuring %s: %w", c.name, err)
+			return nil, rest, fmt.Errorf("measuring %s: %w", c.name, err)
 		}
 		all = append(all, f)
 	}
 	if all[0].packages != all[1].packages {
-		return nil, fmt.Errorf("%s serves %d packages, %s %d", all[0].name, all[0].packages, all[1].name, all[1].packages)
+		return nil, rest, fmt.Errorf("%s serves %d packages, %s %d", all[0].name, all[0].packages, all[1].name, all[1].packages)
 	}
-	return all, nil
+	if rest, err = s.measureRest(ctx); err != nil {
+		return nil, rest, fmt.Errorf("measuring a whole supervisor: %w", err)
+	}
+	return all, rest, nil
 }
 
 // observe measures a running server.

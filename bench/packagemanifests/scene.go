@@ -29,6 +29,8 @@ import (
 const (
 	// home is the namespace of the catalog and of the servers.
 	home = "olm"
+	// catalog is the name of the CatalogSource.
+	catalog = "community"
 	// patience bounds every wait, and grace how long a process may take to stop.
 	patience = 10 * time.Minute
 	grace    = 30 * time.Second
@@ -117,7 +119,7 @@ func (s *scene) addCatalog(ctx context.Context) error {
 		return err
 	}
 	source := &operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "community"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: catalog},
 		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: port.Address(), DisplayName: "Community"},
 	}
 	if err := s.client.Create(ctx, source); err != nil {
