@@ -83,7 +83,7 @@ func explainCSV(c *operatorsv1alpha1.ClusterServiceVersion) []string {
 }
 
 func explainDeployment(d *appsv1.Deployment) []string {
-	lines := []string{fmt.Sprintf("Deployment %s/%s: %d of %d available", d.Namespace, d.Name, d.Status.AvailableReplicas, wanted(d))}
+	lines := []string{fmt.Sprintf("Deployment %s/%s: %s", d.Namespace, d.Name, availability(d))}
 	for _, c := range d.Status.Conditions {
 		lines = append(lines, condition(string(c.Type), string(c.Status), c.Reason, c.Message))
 	}

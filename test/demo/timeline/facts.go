@@ -194,12 +194,21 @@ func csvFacts(c *operatorsv1alpha1.ClusterServiceVersion) []Fact {
 func deploymentFacts(d *appsv1.Deployment) []Fact {
 	line := Line{
 		Subject: "deployment", Name: d.Name, State: "waiting", Tone: Busy,
-		Detail: fmt.Sprintf("%d of %d available", d.Status.AvailableReplicas, wanted(d)),
+		Detail: availability(d),
 	}
 	if Available(d) {
 		line.State, line.Tone = "available", Good
 	}
 	return []Fact{{"available", line}}
+}
+
+// availability describes the replicas of a Deployment. During an update, it has more than it wants.
+func availability(d *appsv1.Deployment) string {
+	text := fmt.Sprintf("%d of %d available", min(d.Status.AvailableReplicas, wanted(d)), wanted(d))
+	if surplus := d.Status.Replicas - wanted(d); surplus > 0 {
+		text += fmt.Sprintf(", %d more during the update", surplus)
+	}
+	return text
 }
 
 // Available reports whether all replicas of the Deployment are up to date and available, and no old ones remain.

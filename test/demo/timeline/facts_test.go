@@ -146,7 +146,7 @@ func TestFacts(t *testing.T) {
 		"DeploymentReady":   {"all replicas run", deployment(&one, 1, 1, 1), []Line{{Subject: "deployment", Name: "op", State: "available", Detail: "1 of 1 available", Tone: Good}}},
 		"DeploymentStale":   {"the available replica is of the generation before", deployment(&one, 1, 1, 2), []Line{{Subject: "deployment", Name: "op", State: "waiting", Detail: "1 of 1 available", Tone: Busy}}},
 		"DeploymentRolling": {"the available replica is the old one", deployment(&one, 0, 1, 1), []Line{{Subject: "deployment", Name: "op", State: "waiting", Detail: "1 of 1 available", Tone: Busy}}},
-		"DeploymentEnding":  {"an old replica is still there", deployment(&one, 1, 2, 1), []Line{{Subject: "deployment", Name: "op", State: "waiting", Detail: "2 of 1 available", Tone: Busy}}},
+		"DeploymentEnding":  {"an old replica is still there", deployment(&one, 1, 2, 1), []Line{{Subject: "deployment", Name: "op", State: "waiting", Detail: "1 of 1 available, 1 more during the update", Tone: Busy}}},
 		"DeploymentNone":    {"no replica is wanted", deployment(&zero, 0, 0, 1), []Line{{Subject: "deployment", Name: "op", State: "available", Detail: "0 of 0 available", Tone: Good}}},
 		"LeaseHeld":         {"somebody leads", lease(&holder), []Line{{Subject: "leader", Name: "lock", State: "a", Detail: "leads", Tone: Good}}},
 		"LeaseReleased":     {"an empty holder is nobody", lease(&nobody), []Line{{Subject: "leader", Name: "lock", State: "nobody", Detail: "the lease was released", Tone: Busy}}},
