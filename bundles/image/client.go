@@ -81,7 +81,7 @@ var errPlatform = errors.New("the platform must be os/architecture, as linux/amd
 
 // IsDigest reports whether a reference has a digest and so always has the same content.
 func IsDigest(reference string) bool {
-	ref, err := name.ParseReference(reference)
+	ref, err := ParseReference(reference)
 	if err != nil {
 		return false
 	}
@@ -91,7 +91,7 @@ func IsDigest(reference string) bool {
 
 // IsReference reports whether a text is a reference to an image.
 func IsReference(text string) bool {
-	_, err := name.ParseReference(text)
+	_, err := ParseReference(text)
 	return err == nil
 }
 
@@ -101,7 +101,7 @@ func (c *Client) parse(reference string) (name.Reference, error) {
 	if c.options.PlainHTTP {
 		options = append(options, name.Insecure)
 	}
-	ref, err := name.ParseReference(reference, options...)
+	ref, err := ParseReference(reference, options...)
 	if err != nil {
 		return nil, &failure{ReasonReference, fmt.Errorf("is no reference to an image: %w", err)}
 	}

@@ -47,7 +47,7 @@ func (a *authorizer) authorize(ctx context.Context, r *Request, rules imagepolic
 	if err := rules.Forbidden(r.Image); err != nil {
 		return nil, err //nolint:wrapcheck // it names the image
 	}
-	ref, err := name.ParseReference(r.Image)
+	ref, err := image.ParseReference(r.Image)
 	if err != nil {
 		return nil, &image.Error{Reference: r.Image, Reason: image.ReasonReference, Err: err}
 	}

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
-
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
@@ -182,7 +180,7 @@ func withReference(reference string, err error) error {
 
 // withDigest returns a reference with a digest in place of the tag.
 func withDigest(reference, digest string) (string, error) {
-	ref, err := name.ParseReference(reference)
+	ref, err := image.ParseReference(reference)
 	if err != nil {
 		return "", &image.Error{Reference: reference, Reason: image.ReasonReference, Err: err}
 	}
@@ -191,7 +189,7 @@ func withDigest(reference, digest string) (string, error) {
 
 // host returns the registry of a reference.
 func host(reference string) string {
-	ref, err := name.ParseReference(reference)
+	ref, err := image.ParseReference(reference)
 	if err != nil {
 		return ""
 	}

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,7 +96,7 @@ func (p *Policies) Rules(ctx context.Context, reader client.Reader, q Query) (Ru
 	if p == nil {
 		return Rules{}, nil
 	}
-	ref, err := name.ParseReference(q.Image)
+	ref, err := image.ParseReference(q.Image)
 	if err != nil {
 		return Rules{}, &image.Error{Reference: q.Image, Reason: image.ReasonReference, Err: err}
 	}

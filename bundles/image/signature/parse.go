@@ -1,14 +1,15 @@
 package signature
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
-	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 	"go.yaml.in/yaml/v3"
@@ -34,9 +35,13 @@ func Parse(origin string, keys map[string][]byte) (*Policy, error) {
 	if len(data) > maxPolicyBytes {
 		return nil, p.invalid(nil, fmt.Sprintf("is larger than %d bytes", maxPolicyBytes), "shorten it")
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(data, &document); err != nil {
+	var document, second yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
 		return nil, p.invalid(nil, "is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "), layoutRemedy)
+	}
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		return nil, p.invalid(nil, "has more than one document", "write all rules in one list")
 	}
 	policy, err := p.policy(&document)
 	if err != nil {
@@ -152,6 +157,9 @@ func (p *parser) rule(node *yaml.Node) (*Rule, error) {
 	if r.Requirement, err = p.requirement(fields["require"], node, r); err != nil {
 		return nil, err
 	}
+	if log := fields["transparencyLog"]; log != nil && r.Requirement != RequireSignature {
+		return nil, p.invalid(log, "a rule without signers has a transparencyLog", "remove it")
+	}
 	return r, p.trust(r, fields, node)
 }
 
@@ -203,16 +211,13 @@ func (p *parser) prefix(node, rule *yaml.Node) (string, error) {
 	if err != nil || text == "" {
 		return "", err
 	}
-	host, path, hasPath := strings.Cut(text, "/")
-	_, hostErr := name.NewRegistry(host, name.StrictValidation)
-	isHost := hostErr == nil && (strings.ContainsAny(host, ".:") || host == "localhost")
-	if !isHost {
-		return "", p.invalid(node, fmt.Sprintf("prefix %q does not start with a registry", text), "write it as registry.example.com/team")
+	text = strings.TrimSuffix(text, "/")
+	host, path, _ := strings.Cut(text, "/")
+	if !sources.IsPlace(strings.ToLower(host) + strings.TrimPrefix(text, host)) {
+		return "", p.invalid(node, fmt.Sprintf("prefix %q is no start of a repository", text), "write it as registry.example.com/team")
 	}
-	if hasPath {
-		if _, err := name.NewRepository(host+"/"+path, name.StrictValidation); err != nil {
-			return "", p.invalid(node, fmt.Sprintf("prefix %q is no start of a repository", text), "write it as registry.example.com/team, without tag")
-		}
+	if strings.ContainsAny(path, ":@") {
+		return "", p.invalid(node, fmt.Sprintf("prefix %q has a tag or a digest", text), "write the repository alone")
 	}
 	return canonicalHost(host) + strings.TrimPrefix(text, host), nil
 }
@@ -285,7 +290,7 @@ func (p *parser) identities(node *yaml.Node) ([]identity, error) {
 	return found, nil
 }
 
-var errNoStart = errors.New("it does not start with ^")
+var errNoStart = errors.New("it does not start with ^ in each alternative")
 
 // identity reads who may sign. A pattern has to start with ^: without it, text before the name would be accepted.
 func (p *parser) identity(node *yaml.Node) (identity, error) {
@@ -321,11 +326,17 @@ func (p *parser) identity(node *yaml.Node) (identity, error) {
 }
 
 func checkPattern(text string) error {
-	if !strings.HasPrefix(text, "^") {
+	pattern, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return err //nolint:wrapcheck // the caller names the field
+	}
+	if pattern.Op == syntax.OpConcat {
+		pattern = pattern.Sub[0]
+	}
+	if pattern.Op != syntax.OpBeginText {
 		return errNoStart
 	}
-	_, err := regexp.Compile(text)
-	return err //nolint:wrapcheck // the caller names the field
+	return nil
 }
 
 func (p *parser) requirement(node, rule *yaml.Node, r *Rule) (Requirement, error) {

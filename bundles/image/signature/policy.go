@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
+
+	"github.com/chandlery/chandlery/bundles/image/sources"
 )
 
 // Use is what an image is used for.
@@ -108,13 +110,9 @@ func canonical(ref name.Reference) string {
 	return canonicalHost(ref.Context().RegistryStr()) + "/" + ref.Context().RepositoryStr()
 }
 
-// canonicalHost returns a registry in lower case, without the port that it has anyway.
+// canonicalHost returns a registry as references in catalogs have it, without the port that it has anyway.
 func canonicalHost(host string) string {
-	host = strings.TrimSuffix(strings.ToLower(host), ":443")
-	if host == name.DefaultRegistry {
-		return "docker.io"
-	}
-	return host
+	return strings.TrimSuffix(sources.CanonicalHost(host), ":443")
 }
 
 // covers reports whether a repository has the prefix of the rule.

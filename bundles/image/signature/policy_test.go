@@ -57,6 +57,8 @@ rules:
   require: reject
 - prefix: secure.test:443
   require: reject
+- prefix: docker.io/acme/
+  require: reject
 - prefix: ""
   for: [catalogs]
   require: reject
@@ -72,6 +74,8 @@ rules:
 		needs signature.Requirement
 	}{
 		{"quay.io/acme/x:1", signature.Bundles, "quay.io/acme", signature.RequireSignature},
+		{"index.docker.io:443/acme/x", signature.Bundles, "docker.io/acme", signature.RequireReject},
+		{"registry-1.docker.io/acme/x", signature.Bundles, "docker.io/acme", signature.RequireReject},
 		{"quay.io:443/acme/x", signature.Bundles, "quay.io/acme", signature.RequireSignature},
 		{"QUAY.io/acme/x", signature.Bundles, "quay.io/acme", signature.RequireSignature},
 		{"secure.test/x", signature.Bundles, "secure.test", signature.RequireReject},
@@ -114,9 +118,14 @@ func TestInvalidPolicies(t *testing.T) {
 		"a field twice":                 {rules: "rules:\n- prefix: quay.io\n  prefix: quay.io", want: "is there twice", line: 3},
 		"an unknown requirement":        {rules: "rules:\n- prefix: quay.io\n  require: notation", want: `require: "notation" is unknown; write signature, none, node or reject`, line: 3},
 		"no prefix":                     {rules: "rules:\n- require: none", want: "a rule has no prefix", line: 2},
-		"a tag":                         {rules: "rules:\n- prefix: quay.io/acme:1\n  require: none", want: "is no start of a repository", line: 2},
-		"no registry":                   {rules: "rules:\n- prefix: acme/lamp\n  require: none", want: "does not start with a registry", line: 2},
-		"a slash at the end":            {rules: "rules:\n- prefix: quay.io/\n  require: none", want: "is no start of a repository", line: 2},
+		"a tag":                         {rules: "rules:\n- prefix: quay.io/acme:1\n  require: none", want: "has a tag or a digest", line: 2},
+		"no registry":                   {rules: "rules:\n- prefix: acme/lamp\n  require: none", want: "is no start of a repository", line: 2},
+		"a wildcard":                    {rules: "rules:\n- prefix: \"*.quay.io\"\n  require: none", want: "is no start of a repository", line: 2},
+		"a URL":                         {rules: "rules:\n- prefix: https://quay.io/acme\n  require: none", want: "is no start of a repository", line: 2},
+		"two slashes":                   {rules: "rules:\n- prefix: quay.io/acme//x\n  require: none", want: "is no start of a repository", line: 2},
+		"two documents":                 {rules: "rules:\n- prefix: quay.io\n  require: none\n---\nrules:\n- prefix: \"\"\n  require: reject", want: "has more than one document"},
+		"a log that is not needed":      {rules: "rules:\n- prefix: quay.io\n  require: none\n  transparencyLog: true", want: "without signers has a transparencyLog", line: 4},
+		"an alternative without start":  {rules: "rules:\n- prefix: quay.io\n  identities:\n  - issuer: i\n    subjectRegExp: ^a|https://evil\n  trustedRoot: root.json", want: "does not start with ^ in each", line: 5},
 		"no signer":                     {rules: "rules:\n- prefix: quay.io", want: "neither keys nor identities", line: 2},
 		"a signer that is not needed":   {rules: "rules:\n- prefix: quay.io\n  require: none\n  keys: [acme.pub]", want: "remove either", line: 3},
 		"a key that is missing":         {rules: "rules:\n- prefix: quay.io\n  keys: [other.pub]", want: `names "other.pub", which does not exist; add the key`, line: 3},

@@ -334,5 +334,12 @@ func unreadable(path string, err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		cause = failed.Err
 	}
-	return &unreadableError{&InvalidError{File: path, Problem: cause.Error(), Remedy: "check the path and its permissions"}, err}
+	remedy := "check the path and its permissions"
+	switch {
+	case errors.Is(err, errLongFile):
+		remedy = "shorten it"
+	case errors.Is(err, errManyFiles):
+		remedy = "remove some"
+	}
+	return &unreadableError{&InvalidError{File: path, Problem: cause.Error(), Remedy: remedy}, err}
 }

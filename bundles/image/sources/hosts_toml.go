@@ -53,7 +53,11 @@ type hostRule struct {
 	ownHost bool
 }
 
-const hostsRemedy = "see containerd's documentation of hosts.toml"
+// Remedies of a hosts.toml.
+const (
+	hostsRemedy = "see containerd's documentation of hosts.toml"
+	pairRemedy  = "name a file with certificate and key in PEM form, or a pair of such files"
+)
 
 // reader returns the content of a file that a hosts.toml names.
 type reader func(name string) ([]byte, error)
@@ -106,13 +110,13 @@ type hostParser struct {
 }
 
 // failf adds a problem of a key in the table of the host.
-func (p *hostParser) failf(key, format string, args ...any) {
+func (p *hostParser) failf(key, remedy, format string, args ...any) {
 	name := key
 	if p.table != "" {
 		name = p.table + "." + key
 	}
 	line := cmp.Or(p.lines[name], p.lines[cmp.Or(p.table, "server")])
-	p.problems = append(p.problems, &InvalidError{File: p.file.name, Line: line, Problem: fmt.Sprintf(format, args...), Remedy: hostsRemedy})
+	p.problems = append(p.problems, &InvalidError{File: p.file.name, Line: line, Problem: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
 // host returns the settings of one host.
@@ -127,7 +131,7 @@ func (p *hostParser) host(address string, s *hostSettings) mirrorHost {
 			continue
 		}
 		if _, err := pemcerts.Parse(data); err != nil {
-			p.failf("ca", "ca %q: %v", name, err)
+			p.failf("ca", rootsRemedy, "ca %q: %v", name, err)
 		}
 		host.RootCAs = append(host.RootCAs, data)
 	}
@@ -135,7 +139,7 @@ func (p *hostParser) host(address string, s *hostSettings) mirrorHost {
 	if s.DialTimeout != "" {
 		timeout, err := time.ParseDuration(s.DialTimeout)
 		if err != nil || timeout <= 0 {
-			p.failf("dial_timeout", "dial_timeout %q is no duration above zero", s.DialTimeout)
+			p.failf("dial_timeout", "write it as 10s", "dial_timeout %q is no duration above zero", s.DialTimeout)
 		}
 		host.DialTimeout = timeout
 	}
@@ -162,7 +166,7 @@ func (p *hostParser) capabilities(names []string) (pull, resolve bool) {
 			resolve = true
 		case "push", "referrers":
 		default:
-			p.failf("capabilities", "unknown capability %q", name)
+			p.failf("capabilities", "use pull, resolve, push and referrers", "unknown capability %q", name)
 		}
 	}
 	return pull, resolve
@@ -175,7 +179,7 @@ func (p *hostParser) address(host *mirrorHost, address string, overridePath bool
 	}
 	u, err := url.Parse(address)
 	if err != nil || !isRegistryURL(u) {
-		p.failf("", "%q is no URL of a registry, as https://mirror.example.com", address)
+		p.failf("", "write it as https://mirror.example.com", "%q is no URL of a registry", withoutPassword(address))
 		return
 	}
 	host.registry, host.PlainHTTP = normalHost(u.Host), u.Scheme == "http"
@@ -191,7 +195,7 @@ func (p *hostParser) address(host *mirrorHost, address string, overridePath bool
 }
 
 func isRegistryURL(u *url.URL) bool {
-	return u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.RawQuery == "" && u.User == nil
+	return u.Host != "" && IsPlace(strings.ToLower(u.Host)) && !strings.HasPrefix(u.Port(), "0") && (u.Scheme == "http" || u.Scheme == "https") && u.RawQuery == "" && u.User == nil
 }
 
 // list returns a text or a list of texts.
@@ -208,7 +212,7 @@ func (p *hostParser) list(value any, key string) []string {
 		}
 		return all
 	default:
-		p.failf(key, "%s is neither a text nor a list of texts", key)
+		p.failf(key, "write a text in quotes, or a list of them", "%s is neither a text nor a list of texts", key)
 		return nil
 	}
 }
@@ -216,7 +220,7 @@ func (p *hostParser) list(value any, key string) []string {
 func (p *hostParser) readFile(name, key string) ([]byte, bool) {
 	data, err := p.read(name)
 	if err != nil {
-		p.failf(key, "%q cannot be read: %v", name, err)
+		p.failf(key, "add the file, or correct its name", "%q cannot be read: %v", name, err)
 		return nil, false
 	}
 	return data, true
@@ -237,7 +241,7 @@ func (p *hostParser) pairs(value any) []tls.Certificate {
 		case len(names) == 2:
 			all = append(all, p.pair(names[0], names[1])...)
 		default:
-			p.failf("client", "client has an entry that is neither a file nor a pair of files")
+			p.failf("client", pairRemedy, "client has an entry that is neither a file nor a pair of files")
 		}
 	}
 	return all
@@ -255,7 +259,7 @@ func (p *hostParser) pair(certificate, key string) []tls.Certificate {
 	// Errors of the parser do not repeat the key.
 	pair, err := tls.X509KeyPair(first, second)
 	if err != nil {
-		p.failf("client", "client certificate %q with key %q: %v", certificate, key, err)
+		p.failf("client", pairRemedy, "client certificate %q with key %q: %v", certificate, key, err)
 		return nil
 	}
 	return []tls.Certificate{pair}

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -36,8 +37,9 @@ func FromMirrorRules(rules []MirrorRule) (*Table, error) {
 	}
 	for _, source := range sources {
 		merged := mergeRules(source, rules)
-		if problem := normalize(&merged.Registry).text; problem != "" {
-			problems = append(problems, &InvalidError{File: merged.origin, Problem: problem, Remedy: "correct the object"})
+		if problem := normalize(&merged.Registry); problem.text != "" {
+			remedy := "correct the object: " + cmp.Or(problem.remedy, registriesRemedy)
+			problems = append(problems, &InvalidError{File: merged.origin, Problem: problem.text, Remedy: remedy})
 		}
 		table.registries = append(table.registries, merged)
 	}

@@ -78,7 +78,7 @@ func TestMirrorRules(t *testing.T) {
 		})
 	}
 	_, err := FromMirrorRules([]MirrorRule{rule("ImageDigestMirrorSet a", "https://b.test")})
-	if err == nil || !strings.Contains(err.Error(), `ImageDigestMirrorSet a: "https://b.test" is a URL; write host[:port][/path]; correct the object`) {
+	if err == nil || !strings.Contains(err.Error(), `ImageDigestMirrorSet a: "https://b.test" is a URL; correct the object: write host[:port][/path]`) {
 		t.Errorf("got %v", err)
 	}
 }

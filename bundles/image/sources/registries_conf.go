@@ -68,7 +68,7 @@ func parseRegistriesFile(f file) ([]sysregistriesv2.Registry, error) {
 		problem := cmp.Or(normalize(table), places(table), conflict(tables, table))
 		if problem != (tableProblem{}) {
 			problems = append(problems, &InvalidError{
-				File: f.name, Line: problem.line(f.data, i, len(conf.Registries)), Problem: problem.text, Remedy: registriesRemedy,
+				File: f.name, Line: problem.line(f.data, i, len(conf.Registries)), Problem: problem.text, Remedy: cmp.Or(problem.remedy, registriesRemedy),
 			})
 			continue
 		}
@@ -82,7 +82,8 @@ func parseRegistriesFile(f file) ([]sysregistriesv2.Registry, error) {
 
 // tableProblem is what is wrong with a table; its zero value if nothing is.
 type tableProblem struct {
-	text string
+	// remedy is what to do; empty to see the documentation.
+	text, remedy string
 	// key is the wrong key; empty for the table.
 	key string
 	// mirror is the number of the mirror with the key, from 1; 0 for the table itself.
@@ -93,7 +94,7 @@ type tableProblem struct {
 func (p *tableProblem) line(data []byte, i, count int) int {
 	headers := tableLines(data, "registry")
 	if len(headers) != count {
-		return 0
+		return keyLines(data)["registry"] // tables in another form
 	}
 	line, end := headers[i], 0
 	if i+1 < count {
@@ -112,21 +113,22 @@ func (p *tableProblem) line(data []byte, i, count int) int {
 // normalize completes a table. It returns what is wrong with it.
 func normalize(table *sysregistriesv2.Registry) tableProblem {
 	if problem := normalizeLocation(&table.Location); problem != "" {
-		return tableProblem{text: problem, key: keyLocation}
+		return tableProblem{text: problem, remedy: placeRemedy, key: keyLocation}
 	}
 	if problem := normalizeLocation(&table.Prefix); problem != "" {
-		return tableProblem{text: problem, key: keyPrefix}
+		return tableProblem{text: problem, remedy: placeRemedy, key: keyPrefix}
 	}
 	wildcard := strings.HasPrefix(table.Prefix, "*.")
 	switch {
 	case table.Prefix == "" && table.Location == "":
-		return tableProblem{text: "a registry has neither prefix nor location"}
+		return tableProblem{text: "a registry has neither prefix nor location", remedy: addLocation}
 	case table.Location == "" && !wildcard:
-		return tableProblem{text: fmt.Sprintf("prefix %q has no location, which only a prefix as *.example.com can lack", table.Prefix)}
+		return tableProblem{text: fmt.Sprintf("prefix %q has no location, which only a prefix as *.example.com can lack", table.Prefix), remedy: addLocation}
 	case wildcard && strings.ContainsAny(table.Prefix, "/@:"):
-		return tableProblem{text: fmt.Sprintf("prefix %q has more than a domain after *.", table.Prefix), key: keyPrefix}
+		return tableProblem{text: fmt.Sprintf("prefix %q has more than a domain after *.", table.Prefix), remedy: "write it as *.example.com", key: keyPrefix}
 	case table.PullFromMirror != "":
-		return tableProblem{text: fmt.Sprintf("pull-from-mirror is set for registry %q; it is for mirrors", cmp.Or(table.Prefix, table.Location)), key: keyPullFromMirror}
+		text := fmt.Sprintf("pull-from-mirror is set for registry %q; it is for mirrors", cmp.Or(table.Prefix, table.Location))
+		return tableProblem{text: text, remedy: "move it to a [[registry.mirror]] table", key: keyPullFromMirror}
 	}
 	table.Prefix = cmp.Or(table.Prefix, table.Location)
 	for i := range table.Mirrors {
@@ -149,7 +151,7 @@ const (
 func normalizeLocation(text *string) string {
 	*text = strings.TrimRight(*text, "/")
 	if strings.Contains(*text, "://") {
-		return fmt.Sprintf("%q is a URL; write host[:port][/path]", *text)
+		return fmt.Sprintf("%q is a URL", withoutPassword(*text))
 	}
 	return ""
 }
@@ -157,15 +159,15 @@ func normalizeLocation(text *string) string {
 // normalizeMirror completes a mirror. It returns what is wrong with it.
 func normalizeMirror(table *sysregistriesv2.Registry, mirror *sysregistriesv2.Endpoint) tableProblem {
 	if problem := normalizeLocation(&mirror.Location); problem != "" {
-		return tableProblem{text: problem, key: keyLocation}
+		return tableProblem{text: problem, remedy: placeRemedy, key: keyLocation}
 	}
 	switch {
 	case mirror.Location == "":
-		return tableProblem{text: fmt.Sprintf("a mirror of %q has no location", table.Prefix)}
+		return tableProblem{text: fmt.Sprintf("a mirror of %q has no location", table.Prefix), remedy: addLocation}
 	case table.MirrorByDigestOnly && mirror.PullFromMirror != "":
 		return tableProblem{
-			text: fmt.Sprintf("mirror-by-digest-only of %q and pull-from-mirror of mirror %q exclude each other", table.Prefix, mirror.Location),
-			key:  keyPullFromMirror,
+			text:   fmt.Sprintf("mirror-by-digest-only of %q and pull-from-mirror of mirror %q exclude each other", table.Prefix, mirror.Location),
+			remedy: "remove one of both", key: keyPullFromMirror,
 		}
 	}
 	switch mirror.PullFromMirror {
@@ -173,31 +175,58 @@ func normalizeMirror(table *sysregistriesv2.Registry, mirror *sysregistriesv2.En
 		return tableProblem{}
 	default:
 		return tableProblem{
-			text: fmt.Sprintf("pull-from-mirror %q of mirror %q is none of all, digest-only, tag-only", mirror.PullFromMirror, mirror.Location),
-			key:  keyPullFromMirror,
+			text:   fmt.Sprintf("pull-from-mirror %q of mirror %q is unknown", mirror.PullFromMirror, mirror.Location),
+			remedy: "write all, digest-only or tag-only", key: keyPullFromMirror,
 		}
 	}
 }
 
 // places returns which place of a table no image can have. The library accepts it, and it never applies.
 func places(table *sysregistriesv2.Registry) tableProblem {
-	const problem = "%s %q is no place of images; write host[:port][/path] in lower case, with a host as registry.example.com"
-	if !isPlace(strings.TrimPrefix(table.Prefix, "*.")) {
-		return tableProblem{text: fmt.Sprintf(problem, keyPrefix, table.Prefix), key: keyPrefix}
+	noPlace := func(key, text string, mirror int) tableProblem {
+		return tableProblem{text: fmt.Sprintf("%s %q is no place of images", key, withoutPassword(text)), remedy: placeRemedy, key: key, mirror: mirror}
 	}
-	if table.Location != "" && !isPlace(table.Location) {
-		return tableProblem{text: fmt.Sprintf(problem, keyLocation, table.Location), key: keyLocation}
+	if table.Location != "" && !IsPlace(table.Location) {
+		return noPlace(keyLocation, table.Location, 0)
+	}
+	if !IsPlace(strings.TrimPrefix(table.Prefix, "*.")) {
+		return noPlace(keyPrefix, table.Prefix, 0)
 	}
 	for i := range table.Mirrors {
-		if location := table.Mirrors[i].Location; !isPlace(location) {
-			return tableProblem{text: fmt.Sprintf(problem, keyLocation, location), key: keyLocation, mirror: i + 1}
+		if location := table.Mirrors[i].Location; !IsPlace(location) {
+			return noPlace(keyLocation, location, i+1)
 		}
 	}
 	return tableProblem{}
 }
 
-// isPlace reports whether a text is an image, or the start of its name up to a separator.
-func isPlace(text string) bool {
+// Remedies of tables.
+const (
+	placeRemedy = "write host[:port][/path] in lower case, with a host as registry.example.com"
+	addLocation = `add location = "registry.example.com/path"`
+)
+
+// withoutPassword returns a place without what comes before an "@", except in a digest.
+func withoutPassword(text string) string {
+	scheme, rest, isURL := strings.Cut(text, "://")
+	if !isURL {
+		scheme, rest = "", text
+	}
+	place, digest, _ := strings.Cut(rest, "@sha256:")
+	if at := strings.LastIndexByte(place, '@'); at >= 0 {
+		rest = "…" + place[at:]
+		if digest != "" {
+			rest += "@sha256:" + digest
+		}
+	}
+	if isURL {
+		return scheme + "://" + rest
+	}
+	return rest
+}
+
+// IsPlace reports whether a text is an image, or the start of its name up to a separator.
+func IsPlace(text string) bool {
 	host, _, _ := strings.Cut(text, "/")
 	if host != strings.ToLower(host) {
 		return false
@@ -213,14 +242,17 @@ func isPlace(text string) bool {
 func conflict(earlier []sysregistriesv2.Registry, table *sysregistriesv2.Registry) tableProblem {
 	location := cmp.Or(table.Location, table.Prefix)
 	for i := range earlier {
+		if earlier[i].Prefix == table.Prefix && table.Blocked && !earlier[i].Blocked {
+			return tableProblem{text: fmt.Sprintf("prefix %q has two tables, and the first one, which counts, is not blocked", table.Prefix), remedy: "join them"}
+		}
 		if cmp.Or(earlier[i].Location, earlier[i].Prefix) != location {
 			continue
 		}
 		if earlier[i].Insecure != table.Insecure {
-			return tableProblem{text: fmt.Sprintf("location %q has two tables with different insecure", location)}
+			return tableProblem{text: fmt.Sprintf("location %q has two tables with different insecure", location), remedy: "write the same in both"}
 		}
 		if earlier[i].Blocked != table.Blocked {
-			return tableProblem{text: fmt.Sprintf("location %q has two tables with different blocked", location)}
+			return tableProblem{text: fmt.Sprintf("location %q has two tables with different blocked", location), remedy: "write the same in both"}
 		}
 	}
 	return tableProblem{}

@@ -61,7 +61,7 @@ func (t Tables) Restrict(route image.Route) image.Route {
 	allowed := image.Route{Skipped: slices.Clone(route.Skipped)}
 	for i := range route.Sources {
 		source := route.Sources[i]
-		blocking := t.blocking(source.Reference)
+		blocking := t.blocking(&source)
 		if blocking == nil {
 			for _, table := range t {
 				table.trust(&source)
@@ -77,10 +77,10 @@ func (t Tables) Restrict(route image.Route) image.Route {
 // isBlocked is why a blocked place is not asked.
 const isBlocked = "it is blocked"
 
-// blocking returns the rule that blocks a place; nil if there is none.
-func (t Tables) blocking(ref name.Reference) *registry {
+// blocking returns the rule that blocks a source; nil if there is none.
+func (t Tables) blocking(source *image.Source) *registry {
 	for _, table := range t {
-		if r := table.blocking(canonical(ref)); r != nil {
+		if r := table.blockingSource(source); r != nil {
 			return r
 		}
 	}
@@ -118,17 +118,58 @@ func (t *Table) route(ref name.Reference) (image.Route, bool) {
 	if rule == nil {
 		return image.Route{}, false
 	}
-	return rule.route(ref), true
+	return t.withoutBlocked(rule.route(ref)), true
+}
+
+// withoutBlocked returns the route of a hosts.toml without the places that a registries.conf blocks.
+func (t *Table) withoutBlocked(route image.Route) image.Route {
+	allowed := image.Route{Skipped: route.Skipped}
+	for i := range route.Sources {
+		source := &route.Sources[i]
+		if r := t.blockingSource(source); r != nil {
+			allowed.Skipped = append(allowed.Skipped, image.Skipped{Place: source.Reference.Name(), Rule: r.rule(), Why: isBlocked, Blocked: true})
+			continue
+		}
+		allowed.Sources = append(allowed.Sources, *source)
+	}
+	return allowed
+}
+
+// blockingSource returns the table that blocks a source; nil if there is none. A source with a base path may lead to any image of
+// its host, so that a table for a part of the host blocks it.
+func (t *Table) blockingSource(source *image.Source) *registry {
+	place := canonical(source.Reference)
+	if r := t.blocking(place); r != nil || source.BasePath == "" {
+		return r
+	}
+	host, _, _ := strings.Cut(place, "/")
+	for i := range t.registries {
+		r := &t.registries[i]
+		part, _, _ := strings.Cut(r.Prefix, "/")
+		if r.Blocked && (part == host || part+"/" == withOtherPort(host+"/")) {
+			return r
+		}
+	}
+	return nil
 }
 
 // canonical returns a reference as registries.conf sees it. Hosts differ by more than their case.
 func canonical(ref name.Reference) string {
-	host := hostOf(ref)
-	text := host + strings.TrimPrefix(ref.Name(), ref.Context().RegistryStr())
-	if rest, ok := strings.CutPrefix(text, name.DefaultRegistry+"/"); ok {
-		return "docker.io/" + rest
+	return CanonicalHost(ref.Context().RegistryStr()) + strings.TrimPrefix(ref.Name(), ref.Context().RegistryStr())
+}
+
+// dockerHub is the host of Docker Hub in references.
+const dockerHub = "docker.io"
+
+// CanonicalHost returns a registry in lower case, and docker.io for all names of Docker Hub.
+func CanonicalHost(host string) string {
+	host = strings.ToLower(host)
+	switch strings.TrimSuffix(host, ":443") {
+	case dockerHub, name.DefaultRegistry, "registry-1.docker.io":
+		return dockerHub
+	default:
+		return host
 	}
-	return text
 }
 
 // hostOf returns the registry of a reference, in lower case.

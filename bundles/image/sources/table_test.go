@@ -11,14 +11,16 @@ import (
 	"go.podman.io/image/v5/docker/reference"
 	"go.podman.io/image/v5/pkg/sysregistriesv2"
 	"go.podman.io/image/v5/types"
+
+	"github.com/chandlery/chandlery/bundles/image"
 )
 
 const someDigest = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // routeOf returns the places of a route in their order, with their skipped places.
-func routeOf(t *testing.T, table *Table, image string) (asked, skipped []string) {
+func routeOf(t *testing.T, table *Table, text string) (asked, skipped []string) {
 	t.Helper()
-	ref, err := name.ParseReference(image)
+	ref, err := name.ParseReference(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,6 +118,7 @@ func TestRegistriesConf(t *testing.T) {
 		"blocked.test/x:v1":             {reason: "only the mirror", asked: []string{"mirror.test/b/x:v1"}, skipped: []string{"blocked.test/x:v1: it is blocked"}},
 		"gone.test/x:v1":                {reason: "the place counts, not the name", skipped: []string{"blocked.test/x:v1: it is blocked"}},
 		"BLOCKED.test/x:v1":             {reason: "hosts in capitals", asked: []string{"mirror.test/b/x:v1"}, skipped: []string{"blocked.test/x:v1: it is blocked"}},
+		"registry-1.docker.io/a/b:1":    {reason: "another name of Docker Hub", asked: []string{"mirror.test/hub/a/b:1", "index.docker.io/a/b:1"}},
 		"blocked.test:443/x:v1":         {reason: "the port that the host has anyway", skipped: []string{"blocked.test:443/x:v1: it is blocked"}},
 		"blocked.test:5000/x:v1":        {reason: "a host is blocked with all ports", skipped: []string{"blocked.test:5000/x:v1: it is blocked"}},
 		"blocked.test:8443/x:v1":        {reason: "a port with a table of its own", asked: []string{"blocked.test:8443/x:v1"}},
@@ -192,10 +195,10 @@ func TestAsLibrary(t *testing.T) {
 }
 
 // samePlaces compares the places of an image by tag and by digest with those of the library.
-func samePlaces(t *testing.T, rule *sysregistriesv2.Registry, table *Table, image string) {
+func samePlaces(t *testing.T, rule *sysregistriesv2.Registry, table *Table, logical string) {
 	t.Helper()
 	for _, suffix := range []string{":v1", someDigest} {
-		named, err := reference.ParseNamed(image + suffix)
+		named, err := reference.ParseNamed(logical + suffix)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,8 +213,8 @@ func samePlaces(t *testing.T, rule *sysregistriesv2.Registry, table *Table, imag
 				want = append(want, strings.Replace(place.Reference.String(), "docker.io/", "index.docker.io/", 1))
 			}
 		}
-		if got, _ := routeOf(t, table, image+suffix); cmp.Diff(want, got) != "" {
-			t.Errorf("%s (-want, +got):\n%s", image+suffix, cmp.Diff(want, got))
+		if got, _ := routeOf(t, table, logical+suffix); cmp.Diff(want, got) != "" {
+			t.Errorf("%s (-want, +got):\n%s", logical+suffix, cmp.Diff(want, got))
 		}
 	}
 }
@@ -281,13 +284,35 @@ func TestInvalid(t *testing.T) {
 				`line 14: prefix "**" is no place`, `line 17: prefix "*." is no place`, `line 20: prefix "*.*.a.test" is no place`, `line 25: location "mirror/all" is no place`,
 			},
 		},
+		"Location": {
+			keys: map[string]string{"registries.conf": "[[registry]]\n\nlocation = \"mirror\"\n"}, want: []string{`line 3: location "mirror" is no place of images; write host[:port][/path]`},
+		},
+		"Inline": {
+			keys: map[string]string{"registries.conf": "\nregistry = [{location = \"mirror\"}]\n"}, want: []string{`line 2: location "mirror" is no place of images`},
+		},
+		"Missing": {
+			keys: map[string]string{"registries.conf": "[[registry]]\nlocation = \"a.test\"\n[[registry.mirror]]\n"},
+			want: []string{`line 3: a mirror of "a.test" has no location; add location = "registry.example.com/path"`},
+		},
+		"SecondIsBlocked": {
+			keys: map[string]string{"registries.conf": "[[registry]]\nlocation = \"a.test\"\n[[registry]]\nprefix = \"a.test\"\nlocation = \"b.test\"\nblocked = true\n"},
+			want: []string{`line 3: prefix "a.test" has two tables, and the first one, which counts, is not blocked; join them`},
+		},
+		"Password": {
+			keys: map[string]string{"registries.conf": "[[registry]]\nlocation = \"https://bob:hunter2@m.test\"\n", "b.test.hosts.toml": "server = \"https://bob:hunter2@m.test\"\n"},
+			want: []string{`line 2: "https://…@m.test" is a URL`, `line 1: "https://…@m.test" is no URL of a registry; write it as`},
+		},
+		"OtherSpelling": {
+			keys: map[string]string{"b.test.hosts.toml": "[host.\"https://a.test.\"]\n[host.\"https://a.test:0443\"]\n"},
+			want: []string{`line 1: "https://a.test." is no URL of a registry`, `line 2: "https://a.test:0443" is no URL of a registry`},
+		},
 		"TwoHosts": {
 			keys: map[string]string{"a.test..9.hosts.toml": "server = \"https://b.test\"\n", "a.test_9_.hosts.toml": "server = \"https://c.test\"\n"},
 			want: []string{`key a.test_9_.hosts.toml: ConfigMap a/b key a.test..9.hosts.toml has settings for "a.test:9" already; keep one of both`},
 		},
 		"Semantics": {
 			keys: map[string]string{"registries.conf": "[[registry]]\nlocation = \"a.test\"\n\n[[registry]]\nlocation = \"https://b.test\"\n"},
-			want: []string{`registries.conf, line 5: "https://b.test" is a URL; write host[:port][/path]; see`},
+			want: []string{`registries.conf, line 5: "https://b.test" is a URL; write host[:port][/path] in lower case`},
 		},
 		"DropIn": {
 			keys: map[string]string{"registries.conf": "", "10-mirrors.registries.conf": "[[registry]]\ninsecure = true\n"},
@@ -322,7 +347,7 @@ func TestInvalid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			table, err := Parse("ConfigMap a/b", bytesOf(test.keys))
-			if err == nil || table != nil {
+			if err == nil || table != nil || strings.Contains(err.Error(), "hunter2") {
 				t.Fatalf("got %v, %v", table, err)
 			}
 			for _, want := range test.want {
@@ -376,6 +401,40 @@ capabilities = ["pull"]
 	first, third := route.Sources[0], route.Sources[1]
 	if !first.PlainHTTP || third.PlainHTTP || third.BasePath != "/some/path/v2" || first.Namespace != "source.test" {
 		t.Errorf("got %+v and %+v", first.Endpoint, third.Endpoint)
+	}
+}
+
+// TestBlockedHosts checks that a hosts.toml, also that of a tenant, leads to no place that a registries.conf blocks.
+func TestBlockedHosts(t *testing.T) {
+	const blocked = "[[registry]]\nlocation = \"blocked.test/acme\"\nblocked = true\n"
+	const hosts = `
+server = "https://free.test"
+[host."https://blocked.test"]
+[host."https://blocked.test/v2/acme"]
+override_path = true
+[host."https://blocked.test//v2/acme"]
+override_path = true
+[host."https://blocked.test:443//v2/acme"]
+override_path = true
+`
+	ref, err := name.ParseReference("source.test/acme/x:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := parse(t, map[string]string{"registries.conf": blocked, "source.test.hosts.toml": hosts})
+	own, err := Tables{parse(t, map[string]string{"source.test.hosts.toml": hosts})}.Route(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := Tables{parse(t, map[string]string{"registries.conf": blocked})}
+	route, err := Tables{both}.Route(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for reason, found := range map[string]image.Route{"rules of one origin": route, "rules of a tenant": cluster.Restrict(own)} {
+		if len(found.Sources) != 1 || found.Sources[0].Reference.Name() != "free.test/acme/x:v1" || len(found.Skipped) != 4 {
+			t.Errorf("%s: got %+v", reason, found)
+		}
 	}
 }
 
