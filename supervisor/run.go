@@ -190,7 +190,7 @@ func (s *startup) newStore(ctx context.Context) (*catalogs.Store, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the flag
 	}
-	s.contents = catalogs.NewContentKeeper(contents)
+	s.contents = catalogs.NewContentStore(contents)
 	store.Contents = s.contents
 	return store, nil
 }

@@ -39,7 +39,7 @@ type startup struct {
 	options Options
 	proxies dialproxy.Environment
 	// contents are the contents of catalogs on disk; nil for none.
-	contents  *catalogs.ContentKeeper
+	contents  *catalogs.ContentStore
 	monitor   *availability.Monitor
 	ready     *readiness
 	waits     *waitReporter

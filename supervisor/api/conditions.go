@@ -138,7 +138,7 @@ const (
 	ReasonBlocked = "Blocked"
 	// ReasonReplicaLost means that a replica is on a lost node, or does not answer.
 	ReasonReplicaLost = "ReplicaLost"
-	// ReasonPolicyRefused means that the image lacks a required signature. It is also a reason of ConditionBlocked and of
+	// ReasonPolicyRefused means that a rule for signatures refuses the image. It is also a reason of ConditionBlocked and of
 	// causes of InstallPlans.
 	ReasonPolicyRefused = "PolicyRefused"
 	// ReasonSpecInvalid means that nothing is changed because the spec is invalid.

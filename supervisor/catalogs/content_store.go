@@ -43,9 +43,9 @@ type catalogID struct {
 	uid types.UID
 }
 
-// ContentKeeper keeps the last known content of catalogs on disk. A nil ContentKeeper keeps nothing. Its methods are safe
+// ContentStore keeps the last known content of catalogs on disk. A nil ContentStore keeps nothing. Its methods are safe
 // for concurrent use.
-type ContentKeeper struct {
+type ContentStore struct {
 	cache   ContentCache
 	writer  *contentWriter
 	startup *contentStartup
@@ -61,22 +61,22 @@ type keptContent struct {
 	digest string
 }
 
-// NewContentKeeper returns a ContentKeeper that uses a cache.
-func NewContentKeeper(cache ContentCache) *ContentKeeper {
-	k := &ContentKeeper{cache: cache, startup: &contentStartup{cache: cache}, known: map[types.NamespacedName]keptContent{}}
+// NewContentStore returns a ContentStore that uses a cache.
+func NewContentStore(cache ContentCache) *ContentStore {
+	k := &ContentStore{cache: cache, startup: &contentStartup{cache: cache}, known: map[types.NamespacedName]keptContent{}}
 	k.writer = &contentWriter{cache: cache, failed: k.forgetDigest, pending: map[catalogID]*content.Catalog{}}
 	return k
 }
 
 // UsePeer sets from where contents are fetched at the start that are not on disk. Call it before the manager starts.
-func (k *ContentKeeper) UsePeer(peer ContentReader) {
+func (k *ContentStore) UsePeer(peer ContentReader) {
 	if k != nil {
 		k.startup.peer = peer
 	}
 }
 
 // Open opens the file of a content, for another supervisor.
-func (k *ContentKeeper) Open(name types.NamespacedName, uid types.UID) (*os.File, error) {
+func (k *ContentStore) Open(name types.NamespacedName, uid types.UID) (*os.File, error) {
 	if k == nil {
 		return nil, fs.ErrNotExist
 	}
@@ -84,7 +84,7 @@ func (k *ContentKeeper) Open(name types.NamespacedName, uid types.UID) (*os.File
 }
 
 // Ready returns an error while contents are being fetched: the supervisor that has them must not stop before.
-func (k *ContentKeeper) Ready() error {
+func (k *ContentStore) Ready() error {
 	if k == nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (k *ContentKeeper) Ready() error {
 
 // identify sets the UID of a CatalogSource. It reports whether the UID replaces another one. The content under the
 // other UID is removed.
-func (k *ContentKeeper) identify(ctx context.Context, name types.NamespacedName, uid types.UID) (replaced bool) {
+func (k *ContentStore) identify(ctx context.Context, name types.NamespacedName, uid types.UID) (replaced bool) {
 	if k == nil {
 		return false
 	}
@@ -111,7 +111,7 @@ func (k *ContentKeeper) identify(ctx context.Context, name types.NamespacedName,
 }
 
 // keep writes a snapshot, unless it is already written.
-func (k *ContentKeeper) keep(ctx context.Context, name types.NamespacedName, s *Snapshot) {
+func (k *ContentStore) keep(ctx context.Context, name types.NamespacedName, s *Snapshot) {
 	if k == nil {
 		return
 	}
@@ -126,7 +126,7 @@ func (k *ContentKeeper) keep(ctx context.Context, name types.NamespacedName, s *
 }
 
 // forget removes the content of a CatalogSource that was deleted.
-func (k *ContentKeeper) forget(ctx context.Context, name types.NamespacedName) {
+func (k *ContentStore) forget(ctx context.Context, name types.NamespacedName) {
 	if k == nil {
 		return
 	}
@@ -139,7 +139,7 @@ func (k *ContentKeeper) forget(ctx context.Context, name types.NamespacedName) {
 }
 
 // forgetDigest records that the content of a CatalogSource is not on disk, so that it is written when it is read again.
-func (k *ContentKeeper) forgetDigest(key catalogID) {
+func (k *ContentStore) forgetDigest(key catalogID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if kept, found := k.known[key.NamespacedName]; found && kept.uid == key.uid {
@@ -148,7 +148,7 @@ func (k *ContentKeeper) forgetDigest(key catalogID) {
 }
 
 // wait waits until nothing is being written.
-func (k *ContentKeeper) wait() {
+func (k *ContentStore) wait() {
 	if k != nil {
 		k.writer.work.Wait()
 	}
@@ -156,7 +156,7 @@ func (k *ContentKeeper) wait() {
 
 // restore reads the kept content of a CatalogSource. It waits for content from another supervisor. The snapshot is nil
 // if there is none. limit is the maximum size of the snapshot in bytes.
-func (k *ContentKeeper) restore(ctx context.Context, name types.NamespacedName, limit int64) (s *Snapshot, writtenAt time.Time, err error) {
+func (k *ContentStore) restore(ctx context.Context, name types.NamespacedName, limit int64) (s *Snapshot, writtenAt time.Time, err error) {
 	k.mu.Lock()
 	kept, found := k.known[name]
 	k.mu.Unlock()

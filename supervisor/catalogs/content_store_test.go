@@ -46,7 +46,7 @@ func startProcess(t *testing.T, dir string, uid types.UID) *process {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	store := catalogs.NewStore(ctx, refresh, clock.RealClock{})
-	store.Contents = catalogs.NewContentKeeper(cache)
+	store.Contents = catalogs.NewContentStore(cache)
 	store.Settings().Restore = 50 * time.Millisecond
 	store.Settings().Answer = 100 * time.Millisecond
 	store.Contents.Identify(ctx, shop, uid)

@@ -11,23 +11,23 @@ import (
 func (s *Store) Settings() *settings { return &s.settings }
 
 // Identify sets the UID of a CatalogSource.
-func (k *ContentKeeper) Identify(ctx context.Context, name types.NamespacedName, uid types.UID) {
+func (k *ContentStore) Identify(ctx context.Context, name types.NamespacedName, uid types.UID) {
 	k.identify(ctx, name, uid)
 }
 
 // Restore returns the kept content of a CatalogSource.
-func (k *ContentKeeper) Restore(name types.NamespacedName) (*Snapshot, error) {
+func (k *ContentStore) Restore(name types.NamespacedName) (*Snapshot, error) {
 	s, _, err := k.restore(context.Background(), name, maxBytes)
 	return s, err
 }
 
 // Fetch fetches the contents of existing CatalogSources that are not on disk.
-func (k *ContentKeeper) Fetch(ctx context.Context, existing map[types.NamespacedName]types.UID) error {
+func (k *ContentStore) Fetch(ctx context.Context, existing map[types.NamespacedName]types.UID) error {
 	return k.startup.fetch(ctx, existing)
 }
 
 // Idle reports whether nothing is pending or being written.
-func (k *ContentKeeper) Idle() bool {
+func (k *ContentStore) Idle() bool {
 	k.writer.mu.Lock()
 	defer k.writer.mu.Unlock()
 	return !k.writer.writing

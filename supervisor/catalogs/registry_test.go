@@ -146,13 +146,13 @@ func keptSnapshot(t *testing.T, s *Snapshot) *Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keeper, shop := NewContentKeeper(cache), types.NamespacedName{Namespace: "olm", Name: "shop"}
-	keeper.Identify(t.Context(), shop, "uid")
+	stored, shop := NewContentStore(cache), types.NamespacedName{Namespace: "olm", Name: "shop"}
+	stored.Identify(t.Context(), shop, "uid")
 	begin := time.Now()
-	keeper.keep(t.Context(), shop, s)
-	keeper.wait()
+	stored.keep(t.Context(), shop, s)
+	stored.wait()
 	written := time.Now()
-	kept, err := keeper.Restore(shop)
+	kept, err := stored.Restore(shop)
 	if err != nil || kept == nil {
 		t.Fatalf("restored %v, error %v", kept, err)
 	}

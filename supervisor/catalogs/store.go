@@ -66,7 +66,7 @@ type Store struct {
 	// the first one.
 	Proxies dialproxy.Environment
 	// Contents keeps contents on disk; nil for none. Set it before following the first catalog.
-	Contents *ContentKeeper
+	Contents *ContentStore
 
 	ctx       context.Context //nolint:containedctx // the lifetime of the store: connections outlive the calls that ask for them
 	settings  settings

@@ -71,7 +71,7 @@ func start(t *testing.T, w *testenv.World, contents string, peer catalogs.Conten
 			if err != nil {
 				return err
 			}
-			store.Contents = catalogs.NewContentKeeper(cache)
+			store.Contents = catalogs.NewContentStore(cache)
 			store.Contents.UsePeer(peer)
 		}
 		return catalogs.Setup(mgr, store)

@@ -92,7 +92,7 @@ func (w *world) start(mode packagemanifest.Mode) {
 		if err != nil {
 			return err
 		}
-		store.Contents = catalogs.NewContentKeeper(contents)
+		store.Contents = catalogs.NewContentStore(contents)
 		if err := catalogs.Setup(mgr, store); err != nil {
 			return err
 		}

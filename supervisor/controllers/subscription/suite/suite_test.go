@@ -183,7 +183,7 @@ func (w *world) supervise() (stop func()) {
 			if err != nil {
 				return err
 			}
-			store.Contents = catalogs.NewContentKeeper(contents)
+			store.Contents = catalogs.NewContentStore(contents)
 		}
 		return errors.Join(
 			catalogs.Setup(mgr, store),
