@@ -30,7 +30,8 @@ func (s *scene) measureRest(ctx context.Context) (f restFigures, err error) {
 	}
 	defer func() { err = errors.Join(err, port.Release()) }()
 	number := int32(port.Number)
-	if err := s.create(ctx, packageserver.Endpoint(home, supervisorService, s.host, number)...); err != nil {
+	objects := append(packageserver.Endpoint(home, supervisorService, s.host, number), packageserver.Deployment(home, supervisorDeployment))
+	if err := s.create(ctx, objects...); err != nil {
 		return f, err
 	}
 	const on, off = "auto", "disabled"
@@ -51,8 +52,11 @@ func (s *scene) measureRest(ctx context.Context) (f restFigures, err error) {
 	return f, err
 }
 
-// supervisorService is the Service of supervisors for PackageManifests.
-const supervisorService = "chandlery-packagemanifests-service"
+// The Deployment of supervisors, and their Service for PackageManifests.
+const (
+	supervisorDeployment = "chandlery-supervisor"
+	supervisorService    = "chandlery-packagemanifests-service"
+)
 
 // settling is how long a supervisor is idle at least: the runtime returns memory slowly.
 const settling = time.Minute

@@ -31,9 +31,14 @@ func Args(kubeconfig, namespace, host string, port int32) []string {
 
 // Objects returns the Deployment, whose pods nothing runs, and the Service, whose endpoint is the program.
 func Objects(namespace, host string, port int32) []client.Object {
-	labels := map[string]string{"app.kubernetes.io/name": Name}
-	deployment := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name},
+	return append(Endpoint(namespace, Service, host, port), Deployment(namespace, Name))
+}
+
+// Deployment returns a Deployment of supervisors, whose pods nothing runs.
+func Deployment(namespace, name string) *appsv1.Deployment {
+	labels := map[string]string{"app.kubernetes.io/name": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -42,7 +47,6 @@ func Objects(namespace, host string, port int32) []client.Object {
 			},
 		},
 	}
-	return append(Endpoint(namespace, Service, host, port), deployment)
 }
 
 // Endpoint returns a Service and its endpoint, an address outside the cluster.
