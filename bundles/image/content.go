@@ -35,23 +35,36 @@ func (e *IncompleteError) Error() string {
 }
 
 // CheckContent requests the manifest of an image for the client's platform, and asks whether its configuration and its
-// layers exist. It transfers no layer. Layers that no registry may distribute are not checked. The error is an [*Error],
-// and wraps an [*IncompleteError] if blobs are missing.
-func CheckContent(ctx context.Context, c *Client, reference string) error {
+// layers exist. It returns the digest of the manifest. It transfers no layer. Layers that no registry may distribute are
+// not checked. The error is an [*Error], and wraps an [*IncompleteError] if blobs are missing.
+func CheckContent(ctx context.Context, c *Client, reference string) (string, error) {
+	return withManifest(ctx, c, reference, func(ctx context.Context, s *session, m *manifest) error { return s.checkBlobs(ctx, m) })
+}
+
+// PlatformManifest returns the digest of the manifest of an image for the client's platform. The error is an [*Error].
+func PlatformManifest(ctx context.Context, c *Client, reference string) (string, error) {
+	return withManifest(ctx, c, reference, func(context.Context, *session, *manifest) error { return nil })
+}
+
+// withManifest runs a function with the manifest of an image for the client's platform, and returns its digest.
+func withManifest(ctx context.Context, c *Client, reference string, run func(context.Context, *session, *manifest) error) (string, error) {
 	if c.options.Sources.Router != nil {
 		pinned, err := pinned(ctx, c, reference)
 		if err != nil {
-			return err
+			return "", err
 		}
 		reference = pinned
 	}
-	return c.within(ctx, reference, c.options.ResolveTimeout, func(ctx context.Context, s *session) error {
+	var digest string
+	err := c.within(ctx, reference, c.options.ResolveTimeout, func(ctx context.Context, s *session) error {
 		m, err := s.anyManifest(ctx, s.ref)
 		if err != nil {
 			return err
 		}
-		return s.checkBlobs(ctx, m)
+		digest = m.digest
+		return run(ctx, s, m)
 	})
+	return digest, err
 }
 
 // checkBlobs asks for the blobs of an image.

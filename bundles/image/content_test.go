@@ -85,7 +85,7 @@ func TestCheckContent(t *testing.T) {
 				w.WriteHeader(status)
 				return true
 			})
-			err := CheckContent(t.Context(), client(t, func(o *Options) { o.Platform = tc.platform }), reference)
+			_, err := CheckContent(t.Context(), client(t, func(o *Options) { o.Platform = tc.platform }), reference)
 			if ReasonOf(err) != tc.want || (tc.want != "" && !strings.Contains(err.Error(), tc.text)) {
 				t.Errorf("%s: got %v, want reason %q and text %q", tc.reason, err, tc.want, tc.text)
 			}
@@ -127,7 +127,7 @@ func TestCheckContentIsBounded(t *testing.T) {
 		mu.Unlock()
 		return false
 	})
-	if err := CheckContent(t.Context(), client(t, func(o *Options) { o.Limits.MaxLayers = 1 }), reference); err != nil {
+	if _, err := CheckContent(t.Context(), client(t, func(o *Options) { o.Limits.MaxLayers = 1 }), reference); err != nil {
 		t.Fatal(err)
 	}
 	if asked != 41 || most != maxBlobRequests {

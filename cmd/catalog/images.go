@@ -23,8 +23,8 @@ type imagesOptions struct {
 	read      readOptions
 	selection selectionflags.Flags
 	form      string
-	mirror    string
-	check     string
+	mirrors   []string
+	check     []string
 }
 
 func newImagesCommand() *cobra.Command {
@@ -35,8 +35,8 @@ func newImagesCommand() *cobra.Command {
 		Long: "List the images of a catalog, or of the part that flags select. These are the catalog image, the bundle images and\n" +
 			"their related images. Output formats for mirror tools are skopeo (for 'skopeo sync'), oc-mirror, and mapping (for\n" +
 			"'oc image mirror').\n\n" +
-			"With --check, the command prints the images that a mirror lacks, and those without their configuration or layers for\n" +
-			"the platform. The mirror must use the same repository paths.\n\n" +
+			"With --check, the command prints the images that a mirror lacks, those without their configuration or layers for the\n" +
+			"platform, and tags that differ from their registry. The mirror must use the same paths.\n\n" +
 			"Exit codes:\n" +
 			"  0  the mirror has all images, or --check is not set\n" +
 			"  1  the mirror lacks images\n" +
@@ -49,8 +49,9 @@ func newImagesCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.form, "output", "o", mirror.Lines, "output format: "+strings.Join(mirror.Forms(), ", "))
 	complete(cmd, "output", mirror.Forms()...)
-	flags.StringVar(&o.mirror, "mirror", "", "registry to copy the images to, as HOST or HOST/PREFIX, for -o mapping")
-	flags.StringVar(&o.check, "check", "", "mirror to check for the images, as HOST or HOST/PREFIX")
+	flags.StringSliceVar(&o.mirrors, "mirror", nil,
+		"destination for -o mapping, as HOST or HOST/PREFIX, after REGISTRY= for the images of one registry; may be repeated")
+	flags.StringSliceVar(&o.check, "check", nil, "mirror to check for the images, as for --mirror")
 	o.selection.AddFlags(flags)
 	o.read.addFlags(flags)
 	flagenv.Describe(flags, envPrefix)
@@ -58,13 +59,12 @@ func newImagesCommand() *cobra.Command {
 }
 
 func (o *imagesOptions) run(cmd *cobra.Command, catalog string) error {
-	if o.check == "" { // check the options before the whole catalog is read
-		if _, err := mirror.Format(o.form, nil, o.mirror); err != nil {
-			return fmt.Errorf("--output %s: %w", o.form, err)
-		}
+	mirrors, check, err := o.parse() // check the options before the whole catalog is read
+	if err != nil {
+		return err
 	}
 	var images []mirror.Image
-	err := o.read.with(cmd, func(opener *render.Opener) error {
+	err = o.read.with(cmd, func(opener *render.Opener) error {
 		part, err := selected(cmd, opener, &o.selection, catalog)
 		if err != nil {
 			return err
@@ -77,10 +77,10 @@ func (o *imagesOptions) run(cmd *cobra.Command, catalog string) error {
 	if err != nil {
 		return err
 	}
-	if o.check != "" {
-		return o.ask(cmd, images)
+	if !check.IsZero() {
+		return o.ask(cmd, images, check)
 	}
-	text, err := mirror.Format(o.form, images, o.mirror)
+	text, err := mirror.Format(o.form, images, mirrors)
 	if err != nil {
 		return fmt.Errorf("--output %s: %w", o.form, err)
 	}
@@ -88,6 +88,22 @@ func (o *imagesOptions) run(cmd *cobra.Command, catalog string) error {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
+}
+
+// parse returns the mirrors of --mirror and --check.
+func (o *imagesOptions) parse() (mirrors, check mirror.Mirrors, err error) {
+	if mirrors, err = mirror.ParseMirrors(o.mirrors); err != nil {
+		return mirrors, check, fmt.Errorf("--mirror %w", err)
+	}
+	if check, err = mirror.ParseMirrors(o.check); err != nil {
+		return mirrors, check, fmt.Errorf("--check %w", err)
+	}
+	if check.IsZero() {
+		if _, err = mirror.Format(o.form, nil, mirrors); err != nil {
+			return mirrors, check, fmt.Errorf("--output %s: %w", o.form, err)
+		}
+	}
+	return mirrors, check, nil
 }
 
 // catalogImage returns the image of a catalog; empty for a directory.
@@ -98,23 +114,25 @@ func catalogImage(catalog string) string {
 	return ""
 }
 
-// ask prints the images that a mirror lacks.
-func (o *imagesOptions) ask(cmd *cobra.Command, images []mirror.Image) error {
+// ask prints the images that mirrors lack.
+func (o *imagesOptions) ask(cmd *cobra.Command, images []mirror.Image, mirrors mirror.Mirrors) error {
 	client, err := o.read.pulling.Client(agent())
 	if err != nil {
 		return err //nolint:wrapcheck // names the flag
 	}
-	done := progress.Start(cmd.ErrOrStderr(), o.read.quiet, "Asking "+o.check)
-	missing, err := mirror.Check(cmd.Context(), client, images, o.check)
+	done := progress.Start(cmd.ErrOrStderr(), o.read.quiet, "Asking "+mirrors.String())
+	result, err := mirror.Check(cmd.Context(), client, images, mirrors)
 	done()
 	if err != nil {
-		return fmt.Errorf("--check %s: %w", o.check, err)
+		return fmt.Errorf("--check: %w", err)
 	}
 	var unknown error
-	for _, m := range missing {
+	for _, m := range result.Missing {
 		switch {
 		case m.Incomplete != nil:
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is incomplete: %v\n", m.Image, m.Mirrored, m.Incomplete)
+		case m.Different != nil:
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is another image: %v\n", m.Image, m.Mirrored, m.Different)
 		case m.Reason == image.ReasonNotFound:
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is missing\n", m.Image, m.Mirrored)
 		default:
@@ -122,11 +140,14 @@ func (o *imagesOptions) ask(cmd *cobra.Command, images []mirror.Image) error {
 			unknown = errUnknown
 		}
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s has %d of %d images\n", o.check, len(images)-len(missing), len(images))
+	if result.Uncompared > 0 {
+		fmt.Fprintf(cmd.OutOrStdout(), "Not compared with their registries: %d tags, first %v\n", result.Uncompared, result.Err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s has %d of %d images\n", mirrors.String(), len(images)-len(result.Missing), len(images))
 	if unknown != nil {
 		return unknown
 	}
-	if len(missing) > 0 {
+	if len(result.Missing) > 0 {
 		return exitcode.ErrFound()
 	}
 	return nil

@@ -32,12 +32,12 @@ var (
 	errNoTarget = errors.New("a mapping needs the mirror that images go to; name it with --mirror")
 )
 
-// Format returns a list of images in a form. mirror is the destination of the images; it may be
-// empty for all forms but [Mapping].
-func Format(form string, images []Image, mirror string) (string, error) {
+// Format returns a list of images in a form. Only [Mapping] needs mirrors. Its error is a [*CollisionError] if two images
+// have the same destination.
+func Format(form string, images []Image, mirrors Mirrors) (string, error) {
 	switch form {
 	case Lines:
-		return lines(images, func(i *Image) (string, error) { return i.Reference, nil })
+		return lines(images), nil
 	case JSON:
 		text, err := json.MarshalIndent(images, "", "  ")
 		return string(text) + "\n", err
@@ -46,37 +46,33 @@ func Format(form string, images []Image, mirror string) (string, error) {
 	case OCMirror:
 		return imageSet(images)
 	case Mapping:
-		if mirror == "" {
-			return "", errNoTarget
-		}
-		return lines(images, func(i *Image) (string, error) {
-			to, err := Mirrored(i.Reference, mirror)
-			return i.Reference + "=" + to, err
-		})
+		return mapping(images, mirrors)
 	}
 	return "", fmt.Errorf("%q: %w", form, errForm)
 }
 
-func lines(images []Image, line func(*Image) (string, error)) (string, error) {
+func lines(images []Image) string {
 	var text strings.Builder
 	for i := range images {
-		one, err := line(&images[i])
-		if err != nil {
-			return "", err
-		}
-		text.WriteString(one + "\n")
+		text.WriteString(images[i].Reference + "\n")
 	}
-	return text.String(), nil
+	return text.String()
 }
 
-// Mirrored returns the reference of an image in a mirror: the same path below HOST or HOST/PREFIX,
-// with the same digest, or with the same tag if there is no digest.
-func Mirrored(image, mirror string) (string, error) {
-	named, err := reference.ParseNormalizedNamed(image)
-	if err != nil {
-		return "", fmt.Errorf("image %q: %w", image, err)
+// mapping returns a line with the source and the destination of each image.
+func mapping(images []Image, mirrors Mirrors) (string, error) {
+	if mirrors.IsZero() {
+		return "", errNoTarget
 	}
-	return strings.TrimSuffix(mirror, "/") + "/" + reference.Path(named) + version(reference.TagNameOnly(named)), nil
+	places, err := mirrors.places(images)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for i := range images {
+		text.WriteString(images[i].Reference + "=" + places[i] + "\n")
+	}
+	return text.String(), nil
 }
 
 // version returns the digest of a reference, else its tag, with the separator before it.

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -11,7 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 
@@ -36,6 +39,15 @@ func images(t *testing.T) []Image {
 	return all
 }
 
+func mirrors(t *testing.T, values ...string) Mirrors {
+	t.Helper()
+	found, err := ParseMirrors(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 func TestList(t *testing.T) {
 	t.Parallel()
 	want := []Image{
@@ -57,7 +69,7 @@ func TestFormat(t *testing.T) {
 		Skopeo:   "docker.io:\n  images:\n    library/x:\n    - \"1\"\nexample.com:\n  images:\n    catalog:\n    - v1\n    p:\n    - \"2\"\n    - " + digest + "\n",
 		OCMirror: "apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\nmirror:\n  additionalImages:\n  - name: docker.io/library/x:1\n  - name: example.com/catalog:v1\n  - name: example.com/p:2\n  - name: example.com/p@" + digest + "\n",
 	} {
-		got, err := Format(form, images(t), "m.example:5000/a/")
+		got, err := Format(form, images(t), mirrors(t, "m.example:5000/a/"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,44 +77,138 @@ func TestFormat(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", form, diff)
 		}
 	}
-	if _, err := Format(Mapping, images(t), ""); err == nil {
+	if _, err := Format(Mapping, images(t), Mirrors{}); err == nil {
 		t.Error("a mapping needs a mirror")
 	}
-	if text, err := Format(JSON, images(t), ""); err != nil || !strings.Contains(text, `"kinds": [`) {
+	for _, values := range [][]string{{""}, {"=m"}, {"a="}, {"m", "n"}, {"a=m", "a=n"}} {
+		if _, err := ParseMirrors(values); err == nil {
+			t.Errorf("mirrors %q are accepted", values)
+		}
+	}
+	if text, err := Format(JSON, images(t), Mirrors{}); err != nil || !strings.Contains(text, `"kinds": [`) {
 		t.Errorf("%s, %v", text, err)
 	}
 }
 
+// TestCollisions has images of two registries with the same paths.
+func TestCollisions(t *testing.T) {
+	t.Parallel()
+	at := func(references ...string) []Image {
+		var all []Image
+		for _, one := range references {
+			all = append(all, Image{Reference: one})
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		images  []Image
+		mirrors []string
+		want    string
+		fails   string
+	}{
+		"SameTag": {
+			reason: "one would overwrite the other", images: at("a.example/team/x:v1", "b.example:5000/team/x:v1"), mirrors: []string{"m.example"},
+			fails: "a.example/team/x:v1 and b.example:5000/team/x:v1 have the same place in the mirror, so one would overwrite the other; " +
+				"add a mirror for one registry, such as b.example:5000=m.example/b.example-5000",
+		},
+		"Separate": {
+			reason: "a registry has its own mirror", images: at("a.example/team/x:v1", "b.example:5000/team/x:v1"),
+			mirrors: []string{"m.example", "b.example:5000=m.example/b.example-5000/"},
+			want:    "a.example/team/x:v1=m.example/team/x:v1\nb.example:5000/team/x:v1=m.example/b.example-5000/team/x:v1\n",
+		},
+		"Nested": {
+			reason: "a mirror below another one", images: at("a.example/b/x:v1", "b.example/x:v1"), mirrors: []string{"m.example", "b.example=m.example/b"},
+			fails: "a.example/b/x:v1 and b.example/x:v1 have the same place",
+		},
+		"Unmirrored": {
+			reason: "each registry needs a mirror", images: at("a.example/x:v1", "b.example/x:v1"), mirrors: []string{"a.example=m.example/a"},
+			fails: "there is no mirror for its registry; add b.example=MIRROR",
+		},
+		"OneImage": {
+			reason: "both name the same image", images: at("docker.io/library/x:latest", "x"), mirrors: []string{"m.example"},
+			want: "docker.io/library/x:latest=m.example/library/x:latest\nx=m.example/library/x:latest\n",
+		},
+		"SameDigest": {
+			reason: "the content is the same", images: at("a.example/x@"+digest, "b.example/x@"+digest), mirrors: []string{"m.example"},
+			want: "a.example/x@" + digest + "=m.example/x@" + digest + "\nb.example/x@" + digest + "=m.example/x@" + digest + "\n",
+		},
+	} {
+		got, err := Format(Mapping, tc.images, mirrors(t, tc.mirrors...))
+		if got != tc.want || (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
+			t.Errorf("%s: %s: got %s, %v", name, tc.reason, got, err)
+		}
+		if tc.fails == "" {
+			continue
+		}
+		if _, err := Check(t.Context(), nil, tc.images, mirrors(t, tc.mirrors...)); err == nil || !strings.Contains(err.Error(), tc.fails) {
+			t.Errorf("%s: %s: the check gives %v", name, tc.reason, err)
+		}
+	}
+}
+
+// fakeRegistry returns the address of a registry with an image for each tag.
+func fakeRegistry(t *testing.T, tags map[string]v1.Image) (*httptest.Server, string) {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	host := server.Listener.Addr().String()
+	for tag, img := range tags {
+		ref, err := name.NewTag(host+"/"+tag, name.Insecure)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := remote.Write(ref, img); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return server, host
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	defer server.Close()
-	host := server.Listener.Addr().String()
-	tag, err := name.NewTag(host+"/library/x:1", name.Insecure)
+	other, err := mutate.Config(empty.Image, v1.Config{User: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := remote.Write(tag, empty.Image); err != nil {
-		t.Fatal(err)
-	}
+	source, from := fakeRegistry(t, map[string]v1.Image{"same:1": empty.Image, "moved:1": other, "lacking:1": other})
+	mirror, host := fakeRegistry(t, map[string]v1.Image{"same:1": empty.Image, "moved:1": empty.Image})
 	client, err := image.New(image.Options{PlainHTTP: true, Attempts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing, err := Check(t.Context(), client, images(t), host)
-	if err != nil {
-		t.Fatal(err)
+	var all []Image
+	for _, tag := range []string{"lacking:1", "moved:1", "same:1", "same@" + digest} {
+		all = append(all, Image{Reference: from + "/" + tag})
 	}
-	if len(missing) != 3 || missing[0].Image != "example.com/catalog:v1" || missing[0].Reason != image.ReasonNotFound {
-		t.Errorf("got %+v", missing)
+	check := func(want ...string) *Result {
+		t.Helper()
+		result, err := Check(t.Context(), client, all, mirrors(t, host))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range result.Missing {
+			got = append(got, fmt.Sprintf("%s %s %t", strings.TrimPrefix(m.Image, from+"/"), m.Reason, m.Different != nil))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		return result
 	}
-	server.Close()
-	if missing, err := Check(t.Context(), client, images(t), host); err != nil || len(missing) != 4 || missing[0].Reason != image.ReasonUnreachable {
-		t.Errorf("a mirror that is gone: %+v, %v", missing, err)
+	if result := check("lacking:1 NotFound false", "moved:1  true", "same@"+digest+" NotFound false"); result.Uncompared != 0 {
+		t.Errorf("not compared: %v", result.Err)
 	}
+	source.Close()
+	result := check("lacking:1 NotFound false", "same@"+digest+" NotFound false")
+	if result.Uncompared != 2 || image.ReasonOf(result.Err) != image.ReasonUnreachable {
+		t.Errorf("a source that is gone: %d tags are not compared: %v", result.Uncompared, result.Err)
+	}
+	mirror.Close()
+	check("lacking:1 Unreachable false", "moved:1 Unreachable false", "same:1 Unreachable false", "same@"+digest+" Unreachable false")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Check(ended, client, images(t), host); err == nil {
+	if _, err := Check(ended, client, all, mirrors(t, host)); err == nil {
 		t.Error("the context has ended")
 	}
 }

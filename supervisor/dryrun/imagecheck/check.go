@@ -137,7 +137,7 @@ func (c *checker) ask(ctx context.Context, wanted *dryrun.Image, dir string) (an
 		return answer{}, fmt.Errorf("preparing to ask for images: %w", err)
 	}
 	if !slices.Contains(wanted.Kinds, dryrun.BundleImage) {
-		if err := image.CheckContent(ctx, client, wanted.Reference); err != nil {
+		if _, err := image.CheckContent(ctx, client, wanted.Reference); err != nil {
 			return answer{check: failed(wanted.Reference, err)}, nil
 		}
 		return found, nil
