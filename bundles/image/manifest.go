@@ -84,7 +84,7 @@ func (s *session) fetchManifest(ctx context.Context, ref name.Reference) (*remot
 		return err
 	})
 	if err == nil && found.Size > s.client.options.Limits.MaxManifestBytes {
-		return nil, tooLongAnswer(s.client.options.Limits.MaxManifestBytes)
+		return nil, tooLongAnswer(ref.Context().RegistryStr(), s.client.options.Limits.MaxManifestBytes)
 	}
 	return found, err
 }

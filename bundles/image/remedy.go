@@ -19,12 +19,18 @@ func (f *foreignError) Error() string { return f.err.Error() }
 // Unwrap returns the cause.
 func (f *foreignError) Unwrap() error { return f.err }
 
+// isForeign reports whether an answer is none of a registry. Another source may have the image.
+func isForeign(err error) bool {
+	_, is := errors.AsType[*foreignError](err)
+	return is
+}
+
 // Remedy returns what to do about an error of an image whose reason alone does not tell it; empty for other errors.
 func Remedy(err error) string {
 	switch ReasonOf(err) {
 	case ReasonBlocked:
 		return remedyForSkipped(err)
-	case ReasonInvalid, ReasonUnreachable:
+	case ReasonInvalid, ReasonTooLarge, ReasonUnreachable:
 		if foreign, ok := errors.AsType[*foreignError](err); ok {
 			return fmt.Sprintf("check that %s is the address of a registry", foreign.host)
 		}

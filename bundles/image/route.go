@@ -148,30 +148,33 @@ func (e *SourcesError) Unwrap() []error {
 
 // reason returns the reason of the source that came furthest.
 func (e *SourcesError) reason() Reason {
-	found := ReasonBlocked
+	found, highest := ReasonBlocked, 0
 	for i := range e.Attempts {
-		if rank(e.Attempts[i].Reason) > rank(found) {
-			found = e.Attempts[i].Reason
+		if rank := e.Attempts[i].rank(); rank > highest {
+			found, highest = e.Attempts[i].Reason, rank
 		}
 	}
 	return found
 }
 
-// rank returns how far an operation came that failed for a reason.
-func rank(reason Reason) int {
-	switch reason {
+// rank returns how far an operation came that failed.
+func (a *Attempt) rank() int {
+	if isForeign(a.Err) {
+		return 1
+	}
+	switch a.Reason {
 	case ReasonBlocked:
 		return 0
 	case ReasonUnreachable:
-		return 1
-	case ReasonUntrusted, ReasonPlainHTTP:
 		return 2
-	case ReasonNotFound:
+	case ReasonUntrusted, ReasonPlainHTTP:
 		return 3
-	case ReasonUnauthorized, ReasonCredentials:
+	case ReasonNotFound:
 		return 4
-	default:
+	case ReasonUnauthorized, ReasonCredentials:
 		return 5
+	default:
+		return 6
 	}
 }
 
@@ -184,11 +187,10 @@ func IsAway(err error) bool {
 	}
 	away := false
 	for i := range e.Attempts {
-		switch e.Attempts[i].Reason {
-		case ReasonUnreachable:
+		switch a := &e.Attempts[i]; {
+		case a.Reason == ReasonUnreachable:
 			away = true
-		case ReasonNotFound:
-		default:
+		case a.Reason != ReasonNotFound && !isForeign(a.Err):
 			return false
 		}
 	}
@@ -289,7 +291,7 @@ func (w *walk) along(ctx context.Context, route Route) error {
 			return nil
 		}
 		failed.Attempts = append(failed.Attempts, attempt)
-		if ctx.Err() != nil || isSameEverywhere(attempt.Reason) {
+		if ctx.Err() != nil || attempt.isFinal(source) {
 			break
 		}
 	}
@@ -299,11 +301,16 @@ func (w *walk) along(ctx context.Context, route Route) error {
 	return &failure{failed.reason(), failed}
 }
 
-// isSameEverywhere reports whether other sources cannot have a better answer.
-func isSameEverywhere(reason Reason) bool {
-	switch reason {
-	case ReasonPlatform, ReasonNoTree, ReasonFormat, ReasonTooLarge, ReasonLocal:
+// isFinal reports whether other sources cannot have a better answer: the local file system fails, or the content with the
+// requested digest cannot be used.
+func (a *Attempt) isFinal(source *Source) bool {
+	switch a.Reason {
+	case ReasonLocal:
 		return true
+	case ReasonPlatform, ReasonNoTree, ReasonFormat, ReasonTooLarge:
+		// The registry client checks digests. A tag may name something else elsewhere.
+		_, isDigest := source.Reference.(name.Digest)
+		return isDigest && !isForeign(a.Err)
 	default:
 		return false
 	}

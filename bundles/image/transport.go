@@ -108,7 +108,7 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !isBlob(request) && response.ContentLength > g.maxBytes && request.Method != http.MethodHead {
 		cancel(nil)
 		_ = response.Body.Close()
-		return nil, tooLongAnswer(g.maxBytes)
+		return nil, tooLongAnswer(firstOf(request).URL.Host, g.maxBytes)
 	}
 	if err := pageError(request, response); err != nil {
 		cancel(nil)
@@ -120,8 +120,9 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 		left = -1
 	}
 	response.Body = &guardedBody{
-		ReadCloser: response.Body, ctx: ctx, cancel: cancel, stall: g.stall, left: left, limit: g.maxBytes,
-		timer: time.AfterFunc(g.stall, func() { cancel(errStalled) }),
+		ReadCloser: response.Body, ctx: ctx, cancel: cancel, stall: g.stall, left: left,
+		tooLong: tooLongAnswer(firstOf(request).URL.Host, g.maxBytes),
+		timer:   time.AfterFunc(g.stall, func() { cancel(errStalled) }),
 	}
 	return response, nil
 }
@@ -180,8 +181,10 @@ func isBlob(request *http.Request) bool {
 	return path.Base(rest) == "blobs" && strings.Contains(digest, ":")
 }
 
-func tooLongAnswer(limit int64) error {
-	return fail(ReasonTooLarge, "the registry sends more than %d bytes where a manifest is expected", limit)
+var errLongAnswer = errors.New("bytes where a manifest is expected")
+
+func tooLongAnswer(host string, limit int64) error {
+	return &failure{ReasonTooLarge, &foreignError{host, fmt.Errorf("the registry sends more than %d %w", limit, errLongAnswer)}}
 }
 
 // guardedBody is the body of an answer.
@@ -192,8 +195,9 @@ type guardedBody struct {
 	cancel context.CancelCauseFunc
 	stall  time.Duration
 	timer  *time.Timer
-	// left is the number of further bytes allowed; negative for any number.
-	left, limit int64
+	// left is the number of further bytes allowed; negative for any number. tooLong is the error of more.
+	left    int64
+	tooLong error
 }
 
 // Read reads from the body.
@@ -203,7 +207,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	b.timer.Stop()
 	if b.left >= 0 {
 		if b.left -= int64(n); b.left < 0 {
-			return 0, tooLongAnswer(b.limit)
+			return 0, b.tooLong
 		}
 	}
 	if err != nil && errors.Is(context.Cause(b.ctx), errStalled) {
