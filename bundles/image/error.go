@@ -191,6 +191,9 @@ const maxAnswer = 500
 
 // plain removes details from an error of the registry client that do not help users.
 func plain(err error) error {
+	if proxy, ok := errors.AsType[*proxyError](err); ok {
+		return proxy
+	}
 	if certificate, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return &unverified{certificate}
 	}

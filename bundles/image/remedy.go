@@ -31,6 +31,9 @@ func Remedy(err error) string {
 	case ReasonBlocked:
 		return remedyForSkipped(err)
 	case ReasonInvalid, ReasonTooLarge, ReasonUnreachable:
+		if proxy, ok := errors.AsType[*proxyError](err); ok {
+			return proxy.remedy()
+		}
 		if foreign, ok := errors.AsType[*foreignError](err); ok {
 			return fmt.Sprintf("check that %s is the address of a registry", foreign.host)
 		}

@@ -28,7 +28,7 @@ const (
 var errStalled = errors.New("the registry stopped sending")
 
 // newTransport returns the HTTP transport. It keeps no connection after an operation.
-func newTransport(o *Options, endpoint *Endpoint) (*http.Transport, error) {
+func newTransport(o *Options, endpoint *Endpoint) (*proxied, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil || roots == nil {
 		roots = x509.NewCertPool()
@@ -43,7 +43,7 @@ func newTransport(o *Options, endpoint *Endpoint) (*http.Transport, error) {
 	if proxy == nil {
 		proxy = http.ProxyFromEnvironment
 	}
-	return &http.Transport{
+	return &proxied{&http.Transport{
 		Proxy:                  proxy,
 		OnProxyConnectResponse: refusedTunnel,
 		DialContext:            dialer.DialContext,
@@ -58,7 +58,7 @@ func newTransport(o *Options, endpoint *Endpoint) (*http.Transport, error) {
 			MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: endpoint.Certificates,
 			InsecureSkipVerify: o.SkipTLSVerify || endpoint.SkipTLSVerify, //nolint:gosec // the help of the flag states the risk
 		},
-	}, nil
+	}}, nil
 }
 
 // refusedTunnel returns an error that names a proxy that grants no tunnel; nil for one that does.
@@ -140,6 +140,9 @@ func (g *guard) cause(err error) error {
 
 // failed returns an error that names plain HTTP, if the registry supports nothing else.
 func (g *guard) failed(request *http.Request, err error) error {
+	if _, isOfProxy := errors.AsType[*proxyError](err); isOfProxy {
+		return err
+	}
 	record, ok := errors.AsType[tls.RecordHeaderError](err)
 	if ok && string(record.RecordHeader[:]) == "HTTP/" && !g.plainHTTP {
 		return &failure{ReasonPlainHTTP, fmt.Errorf("%w: %s does not speak TLS", errPlainHTTP, request.URL.Host)}
