@@ -131,7 +131,7 @@ func (c *Client) remote(ctx context.Context, ref name.Reference, endpoint *Endpo
 	}
 	return []remote.Option{
 		remote.WithContext(ctx),
-		remote.WithTransport(&rewriter{inner: base, registry: ref.Context().RegistryStr(), endpoint: endpoint}),
+		remote.WithTransport(adapted(base, ref, endpoint)),
 		remote.WithAuthFromKeychain(c.options.Keychain),
 		remote.WithUserAgent(c.options.UserAgent),
 	}, nil
@@ -206,7 +206,7 @@ func (s *session) run(ctx context.Context, auth authn.Authenticator, run operati
 // newGuard returns the transport of a client to a source.
 func newGuard(c *Client, base http.RoundTripper, source *Source) *guard {
 	return &guard{
-		inner:     &rewriter{inner: base, registry: source.Reference.Context().RegistryStr(), endpoint: &source.Endpoint},
+		inner:     adapted(base, source.Reference, &source.Endpoint),
 		plainHTTP: c.options.PlainHTTP || source.PlainHTTP, maxBytes: c.options.Limits.MaxManifestBytes, stall: c.stall,
 	}
 }

@@ -197,7 +197,7 @@ func plain(err error) error {
 	if certificate, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return &unverified{certificate}
 	}
-	if f, ok := errors.AsType[*failure](err); ok && f.reason == ReasonPlainHTTP {
+	if f, ok := errors.AsType[*failure](err); ok && (f.reason == ReasonPlainHTTP || f.reason == ReasonUnauthorized) {
 		return f
 	}
 	if answer, ok := errors.AsType[*transport.Error](err); ok {

@@ -30,6 +30,10 @@ func Remedy(err error) string {
 	switch ReasonOf(err) {
 	case ReasonBlocked:
 		return remedyForSkipped(err)
+	case ReasonUnauthorized:
+		if private, ok := errors.AsType[*privateServiceError](err); ok {
+			return private.remedy()
+		}
 	case ReasonInvalid, ReasonTooLarge, ReasonUnreachable:
 		if proxy, ok := errors.AsType[*proxyError](err); ok {
 			return proxy.remedy()

@@ -365,6 +365,12 @@ func (w *walk) try(ctx context.Context, blank *session, all []login) error {
 	return fail(classify(err), "%w; tried %s", err, strings.Join(tried, ", "))
 }
 
+// adapted returns a transport that adapts requests to the registry in a reference.
+func adapted(base http.RoundTripper, ref name.Reference, endpoint *Endpoint) http.RoundTripper {
+	registry := ref.Context().RegistryStr()
+	return &realms{inner: &rewriter{inner: base, registry: registry, endpoint: endpoint}, registry: registry}
+}
+
 // rewriter adapts requests to a registry that stands for another one.
 type rewriter struct {
 	inner    http.RoundTripper
