@@ -56,10 +56,21 @@ func Apply(flags *pflag.FlagSet, prefix string, lookup func(string) (string, boo
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {
-			errs = append(errs, fmt.Errorf("environment variable %s: %w", name, err))
+			errs = append(errs, fmt.Errorf("environment variable %s: %w", name, Explain(err)))
 		}
 	})
 	return errors.Join(errs...)
+}
+
+var errNoBool = errors.New("must be true or false, found")
+
+// Explain returns an error of pflag. For a boolean flag with another value, it names the flag and the valid values.
+func Explain(err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok || invalid.GetFlag().Value.Type() != "bool" {
+		return err
+	}
+	return fmt.Errorf("--%s %w %q", invalid.GetFlag().Name, errNoBool, invalid.GetValue())
 }
 
 // ofService reports whether Kubernetes set a variable for a service.

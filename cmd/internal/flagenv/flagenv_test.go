@@ -44,6 +44,24 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// TestBooleans gives boolean flags other values, on the command line and by a variable.
+func TestBooleans(t *testing.T) {
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	flags.Bool("catalog-tls", false, "TLS")
+	flags.Int("port", 1, "port")
+	const want = `--catalog-tls must be true or false, found "maybe"`
+	if err := Explain(flags.Parse([]string{"--catalog-tls=maybe"})); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	err := Apply(flags, "TEST", func(name string) (string, bool) { return "maybe", name == "TEST_CATALOG_TLS" })
+	if err == nil || err.Error() != "environment variable TEST_CATALOG_TLS: "+want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if err := flags.Parse([]string{"--port=x"}); err == nil || Explain(err) != err { //nolint:errorlint // the same error
+		t.Errorf("another flag: %v", Explain(err))
+	}
+}
+
 func TestDescribe(t *testing.T) {
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	flags.Bool("help", false, "help")

@@ -12,6 +12,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/cmd/internal/exitcode"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
 // Program holds the differences between programs.
@@ -69,5 +70,5 @@ func Arguments(cmd *cobra.Command, args []string, least, most int) error {
 
 // TroubledFlags is the flag error function of commands whose exit code reports what they found.
 func TroubledFlags(cmd *cobra.Command, err error) error {
-	return exitcode.Troubled(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
+	return exitcode.Troubled(fmt.Errorf("%w; see '%s --help'", flagenv.Explain(err), cmd.CommandPath()))
 }

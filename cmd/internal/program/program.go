@@ -51,7 +51,7 @@ func (p Program) Command(commands ...*cobra.Command) *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
+		return fmt.Errorf("%w; see '%s --help'", flagenv.Explain(err), cmd.CommandPath())
 	})
 	root.AddCommand(commands...)
 	root.AddCommand(p.version(), p.reference())
