@@ -85,11 +85,11 @@ func (r *realms) restore(request *http.Request) *http.Request {
 func (r *realms) replace(text string) (string, error) {
 	service, err := url.Parse(text)
 	if err != nil || service.Host == r.registry {
-		return text, nil //nolint:nilerr // the registry client says what is wrong
+		return text, nil
 	}
 	to, err := netip.ParseAddr(service.Hostname())
 	if err != nil || !isPrivate(to) {
-		return text, nil //nolint:nilerr // it is a name
+		return text, nil
 	}
 	if !mayName(r.registry, to) {
 		return "", &failure{ReasonUnauthorized, &privateServiceError{r.registry, service.Scheme + "://" + service.Host}}

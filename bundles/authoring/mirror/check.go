@@ -68,9 +68,9 @@ func Check(ctx context.Context, client *image.Client, images []Image, mirrors Mi
 	group.SetLimit(parallelChecks)
 	for i := range images {
 		group.Go(func() error {
-			var err error
-			if err, uncompared[i] = c.check(ctx, images[i].Reference, places[i]); err != nil {
-				missing[i] = describe(images[i].Reference, places[i], err)
+			failed, notCompared := c.check(ctx, images[i].Reference, places[i])
+			if uncompared[i] = notCompared; failed != nil {
+				missing[i] = describe(images[i].Reference, places[i], failed)
 			}
 			return context.Cause(ctx)
 		})
@@ -92,8 +92,8 @@ func Check(ctx context.Context, client *image.Client, images []Image, mirrors Mi
 }
 
 // describe returns an image with an error.
-func describe(reference, place string, err error) *Missing {
-	m := &Missing{Image: reference, Mirrored: place, Reason: image.ReasonOf(err), Message: err.Error(), Err: err}
+func describe(source, place string, err error) *Missing {
+	m := &Missing{Image: source, Mirrored: place, Reason: image.ReasonOf(err), Message: err.Error(), Err: err}
 	m.Incomplete, _ = errors.AsType[*image.IncompleteError](err)
 	m.Different, _ = errors.AsType[*DifferentError](err)
 	return m
