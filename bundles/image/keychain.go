@@ -69,6 +69,9 @@ func (s secretFiles) entries() (credentials, error) {
 		if err != nil {
 			return nil, fail(ReasonCredentials, "pull secret %q: %w", file, err)
 		}
+		for i := range found {
+			found[i].file = file
+		}
 		all = append(all, found...)
 	}
 	return all, nil
@@ -120,15 +123,18 @@ var (
 type credential struct {
 	host, path string
 	auth       authn.AuthConfig
-	// secret is the name of the pull secret; empty if it is in a file.
-	secret string
+	// secret is the name of the pull secret, or file its file.
+	secret, file string
 }
 
 // name returns how messages name the credentials.
 func (c *credential) name() string {
 	from := "the pull secret's credentials"
-	if c.secret != "" {
+	switch {
+	case c.secret != "":
 		from = "the credentials of Secret " + c.secret
+	case c.file != "":
+		from = "the credentials in " + c.file
 	}
 	return from + " for " + path.Join(c.host, c.path)
 }

@@ -133,9 +133,12 @@ func FuzzParsePullSecret(f *testing.F) {
 
 // TestTried checks that errors name the tried credentials without their values.
 func TestTried(t *testing.T) {
-	secret := filepath.Join(t.TempDir(), "config.json")
+	secret, second := filepath.Join(t.TempDir(), "config.json"), filepath.Join(t.TempDir(), "second.json")
 	text := `{"auths":{"127.0.0.1:*/team":{"username":"u","password":"hidden"},"example.com":{"auth":"aDpo"}}}`
 	if err := os.WriteFile(secret, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(second, []byte(strings.ReplaceAll(text, "hidden", "hidden2")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(http.NotFoundHandler())
@@ -147,7 +150,11 @@ func TestTried(t *testing.T) {
 		want     string
 	}{
 		"None":   {"no source has credentials", nil, "tried no credentials"},
-		"Secret": {"a pull secret has some", PullSecrets(secret), "tried the pull secret's credentials for 127.0.0.1:*/team"},
+		"Secret": {"a pull secret has some", PullSecrets(secret), "tried the credentials in " + secret + " for 127.0.0.1:*/team"},
+		"Files": {
+			"two files have some", PullSecrets(secret, second),
+			"tried the credentials in " + secret + " for 127.0.0.1:*/team, the credentials in " + second + " for 127.0.0.1:*/team",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, err := New(Options{Keychain: tt.keychain, PlainHTTP: true, Attempts: 1})

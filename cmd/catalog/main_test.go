@@ -176,7 +176,7 @@ func TestImagesOutOfReach(t *testing.T) {
 	}
 	catalog := lantern(t)
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
-	named := []string{"403 Forbidden; tried the pull secret's credentials for " + host, "--pull-secret"}
+	named := []string{"403 Forbidden; tried the credentials in " + secret + " for " + host, "--pull-secret"}
 	for name, tt := range map[string]struct {
 		reason string
 		args   []string

@@ -34,12 +34,23 @@ type Verify func(ctx context.Context, client *image.Client, catalog resolution.C
 // also asks for the images that these name. For the others, it requests the manifest, and asks whether the configuration
 // and the layers exist.
 func Check(ctx context.Context, pull Pull, verify Verify, images []dryrun.Image) ([]dryrun.Image, error) {
+	return (&checker{pull: pull, verify: verify, remedy: remedy}).check(ctx, images)
+}
+
+// CheckByFlags does the same with options that flags of a program set instead of a cluster. Remedies name these flags.
+func CheckByFlags(ctx context.Context, options image.Options, verify Verify, images []dryrun.Image) ([]dryrun.Image, error) {
+	pull := func(context.Context, resolution.CatalogKey, string) (image.Options, error) { return options, nil }
+	return (&checker{pull: pull, verify: verify, remedy: remedyByFlags}).check(ctx, images)
+}
+
+// check asks the sources of all images.
+func (c *checker) check(ctx context.Context, images []dryrun.Image) ([]dryrun.Image, error) {
 	dir, err := os.MkdirTemp("", "chandlery-images-")
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for bundle images: %w; set TMPDIR to a directory with room", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is a temporary directory
-	c := &checker{pull: pull, verify: verify, dir: dir, answers: map[imageKey]answer{}}
+	c.dir, c.answers = dir, map[imageKey]answer{}
 	if err := c.askAll(ctx, images); err != nil {
 		return nil, err
 	}
@@ -78,6 +89,8 @@ type answer struct {
 type checker struct {
 	pull   Pull
 	verify Verify
+	// remedy returns what to do about an image that cannot be had for a reason.
+	remedy func(image.Reason) string
 	// dir holds the content of bundle images.
 	dir string
 
@@ -121,7 +134,7 @@ func (c *checker) isAnswered(key imageKey) bool {
 func (c *checker) ask(ctx context.Context, wanted *dryrun.Image, dir string) (answer, error) {
 	options, err := c.pull(ctx, catalogKey(wanted.Catalog), wanted.Reference)
 	if _, isAnswer := errors.AsType[*image.Error](err); isAnswer {
-		return answer{check: failed(wanted.Reference, err)}, nil
+		return answer{check: c.failed(wanted.Reference, err)}, nil
 	}
 	if err != nil {
 		return answer{}, err
@@ -138,22 +151,22 @@ func (c *checker) ask(ctx context.Context, wanted *dryrun.Image, dir string) (an
 	}
 	if !slices.Contains(wanted.Kinds, dryrun.BundleImage) {
 		if _, err := image.CheckContent(ctx, client, wanted.Reference); err != nil {
-			return answer{check: failed(wanted.Reference, err)}, nil
+			return answer{check: c.failed(wanted.Reference, err)}, nil
 		}
 		return found, nil
 	}
 	if err := c.verify(ctx, client, catalogKey(wanted.Catalog), wanted.Reference); err != nil {
-		return refused(wanted.Reference, err)
+		return c.refused(wanted.Reference, err)
 	}
 	if found.named, err = read(ctx, client, wanted.Reference, dir); err != nil {
-		return answer{check: failed(wanted.Reference, err)}, nil
+		return answer{check: c.failed(wanted.Reference, err)}, nil
 	}
 	return found, nil
 }
 
 // refused returns the answer for the image of a bundle that does not meet the rules for signatures. Only failures that are no
 // answer of its sources are errors.
-func refused(reference string, err error) (answer, error) {
+func (c *checker) refused(reference string, err error) (answer, error) {
 	known, isAnswer := errors.AsType[*image.Error](err)
 	switch {
 	case !isAnswer:
@@ -161,7 +174,7 @@ func refused(reference string, err error) (answer, error) {
 	case known.Reason == image.ReasonPolicyNotSupported:
 		return answer{notChecked: known.Err.Error()}, nil
 	default:
-		return answer{check: failed(reference, err)}, nil
+		return answer{check: c.failed(reference, err)}, nil
 	}
 }
 
@@ -203,9 +216,9 @@ func read(ctx context.Context, client *image.Client, reference, dir string) (dry
 }
 
 // failed returns the answer for an image that no source has.
-func failed(reference string, err error) dryrun.ImageCheck {
+func (c *checker) failed(reference string, err error) dryrun.ImageCheck {
 	reason := image.ReasonOf(err)
-	check := dryrun.ImageCheck{Reason: string(reason), Remedy: cmp.Or(image.Remedy(err), remedy(reason))}
+	check := dryrun.ImageCheck{Reason: string(reason), Remedy: cmp.Or(image.Remedy(err), c.remedy(reason))}
 	sources, ok := errors.AsType[*image.SourcesError](err)
 	if !ok || reason == image.ReasonPolicyRefused {
 		// The message about signatures also names the rule.
@@ -256,5 +269,21 @@ func remedy(reason image.Reason) string {
 		return "set TMPDIR to a directory with room"
 	default:
 		return "copy or build the image again"
+	}
+}
+
+// remedyByFlags returns the same for a program whose flags configure the access to registries.
+func remedyByFlags(reason image.Reason) string {
+	switch reason {
+	case image.ReasonUnauthorized:
+		return "give credentials for it with --pull-secret"
+	case image.ReasonCredentials:
+		return "correct what --pull-secret or the docker configuration names"
+	case image.ReasonUntrusted:
+		return "trust the certificate authority of the registry with --registry-ca"
+	case image.ReasonPlainHTTP:
+		return "serve the registry by HTTPS, or allow plain HTTP with --use-http"
+	default:
+		return remedy(reason)
 	}
 }

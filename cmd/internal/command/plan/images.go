@@ -112,12 +112,11 @@ func (o *imageOptions) checkedByFlags(ctx context.Context, images []dryrun.Image
 		return nil, err //nolint:wrapcheck // names the flag
 	}
 	options.Limits = image.BundleLimits()
-	pull := func(context.Context, resolution.CatalogKey, string) (image.Options, error) { return options, nil }
 	policies := imagepolicy.New(o.pulling.ConfigDir())
 	byPolicies := func(ctx context.Context, c *image.Client, _ resolution.CatalogKey, reference string) error {
 		return verify(ctx, nil, policies, c, imagepolicy.Query{Image: reference})
 	}
-	return imagecheck.Check(ctx, pull, byPolicies, images) //nolint:wrapcheck // names the image
+	return imagecheck.CheckByFlags(ctx, options, byPolicies, images) //nolint:wrapcheck // names the image
 }
 
 // newClusterPull finds the supervisor of a cluster. It returns a note about the settings that apply.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -108,6 +109,45 @@ func TestSettingsOfCluster(t *testing.T) {
 	}
 	if _, err := findSupervisor(t.Context(), fake.NewClientBuilder().Build(), "olm"); !errors.Is(err, deployed.ErrNone) {
 		t.Errorf("without a supervisor: %v", err)
+	}
+}
+
+// TestRemediesByFlags checks that remedies without a cluster name flags of this command.
+func TestRemediesByFlags(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	denying := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer denying.Close()
+	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
+	untrusted.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	untrusted.StartTLS()
+	defer untrusted.Close()
+	for reason, tt := range map[string]struct {
+		at   *httptest.Server
+		args []string
+		want string
+	}{
+		"Unauthorized":   {denying, []string{"--use-http"}, "--pull-secret"},
+		"BadCredentials": {denying, []string{"--use-http", "--pull-secret", "/none"}, "--pull-secret"},
+		"PlainHTTP":      {denying, nil, "--use-http"},
+		"Untrusted":      {untrusted, nil, "--registry-ca"},
+	} {
+		var o imageOptions
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		o.addFlags(flags)
+		if err := flags.Parse(tt.args); err != nil {
+			t.Fatal(err)
+		}
+		wanted := []dryrun.Image{{Reference: tt.at.Listener.Addr().String() + "/a:1", Catalog: "olm/wares", Kinds: []dryrun.ImageKind{dryrun.RelatedImage}}}
+		found, err := o.checkedByFlags(t.Context(), wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if check := found[0].Check; check.Reason != reason || !strings.Contains(check.Remedy, tt.want) || strings.Contains(check.Remedy, "spec.secrets") {
+			t.Errorf("%s: got %+v, want %s", reason, check, tt.want)
+		}
 	}
 }
 
