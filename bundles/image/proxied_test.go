@@ -64,7 +64,9 @@ func TestBrokenProxy(t *testing.T) {
 		want                 Reason
 		text, remedy         string
 	}{
-		"PlainHTTP":   {reason: "the proxy speaks plain HTTP", scheme: "https", host: web, text: "does not speak TLS", remedy: "write the URL of the proxy with http://"},
+		"PlainHTTP": {
+			reason: "the proxy speaks plain HTTP", scheme: "https", host: web, text: "does not speak TLS", remedy: "write the URL of the proxy with http://",
+		},
 		"NoTLS":       {reason: "the proxy speaks something else", scheme: "https", host: closing, text: "cannot be used: "},
 		"Gone":        {reason: "there is no server", scheme: "http", host: gone.Listener.Addr().String(), text: "refused"},
 		"Closes":      {reason: "the server is no proxy", scheme: "http", host: closing, text: noTunnel + "unexpected EOF"},
@@ -72,7 +74,10 @@ func TestBrokenProxy(t *testing.T) {
 		"Forwarded":   {reason: "the server is no proxy for plain HTTP", scheme: "http", host: closing, plainHTTP: true, text: noTunnel},
 		"SOCKS":       {reason: "the server speaks HTTP", scheme: "socks5", host: web, text: noTunnel},
 		"SOCKSSilent": {reason: "the server waits", scheme: "socks5", host: silent, text: noTunnel},
-		"Refuses":     {reason: "the server is no proxy, but answers", scheme: "http", host: web, text: "denies the connection to registry.example.com:443: 404", remedy: " "},
+		"Refuses": {
+			reason: "the server is no proxy, but answers", scheme: "http", host: web, remedy: " ",
+			text: "denies the connection to registry.example.com:443: 404",
+		},
 		"Certificate": {
 			reason: "the certificate of the proxy is unknown", scheme: "https", host: secure.host(),
 			want: ReasonUntrusted, text: "cannot be used: tls: failed to verify certificate", remedy: " ",

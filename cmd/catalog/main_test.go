@@ -84,6 +84,7 @@ func TestRefusals(t *testing.T) {
 		"PruneFormat": {"flags are checked before the catalog is read", []string{"prune", dir + "/nowhere", "-o", "xml"}, 1, "--output must be json or yaml, found \"xml\""},
 		"ImagesForm":  {"so is the form of a list", []string{"images", dir + "/nowhere", "-o", "foo"}, 2, "there is no such form; the forms are list, "},
 		"Mapping":     {"and that a mapping has a target", []string{"images", dir + "/nowhere", "-o", "mapping"}, 2, "name it with --mirror"},
+		"TwoMirrors":  {"a registry has one mirror", []string{"images", dir + "/nowhere", "--check", "a.example", "--check", "b.example"}, 2, "--check \"b.example\" is the second mirror of a registry"},
 		"Reference":   {"and where an image goes", []string{"push", dir + "/nowhere", "UPPER/x"}, 1, "the image must be named as HOST/PATH:TAG, in lower case, found \"UPPER/x\""},
 		"Dockerfile":  {"scratch cannot create an index", []string{"dockerfile", "catalog"}, 1, "--base or --builder"},
 		"Platform":    {"the platform is incomplete", []string{"push", dir, "example.com/a:b", "--platform", "linux"}, 1, "os/architecture"},

@@ -2,10 +2,13 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -90,6 +93,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
+var errOffline = errors.New("there is no network")
+
 // TestCollisions has images of two registries with the same paths.
 func TestCollisions(t *testing.T) {
 	t.Parallel()
@@ -99,6 +104,10 @@ func TestCollisions(t *testing.T) {
 			all = append(all, Image{Reference: one})
 		}
 		return all
+	}
+	offline, err := image.New(image.Options{Attempts: 1, Sources: image.Sources{Proxy: func(*http.Request) (*url.URL, error) { return nil, errOffline }}})
+	if err != nil {
+		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
 		reason  string
@@ -141,7 +150,7 @@ func TestCollisions(t *testing.T) {
 		if tc.fails == "" {
 			continue
 		}
-		if _, err := Check(t.Context(), nil, tc.images, mirrors(t, tc.mirrors...)); err == nil || !strings.Contains(err.Error(), tc.fails) {
+		if _, err := Check(t.Context(), offline, tc.images, mirrors(t, tc.mirrors...)); err == nil || !strings.Contains(err.Error(), tc.fails) {
 			t.Errorf("%s: %s: the check gives %v", name, tc.reason, err)
 		}
 	}

@@ -43,6 +43,30 @@ func CheckByFlags(ctx context.Context, options image.Options, verify Verify, ima
 	return (&checker{pull: pull, verify: verify, remedy: remedyByFlags}).check(ctx, images)
 }
 
+func keyOf(i *dryrun.Image) imageKey { return imageKey{i.Reference, i.Catalog} }
+
+// answer is the answer for an image.
+type answer struct {
+	check dryrun.ImageCheck
+	// notChecked is why there is no check; empty if there is one.
+	notChecked string
+	// named are the images that the image of a bundle names.
+	named dryrun.BundleImages
+}
+
+// checker asks for images, for each once.
+type checker struct {
+	pull   Pull
+	verify Verify
+	// remedy returns what to do about an image that cannot be had for a reason.
+	remedy func(image.Reason) string
+	// dir holds the content of bundle images.
+	dir string
+
+	mu      sync.Mutex
+	answers map[imageKey]answer
+}
+
 // check asks the sources of all images.
 func (c *checker) check(ctx context.Context, images []dryrun.Image) ([]dryrun.Image, error) {
 	dir, err := os.MkdirTemp("", "chandlery-images-")
@@ -72,30 +96,6 @@ func (c *checker) check(ctx context.Context, images []dryrun.Image) ([]dryrun.Im
 		}
 	}
 	return out, nil
-}
-
-func keyOf(i *dryrun.Image) imageKey { return imageKey{i.Reference, i.Catalog} }
-
-// answer is the answer for an image.
-type answer struct {
-	check dryrun.ImageCheck
-	// notChecked is why there is no check; empty if there is one.
-	notChecked string
-	// named are the images that the image of a bundle names.
-	named dryrun.BundleImages
-}
-
-// checker asks for images, for each once.
-type checker struct {
-	pull   Pull
-	verify Verify
-	// remedy returns what to do about an image that cannot be had for a reason.
-	remedy func(image.Reason) string
-	// dir holds the content of bundle images.
-	dir string
-
-	mu      sync.Mutex
-	answers map[imageKey]answer
 }
 
 // askAll asks for the images without an answer.
