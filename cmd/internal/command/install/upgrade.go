@@ -163,7 +163,7 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 	changes := o.wanted(sub).Spec.Channel != sub.Spec.Channel
 	if changes {
 		// The InstallPlan that waits for approval belongs to the old channel.
-		found = &wait.Objects{Subscription: sub}
+		found = &wait.Objects{Subscription: sub, Installed: found.Installed}
 	}
 	way, err := pathTo(res, found, o.version)
 	if err != nil {
@@ -252,6 +252,9 @@ type path struct {
 
 // pathTo returns the way to a version, given as a number or a name; to the newest if it is empty.
 func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, error) {
+	if isInstalled(found, version) {
+		return path{}, nil
+	}
 	var p path
 	var known []string
 	matches := func(bundle, number string) bool {
@@ -276,11 +279,20 @@ func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, erro
 			return p, nil
 		}
 	}
-	if version == "" || version == found.Subscription.Status.InstalledCSV {
+	if version == "" {
 		return p, nil
 	}
 	return path{}, &console.Coded{Code: console.Negative, Err: fmt.Errorf("subscription %s/%s has no upgrade to version %q; set --version to one of: %s",
 		found.Subscription.Namespace, found.Subscription.Name, version, cmp.Or(strings.Join(known, ", "), "none"))}
+}
+
+// isInstalled reports whether a version, given as a number or a name, is the installed one.
+func isInstalled(found *wait.Objects, version string) bool {
+	if version == "" {
+		return false
+	}
+	return version == found.Subscription.Status.InstalledCSV ||
+		found.Installed != nil && strings.TrimPrefix(version, "v") == found.Installed.Spec.Version.String()
 }
 
 // finish prints the outcome, and returns the verdict.
@@ -288,7 +300,7 @@ func (o *upgradeOptions) finish(out io.Writer, r *upgradeReport) error {
 	name := r.Namespace + "/" + r.Subscription
 	text := map[string]string{
 		planned:   "Nothing was changed (dry run).",
-		unchanged: "Subscription " + name + " has the newest version that can be installed.",
+		unchanged: "Subscription " + name + " has " + cmp.Or(r.From, "nothing") + " installed, and no other version is to be installed.",
 		changed:   "Subscription " + name + " has another channel, and no version is to be installed.",
 		upgraded:  "Subscription " + name + " has " + r.To + " installed.",
 	}[r.Outcome]

@@ -3,7 +3,9 @@ package install
 import (
 	"testing"
 
+	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/lib/version"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,14 +38,15 @@ func TestPathTo(t *testing.T) {
 		to      string
 		err     string
 	}{
-		"Newest":   {result: dryrun.Result{Steps: steps}, plans: []versionSet{{"lamp.v2", "wick.v4"}, {"lamp.v3"}}, to: "lamp.v3"},
-		"Number":   {result: dryrun.Result{Steps: steps}, version: "v2.0.0", plans: []versionSet{{"lamp.v2", "wick.v4"}}, to: "lamp.v2"},
-		"Name":     {result: dryrun.Result{Steps: steps}, version: "lamp.v2", plans: []versionSet{{"lamp.v2", "wick.v4"}}, to: "lamp.v2"},
-		"None":     {},
-		"Present":  {version: "lamp.v1"},
-		"Unknown":  {result: dryrun.Result{Steps: steps}, version: "9", err: `subscription shop/lamp has no upgrade to version "9"; set --version to one of: 2.0.0, 3.0.0`},
-		"Nothing":  {version: "9", err: `subscription shop/lamp has no upgrade to version "9"; set --version to one of: none`},
-		"Underway": {result: dryrun.Result{UnderWay: []dryrun.InstalledVersion{{Subscription: "lamp", Bundle: "lamp.v2", Version: "2.0.0"}}}, to: "lamp.v2"},
+		"Newest":                    {result: dryrun.Result{Steps: steps}, plans: []versionSet{{"lamp.v2", "wick.v4"}, {"lamp.v3"}}, to: "lamp.v3"},
+		"Number":                    {result: dryrun.Result{Steps: steps}, version: "v2.0.0", plans: []versionSet{{"lamp.v2", "wick.v4"}}, to: "lamp.v2"},
+		"Name":                      {result: dryrun.Result{Steps: steps}, version: "lamp.v2", plans: []versionSet{{"lamp.v2", "wick.v4"}}, to: "lamp.v2"},
+		"None":                      {},
+		"Present":                   {result: dryrun.Result{Steps: steps}, plan: pending, version: "lamp.v1"},
+		"Number of the present one": {result: dryrun.Result{Steps: steps}, version: "v1.0.0"},
+		"Unknown":                   {result: dryrun.Result{Steps: steps}, version: "9", err: `subscription shop/lamp has no upgrade to version "9"; set --version to one of: 2.0.0, 3.0.0`},
+		"Nothing":                   {version: "9", err: `subscription shop/lamp has no upgrade to version "9"; set --version to one of: none`},
+		"Underway":                  {result: dryrun.Result{UnderWay: []dryrun.InstalledVersion{{Subscription: "lamp", Bundle: "lamp.v2", Version: "2.0.0"}}}, to: "lamp.v2"},
 		"Pending": {
 			result: dryrun.Result{UnderWay: []dryrun.InstalledVersion{{Subscription: "lamp", Bundle: "lamp.v2", Version: "2.0.0"}}, Steps: steps[3:]},
 			plan:   pending, plans: []versionSet{{"lamp.v2", "wick.v4"}, {"lamp.v3"}}, to: "lamp.v3",
@@ -53,7 +56,9 @@ func TestPathTo(t *testing.T) {
 			t.Parallel()
 			sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lamp"}}
 			sub.Status.InstalledCSV = "lamp.v1"
-			got, err := pathTo(&tt.result, &wait.Objects{Subscription: sub, Plan: tt.plan}, tt.version)
+			installed := &operatorsv1alpha1.ClusterServiceVersion{}
+			installed.Spec.Version = version.OperatorVersion{Version: semver.MustParse("1.0.0")}
+			got, err := pathTo(&tt.result, &wait.Objects{Subscription: sub, Plan: tt.plan, Installed: installed}, tt.version)
 			text := ""
 			if err != nil {
 				text = err.Error()
