@@ -89,7 +89,7 @@ func (o *options) run(cmd *cobra.Command, name string) error {
 
 func (o *options) remove(ctx context.Context, r *remover, found *inventory, p *plan) error {
 	if err := r.remove(ctx, found, p.Definitions); err != nil {
-		return fmt.Errorf("%w; repeat the command to continue", err)
+		return err
 	}
 	_, _ = io.WriteString(r.log, "Removed.\n")
 	return nil

@@ -59,7 +59,7 @@ func (r *remover) read(ctx context.Context, name string, crds bool) (*inventory,
 	}
 	status := &o.subscription.Status
 	for i := range all.Items {
-		if csv := &all.Items[i]; csv.Namespace == r.namespace && slices.Contains([]string{status.InstalledCSV, status.CurrentCSV}, csv.Name) {
+		if csv := &all.Items[i]; csv.Namespace == r.namespace && !csv.IsCopied() && slices.Contains([]string{status.InstalledCSV, status.CurrentCSV}, csv.Name) {
 			o.versions = append(o.versions, *csv)
 		}
 	}
@@ -165,11 +165,13 @@ func (r *remover) objects(ctx context.Context, crd *apiextensionsv1.CustomResour
 	}
 }
 
-// remove deletes the custom resources of definitions, then the operator, then the definitions.
+const repeat = "repeat the command to continue"
+
+// remove deletes the custom resources of definitions, then the operator, then the definitions. The error says how to continue.
 func (r *remover) remove(ctx context.Context, o *inventory, definitions []definition) error {
 	for _, d := range definitions {
 		if err := r.removeObjects(ctx, d.Name); err != nil {
-			return err
+			return fmt.Errorf("%w; %s", err, repeat)
 		}
 	}
 	doomed := []client.Object{o.subscription}
@@ -179,12 +181,28 @@ func (r *remover) remove(ctx context.Context, o *inventory, definitions []defini
 	for _, d := range definitions {
 		doomed = append(doomed, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: d.Name}})
 	}
-	for _, object := range doomed {
+	for i, object := range doomed {
 		if err := r.removeOne(ctx, object); err != nil {
-			return err
+			return fmt.Errorf("%w; %s", err, remedy(doomed[i:]))
 		}
 	}
 	return nil
+}
+
+// remedy says how to delete the rest. Without the Subscription, the command does not know what belongs to the operator.
+func remedy(rest []client.Object) string {
+	if kindOf(rest[0]) == operatorsv1alpha1.SubscriptionKind {
+		return repeat
+	}
+	commands := make([]string, 0, len(rest))
+	for _, object := range rest {
+		if object.GetNamespace() == "" {
+			commands = append(commands, "kubectl delete customresourcedefinition "+object.GetName())
+		} else {
+			commands = append(commands, "kubectl -n "+object.GetNamespace()+" delete clusterserviceversion "+object.GetName())
+		}
+	}
+	return "the Subscription is deleted; to continue, run: " + strings.Join(commands, " && ")
 }
 
 // removeOne deletes an object and, unless it is a Subscription, waits until it does not exist any more. With
@@ -253,7 +271,8 @@ func (r *remover) removeObjects(ctx context.Context, name string) error {
 // await waits until nothing is left.
 func (r *remover) await(ctx context.Context, what string, read func(context.Context) (left []string, err error)) error {
 	var left []string
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, r.timeout, true, func(ctx context.Context) (bool, error) {
+	// A request may begin shortly before the end: the client refuses one that cannot end in time with an error of its own.
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, r.timeout, true, func(context.Context) (bool, error) {
 		var err error
 		left, err = read(ctx)
 		return len(left) == 0, err
