@@ -26,7 +26,12 @@ type Cell struct {
 }
 
 // Table formats rows in columns.
-type Table struct{ rows [][]Cell }
+type Table struct {
+	// Whole is the number of first columns that are never cut, such as those of names that users copy.
+	Whole int
+
+	rows [][]Cell
+}
 
 // Add adds a row of plain texts.
 func (t *Table) Add(texts ...string) {
@@ -50,7 +55,7 @@ func (t *Table) AddCells(cells ...Cell) {
 func (t *Table) Text(indent string, width int) string {
 	widths := t.widths()
 	if width > 0 {
-		narrow(widths, width-utf8.RuneCountInString(indent))
+		narrow(widths, t.Whole, width-utf8.RuneCountInString(indent))
 	}
 	var b strings.Builder
 	for _, row := range t.rows {
@@ -84,16 +89,16 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// narrow reduces the widest columns until the row fits.
-func narrow(widths []int, width int) {
+// narrow reduces the widest columns from the first one on that may be cut, until the row fits.
+func narrow(widths []int, first, width int) {
 	total := -len(gap)
 	for _, w := range widths {
 		total += w + len(gap)
 	}
-	for ; total > width; total-- {
-		widest := 0
-		for i, w := range widths {
-			if w > widths[widest] {
+	for ; total > width && first < len(widths); total-- {
+		widest := first
+		for i := first; i < len(widths); i++ {
+			if widths[i] > widths[widest] {
 				widest = i
 			}
 		}

@@ -15,9 +15,12 @@ func TestTable(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reason string
 		rows   [][]string
+		whole  int
 		width  int
 		want   string
 	}{
+		"Whole":     {reason: "names stay whole", rows: [][]string{{strings.Repeat("x", 20), strings.Repeat("y", 15)}}, whole: 1, width: 34, want: "> xxxxxxxxxxxxxxxxxxxx  yyyyyyyyy…\n"},
+		"AllWhole":  {reason: "a table of names is wider", rows: [][]string{{strings.Repeat("x", 20)}}, whole: 2, width: 10, want: "> xxxxxxxxxxxxxxxxxxxx\n"},
 		"Aligned":   {reason: "columns stand below each other, and lines do not end with spaces", rows: [][]string{{"A", "B", ""}, {"long", "", "c"}}, want: "> A     B\n> long     c\n"},
 		"Cut":       {reason: "the widest column gives way first", rows: [][]string{{"short", strings.Repeat("x", 30)}}, width: 20, want: "> short  xxxxxxxxxx…\n"},
 		"Least":     {reason: "a table that cannot be as narrow is wider", rows: [][]string{{"abcdefgh", "ijklmnop"}}, width: 10, want: "> abcde…  ijklm…\n"},
@@ -27,7 +30,7 @@ func TestTable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var table console.Table
+			table := console.Table{Whole: tt.whole}
 			for _, row := range tt.rows {
 				table.Add(row...)
 			}

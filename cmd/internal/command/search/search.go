@@ -160,7 +160,7 @@ func (o *options) text(out io.Writer, r *report) string {
 	if wide {
 		width, titles = 0, append(titles, "PROVIDER", "DEPRECATED")
 	}
-	var table console.Table
+	table := console.Table{Whole: 4}
 	cells := make([]console.Cell, 0, len(titles))
 	for _, title := range titles {
 		cells = append(cells, console.Cell{Text: title, Style: paint.Bold})
