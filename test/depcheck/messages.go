@@ -19,7 +19,6 @@ func ParsedMessages() map[string]string {
 		"supervisor/controllers/catalogsource/replica_conditions.go": "the kubelet's error after a pause",
 		"supervisor/controllers/subscription/transition_backfill.go": "the resource version that the API server still has",
 		"supervisor/discovery/client.go":                             "the user whom an API server refuses",
-		"supervisor/dryrun/inputs/port_forward.go":                   "the refusal of a port forward, which client-go returns as text",
 		"supervisor/explain/kubernetes_messages.go":                  "sentences of the kubelet, the scheduler and the namespace controller",
 	}
 }

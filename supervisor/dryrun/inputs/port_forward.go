@@ -2,18 +2,19 @@ package inputs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
@@ -57,7 +58,7 @@ func (c *Cluster) forwardReplica(
 	from = "port-forward to pod " + pod.Namespace + "/" + pod.Name
 	address, stop, err = c.forward(ctx, pod)
 	if err != nil {
-		if apierrors.IsForbidden(err) || strings.Contains(err.Error(), "orbidden") {
+		if apierrors.IsForbidden(err) {
 			err = fmt.Errorf("%w; grant permission to create pods/portforward in namespace %s%s", err, pod.Namespace, instead)
 		}
 		return "", from, nil, fmt.Errorf("%s: %w", from, err)
@@ -83,6 +84,20 @@ func (c *Cluster) replica(ctx context.Context, source *operatorsv1alpha1.Catalog
 	return &pods.Items[i], nil
 }
 
+// rememberingDialer remembers the last error, of which the library passes on only the text.
+type rememberingDialer struct {
+	httpstream.Dialer
+
+	err error
+}
+
+// Dial opens a connection.
+func (d *rememberingDialer) Dial(protocols ...string) (httpstream.Connection, string, error) {
+	connection, protocol, err := d.Dialer.Dial(protocols...)
+	d.err = err
+	return connection, protocol, err //nolint:wrapcheck // the caller says what it does
+}
+
 // forward opens a local port that is forwarded to a pod. It stays open until stop is called.
 func (c *Cluster) forward(ctx context.Context, pod *corev1.Pod) (address string, stop func(), err error) {
 	clients, err := kubernetes.NewForConfig(c.config)
@@ -94,7 +109,7 @@ func (c *Cluster) forward(ctx context.Context, pod *corev1.Pod) (address string,
 		return "", nil, fmt.Errorf("preparing a port-forward: %w", err)
 	}
 	target := clients.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
-	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
+	dialer := &rememberingDialer{Dialer: spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)}
 	end, ready := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, 1)
 	var output bytes.Buffer
@@ -109,7 +124,7 @@ func (c *Cluster) forward(ctx context.Context, pod *corev1.Pod) (address string,
 	}
 	select {
 	case err := <-ended:
-		return "", nil, fmt.Errorf("opening a port-forward: %w", err)
+		return "", nil, fmt.Errorf("opening a port-forward: %w", cmp.Or(dialer.err, err))
 	case <-ctx.Done():
 		stop()
 		return "", nil, fmt.Errorf("opening a port-forward: %w", context.Cause(ctx))
