@@ -32,6 +32,7 @@ func TestHealthChecks(t *testing.T) {
 		"New":        {kind: "Subscription", status: map[string]any{}},
 		"Latest":     {kind: "Subscription", status: map[string]any{"state": "AtLatestKnown", "installedCSV": "lamp.v1"}, want: "current"},
 		"Held":       {kind: "Subscription", status: conditions("InstallPlanPending", "RequiresApproval"), want: "current"},
+		"Broken":     {kind: "Subscription", status: map[string]any{"state": "UpgradeFailed", "installedCSV": "lamp.v1"}, want: "failed"},
 		"Installing": {kind: "Subscription", status: conditions("InstallPlanPending", "Installing")},
 		"Unresolved": {kind: "Subscription", status: conditions("ResolutionFailed", "ConstraintsNotSatisfiable"), want: "failed"},
 		"Failed":     {kind: "Subscription", status: conditions("InstallPlanFailed", "InstallComponentFailed"), want: "failed"},
