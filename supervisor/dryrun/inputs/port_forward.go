@@ -14,10 +14,10 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -109,11 +109,12 @@ func (c *Cluster) forward(ctx context.Context, pod *corev1.Pod) (address string,
 		return "", nil, fmt.Errorf("preparing a port-forward: %w", err)
 	}
 	target := clients.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
-	dialer := &rememberingDialer{Dialer: spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)}
+	dialer := &rememberingDialer{Dialer: spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)}
 	end, ready := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, 1)
 	var output bytes.Buffer
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", catalogs.Port)}, end, ready, io.Discard, &output)
+	forwarder, err := portforward.NewOnAddressesForStreaming(
+		dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", catalogs.Port)}, end, ready, io.Discard, &output)
 	if err != nil {
 		return "", nil, fmt.Errorf("preparing a port-forward: %w", err)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
-	"github.com/operator-framework/api/pkg/lib/version"
+	apiversion "github.com/operator-framework/api/pkg/lib/version"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -57,7 +57,7 @@ func TestPathTo(t *testing.T) {
 			sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lamp"}}
 			sub.Status.InstalledCSV = "lamp.v1"
 			installed := &operatorsv1alpha1.ClusterServiceVersion{}
-			installed.Spec.Version = version.OperatorVersion{Version: semver.MustParse("1.0.0")}
+			installed.Spec.Version = apiversion.OperatorVersion{Version: semver.MustParse("1.0.0")}
 			got, err := pathTo(&tt.result, &wait.Objects{Subscription: sub, Plan: tt.plan, Installed: installed}, tt.version)
 			text := ""
 			if err != nil {

@@ -57,9 +57,9 @@ func (r *remover) read(ctx context.Context, name string, crds bool) (*inventory,
 	if err != nil {
 		return nil, fmt.Errorf("listing ClusterServiceVersions: %w", err)
 	}
-	status := &o.subscription.Status
+	names := []string{o.subscription.Status.InstalledCSV, o.subscription.Status.CurrentCSV}
 	for i := range all.Items {
-		if csv := &all.Items[i]; csv.Namespace == r.namespace && !csv.IsCopied() && slices.Contains([]string{status.InstalledCSV, status.CurrentCSV}, csv.Name) {
+		if csv := &all.Items[i]; csv.Namespace == r.namespace && !csv.IsCopied() && slices.Contains(names, csv.Name) {
 			o.versions = append(o.versions, *csv)
 		}
 	}
