@@ -300,10 +300,13 @@ func (o *upgradeOptions) finish(out io.Writer, r *upgradeReport) error {
 	name := r.Namespace + "/" + r.Subscription
 	text := map[string]string{
 		planned:   "Nothing was changed (dry run).",
-		unchanged: "Subscription " + name + " has " + cmp.Or(r.From, "nothing") + " installed, and no other version is to be installed.",
+		unchanged: "Subscription " + name + " has the newest version that can be installed.",
 		changed:   "Subscription " + name + " has another channel, and no version is to be installed.",
 		upgraded:  "Subscription " + name + " has " + r.To + " installed.",
 	}[r.Outcome]
+	if r.Outcome == unchanged && o.version != "" {
+		text = "Subscription " + name + " has " + r.From + " installed already."
+	}
 	var err error
 	switch {
 	case o.output.ForMachines():
