@@ -51,7 +51,7 @@ func (c *connecting) watch(ctx context.Context) context.Context {
 	})
 }
 
-// explain returns the error of a request. It names the proxy if the request has not come beyond it.
+// explain returns the error of a request. It names the proxy if the request ended there.
 func (c *connecting) explain(request *http.Request, proxy *url.URL, err error) error {
 	if ReasonOf(err) != "" {
 		return err // the proxy has answered, and the error names it
@@ -71,7 +71,7 @@ func (c *connecting) explain(request *http.Request, proxy *url.URL, err error) e
 	return found
 }
 
-// endsAtProxy reports whether a request that failed has not come beyond the proxy.
+// endsAtProxy reports whether a request failed before the proxy had connected to the registry.
 func (c *connecting) endsAtProxy(request *http.Request, proxy *url.URL) bool {
 	if request.URL.Scheme == "http" && proxy.Scheme != "socks5" && proxy.Scheme != "socks5h" {
 		// The proxy forwards such requests on the connection to it. The registry may have taken too long.

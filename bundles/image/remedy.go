@@ -8,7 +8,7 @@ import (
 
 // foreignError is an answer that a registry does not give.
 type foreignError struct {
-	// host is where the answer comes from.
+	// host is the server that answered.
 	host string
 	err  error
 }
@@ -25,7 +25,7 @@ func isForeign(err error) bool {
 	return is
 }
 
-// Remedy returns what to do about an error of an image whose reason alone does not tell it; empty for other errors.
+// Remedy returns what to do about an error of an image for which the reason is too general; empty for other errors.
 func Remedy(err error) string {
 	switch ReasonOf(err) {
 	case ReasonBlocked:

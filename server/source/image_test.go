@@ -350,7 +350,7 @@ func TestImageReadOnlyCache(t *testing.T) {
 	}
 }
 
-// TestImageRemedies checks the remedies for images whose reason alone does not tell what to do.
+// TestImageRemedies checks the remedies for images for which the reason is too general.
 func TestImageRemedies(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

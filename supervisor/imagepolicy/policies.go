@@ -64,8 +64,8 @@ func New(dir string) *Policies {
 	return p
 }
 
-// NewFixed returns the policies with that of the cluster in the keys of an object, which do not change. origin names the
-// object in messages.
+// NewFixed returns policies whose cluster policy is in the keys of an object and does not change. origin names the object in
+// messages.
 func NewFixed(origin string, keys map[string][]byte) *Policies {
 	p := New("")
 	p.origin, p.files = origin, func() (map[string][]byte, error) { return maps.Clone(keys), nil }

@@ -141,7 +141,7 @@ func (p *parser) hosts(host string, f file, read reader) {
 		return
 	}
 	if other := p.table.hosts[host]; other != nil {
-		p.fail(f.name, fmt.Sprintf("%s has settings for %q already", other.origin, host), "keep one of both")
+		p.fail(f.name, fmt.Sprintf("%s has settings for %q already", other.origin, host), "remove one")
 		return
 	}
 	p.table.hosts[host] = rule

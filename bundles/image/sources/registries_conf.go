@@ -206,7 +206,7 @@ const (
 	addLocation = `add location = "registry.example.com/path"`
 )
 
-// withoutPassword returns a place without what comes before an "@", except in a digest.
+// withoutPassword returns a place without user and password.
 func withoutPassword(text string) string {
 	scheme, rest, isURL := strings.Cut(text, "://")
 	if !isURL {

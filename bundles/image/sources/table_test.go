@@ -246,12 +246,27 @@ location = "a.test"
 location = "mirror/all"
 `
 
-// TestInvalid checks the texts for settings that are refused, with their lines.
-func TestInvalid(t *testing.T) {
-	for name, test := range map[string]struct {
-		keys map[string]string
-		want []string
-	}{
+// invalidCase is settings that are refused, and parts of the error.
+type invalidCase struct {
+	keys map[string]string
+	want []string
+}
+
+func (c invalidCase) check(t *testing.T) {
+	table, err := Parse("ConfigMap a/b", bytesOf(c.keys))
+	if err == nil || table != nil || strings.Contains(err.Error(), "hunter2") {
+		t.Fatalf("got %v, %v", table, err)
+	}
+	for _, want := range c.want {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("got %q, without %q", err, want)
+		}
+	}
+}
+
+// TestInvalidTOML checks the errors for a registries.conf of another form, with their lines.
+func TestInvalidTOML(t *testing.T) {
+	for name, test := range map[string]invalidCase{
 		"UnknownKey": {
 			keys: map[string]string{"registries.conf": "[[registry]]\nlocation = \"a.test\"\nmirrors = [\"b.test\"]\n"},
 			want: []string{`ConfigMap a/b key registries.conf, line 3: unknown key "registry.mirrors"; remove or correct the key; see containers-registries.conf(5)`},
@@ -272,6 +287,22 @@ func TestInvalid(t *testing.T) {
 			keys: map[string]string{"registries.conf": "[aliases]\n\"a\" = 3\n"},
 			want: []string{`line 2: "aliases.a" is not a text in quotes`},
 		},
+		"DropIn": {
+			keys: map[string]string{"registries.conf": "", "10-mirrors.registries.conf": "[[registry]]\ninsecure = true\n"},
+			want: []string{"key 10-mirrors.registries.conf, line 1: a registry has neither prefix nor location"},
+		},
+		"Version1": {
+			keys: map[string]string{"registries.conf": "[registries.search]\nregistries = [\"a.test\"]\n"},
+			want: []string{"line 1: is in version 1 of the format; write [[registry]] tables"},
+		},
+	} {
+		t.Run(name, test.check)
+	}
+}
+
+// TestInvalidTables checks the errors for tables that would never apply, with their lines.
+func TestInvalidTables(t *testing.T) {
+	for name, test := range map[string]invalidCase{
 		"MirrorKey": {
 			keys: map[string]string{"registries.conf": "[[registry]]\nlocation = \"a.test\"\n[[registry.mirror]]\nlocation = \"b.test\"\n" +
 				"[[registry.mirror]]\nlocation = \"c.test\"\npull-from-mirror = \"never\"\n[[registry]]\nlocation = \"d.test\"\n[[registry.mirror]]\nlocation = \"e f\"\n"},
@@ -298,6 +329,18 @@ func TestInvalid(t *testing.T) {
 			keys: map[string]string{"registries.conf": "[[registry]]\nlocation = \"a.test\"\n[[registry]]\nprefix = \"a.test\"\nlocation = \"b.test\"\nblocked = true\n"},
 			want: []string{`line 3: prefix "a.test" has two tables, and the first one, which counts, is not blocked; join them`},
 		},
+		"Semantics": {
+			keys: map[string]string{"registries.conf": "[[registry]]\nlocation = \"a.test\"\n\n[[registry]]\nlocation = \"https://b.test\"\n"},
+			want: []string{`registries.conf, line 5: "https://b.test" is a URL; write host[:port][/path] in lower case`},
+		},
+	} {
+		t.Run(name, test.check)
+	}
+}
+
+// TestInvalidKeys checks the errors for other keys and files.
+func TestInvalidKeys(t *testing.T) {
+	for name, test := range map[string]invalidCase{
 		"Password": {
 			keys: map[string]string{"registries.conf": "[[registry]]\nlocation = \"https://bob:hunter2@m.test\"\n", "b.test.hosts.toml": "server = \"https://bob:hunter2@m.test\"\n"},
 			want: []string{`line 2: "https://…@m.test" is a URL`, `line 1: "https://…@m.test" is no URL of a registry; write it as`},
@@ -308,19 +351,7 @@ func TestInvalid(t *testing.T) {
 		},
 		"TwoHosts": {
 			keys: map[string]string{"a.test..9.hosts.toml": "server = \"https://b.test\"\n", "a.test_9_.hosts.toml": "server = \"https://c.test\"\n"},
-			want: []string{`key a.test_9_.hosts.toml: ConfigMap a/b key a.test..9.hosts.toml has settings for "a.test:9" already; keep one of both`},
-		},
-		"Semantics": {
-			keys: map[string]string{"registries.conf": "[[registry]]\nlocation = \"a.test\"\n\n[[registry]]\nlocation = \"https://b.test\"\n"},
-			want: []string{`registries.conf, line 5: "https://b.test" is a URL; write host[:port][/path] in lower case`},
-		},
-		"DropIn": {
-			keys: map[string]string{"registries.conf": "", "10-mirrors.registries.conf": "[[registry]]\ninsecure = true\n"},
-			want: []string{"key 10-mirrors.registries.conf, line 1: a registry has neither prefix nor location"},
-		},
-		"Version1": {
-			keys: map[string]string{"registries.conf": "[registries.search]\nregistries = [\"a.test\"]\n"},
-			want: []string{"line 1: is in version 1 of the format; write [[registry]] tables"},
+			want: []string{`key a.test_9_.hosts.toml: ConfigMap a/b key a.test..9.hosts.toml has settings for "a.test:9" already; remove one`},
 		},
 		"Hosts": {
 			keys: map[string]string{"a.test.hosts.toml": "server = \"https://a.test\"\n[host.\"ftp://b.test\"]\ncapabilities = [\"pull\", \"sing\"]\nca = \"missing.crt\"\ndial_timeout = \"soon\"\n"},
@@ -345,17 +376,7 @@ func TestInvalid(t *testing.T) {
 			want: []string{"unknown key", "key a.test: has no PEM certificate"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			table, err := Parse("ConfigMap a/b", bytesOf(test.keys))
-			if err == nil || table != nil || strings.Contains(err.Error(), "hunter2") {
-				t.Fatalf("got %v, %v", table, err)
-			}
-			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("got %q, without %q", err, want)
-				}
-			}
-		})
+		t.Run(name, test.check)
 	}
 }
 

@@ -244,7 +244,7 @@ insecure = true
 	}
 }
 
-// TestRemedies checks the remedies for images whose reason alone does not tell what to do.
+// TestRemedies checks the remedies for images for which the reason is too general.
 func TestRemedies(t *testing.T) {
 	answers := func(kind, text string) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -69,6 +69,24 @@ func lease(holder *string) *coordinationv1.Lease {
 	return l
 }
 
+// factCase is an object, and the lines of its facts.
+type factCase struct {
+	reason string
+	object client.Object
+	want   []Line
+}
+
+func (c factCase) check(t *testing.T) {
+	t.Parallel()
+	var got []Line
+	for _, fact := range Facts(c.object) {
+		got = append(got, fact.Line)
+	}
+	if diff := cmp.Diff(c.want, got); diff != "" {
+		t.Errorf("%s: -want +got:\n%s", c.reason, diff)
+	}
+}
+
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	failed := plan(operatorsv1alpha1.InstallPlanPhaseFailed, operatorsv1alpha1.StepStatusCreated, operatorsv1alpha1.StepStatusNotPresent)
@@ -83,14 +101,8 @@ func TestFacts(t *testing.T) {
 	over := trouble
 	over.Status = corev1.ConditionFalse
 	pending := operatorsv1alpha1.SubscriptionCondition{Type: operatorsv1alpha1.SubscriptionInstallPlanPending, Status: corev1.ConditionTrue}
-	zero, one := int32(0), int32(1)
-	holder, nobody := "a", ""
 
-	cases := map[string]struct {
-		reason string
-		object client.Object
-		want   []Line
-	}{
+	for name, tc := range map[string]factCase{
 		"CatalogNew":        {"nothing is known yet", catalog("", ""), nil},
 		"CatalogReady":      {"the connection stands", catalog("READY", ""), []Line{{Subject: "catalog", Name: "sample", State: "READY", Detail: "h:1", Tone: Good}}},
 		"CatalogConnecting": {"not there yet", catalog("CONNECTING", ""), []Line{{Subject: "catalog", Name: "sample", State: "CONNECTING", Detail: "h:1", Tone: Busy}}},
@@ -142,28 +154,36 @@ func TestFacts(t *testing.T) {
 			"a message may be missing", csv(operatorsv1alpha1.CSVPhaseFailed, "InstallCheckFailed", ""),
 			[]Line{{Subject: "csv", Name: "a.v1", State: "Failed", Detail: "InstallCheckFailed", Tone: Bad}},
 		},
+		"Other": {"kinds that the story is not about say nothing", &corev1.Pod{}, nil},
+	} {
+		t.Run(name, tc.check)
+	}
+}
+
+func TestDeploymentFacts(t *testing.T) {
+	t.Parallel()
+	zero, one := int32(0), int32(1)
+	for name, tc := range map[string]factCase{
 		"DeploymentWaiting": {"one replica is the default", deployment(nil, 1, 0, 1), []Line{{Subject: "deployment", Name: "op", State: "waiting", Detail: "0 of 1 available", Tone: Busy}}},
 		"DeploymentReady":   {"all replicas run", deployment(&one, 1, 1, 1), []Line{{Subject: "deployment", Name: "op", State: "available", Detail: "1 of 1 available", Tone: Good}}},
 		"DeploymentStale":   {"the available replica is of the generation before", deployment(&one, 1, 1, 2), []Line{{Subject: "deployment", Name: "op", State: "waiting", Detail: "1 of 1 available", Tone: Busy}}},
 		"DeploymentRolling": {"the available replica is the old one", deployment(&one, 0, 1, 1), []Line{{Subject: "deployment", Name: "op", State: "waiting", Detail: "1 of 1 available", Tone: Busy}}},
 		"DeploymentEnding":  {"an old replica is still there", deployment(&one, 1, 2, 1), []Line{{Subject: "deployment", Name: "op", State: "waiting", Detail: "1 of 1 available, 1 more during the update", Tone: Busy}}},
 		"DeploymentNone":    {"no replica is wanted", deployment(&zero, 0, 0, 1), []Line{{Subject: "deployment", Name: "op", State: "available", Detail: "0 of 0 available", Tone: Good}}},
-		"LeaseHeld":         {"somebody leads", lease(&holder), []Line{{Subject: "leader", Name: "lock", State: "a", Detail: "leads", Tone: Good}}},
-		"LeaseReleased":     {"an empty holder is nobody", lease(&nobody), []Line{{Subject: "leader", Name: "lock", State: "nobody", Detail: "the lease was released", Tone: Busy}}},
-		"LeaseUnset":        {"no holder is nobody", lease(nil), []Line{{Subject: "leader", Name: "lock", State: "nobody", Detail: "the lease was released", Tone: Busy}}},
-		"Other":             {"kinds that the story is not about say nothing", &corev1.Pod{}, nil},
+	} {
+		t.Run(name, tc.check)
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var got []Line
-			for _, fact := range Facts(tc.object) {
-				got = append(got, fact.Line)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
-			}
-		})
+}
+
+func TestLeaseFacts(t *testing.T) {
+	t.Parallel()
+	holder, none := "a", ""
+	for name, tc := range map[string]factCase{
+		"LeaseHeld":     {"a supervisor leads", lease(&holder), []Line{{Subject: "leader", Name: "lock", State: "a", Detail: "leads", Tone: Good}}},
+		"LeaseReleased": {"an empty holder does not lead", lease(&none), []Line{{Subject: "leader", Name: "lock", State: "nobody", Detail: "the lease was released", Tone: Busy}}},
+		"LeaseUnset":    {"without a holder, no supervisor leads", lease(nil), []Line{{Subject: "leader", Name: "lock", State: "nobody", Detail: "the lease was released", Tone: Busy}}},
+	} {
+		t.Run(name, tc.check)
 	}
 }
 
