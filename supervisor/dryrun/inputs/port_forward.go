@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +15,10 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
-	"k8s.io/streaming/pkg/httpstream"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -84,18 +85,33 @@ func (c *Cluster) replica(ctx context.Context, source *operatorsv1alpha1.Catalog
 	return &pods.Items[i], nil
 }
 
-// rememberingDialer remembers the last error, of which the library passes on only the text.
-type rememberingDialer struct {
-	httpstream.Dialer
+// maxRefusal is the maximum size of an answer that refuses a port-forward, in bytes.
+const maxRefusal = 64 << 10
 
-	err error
+// refusalRecorder keeps the answer of an API server that refuses a port-forward. The library passes only its text on.
+type refusalRecorder struct {
+	http.RoundTripper
+
+	refused error
 }
 
-// Dial opens a connection.
-func (d *rememberingDialer) Dial(protocols ...string) (httpstream.Connection, string, error) {
-	connection, protocol, err := d.Dialer.Dial(protocols...)
-	d.err = err
-	return connection, protocol, err //nolint:wrapcheck // the caller says what it does
+// RoundTrip sends a request.
+func (r *refusalRecorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.RoundTripper.RoundTrip(request)
+	if err != nil || response.StatusCode == http.StatusSwitchingProtocols {
+		return response, err //nolint:wrapcheck // the caller says what it does
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	_ = response.Body.Close()
+	if err != nil {
+		return nil, fmt.Errorf("reading why the API server refuses: %w", err)
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	status := metav1.Status{}
+	if json.Unmarshal(body, &status) == nil && status.Status == metav1.StatusFailure {
+		r.refused = &apierrors.StatusError{ErrStatus: status}
+	}
+	return response, nil
 }
 
 // forward opens a local port that is forwarded to a pod. It stays open until stop is called.
@@ -109,7 +125,8 @@ func (c *Cluster) forward(ctx context.Context, pod *corev1.Pod) (address string,
 		return "", nil, fmt.Errorf("preparing a port-forward: %w", err)
 	}
 	target := clients.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
-	dialer := &rememberingDialer{Dialer: spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)}
+	recorder := &refusalRecorder{RoundTripper: transport}
+	dialer := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: recorder}, http.MethodPost, target)
 	end, ready := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, 1)
 	var output bytes.Buffer
@@ -125,7 +142,7 @@ func (c *Cluster) forward(ctx context.Context, pod *corev1.Pod) (address string,
 	}
 	select {
 	case err := <-ended:
-		return "", nil, fmt.Errorf("opening a port-forward: %w", cmp.Or(dialer.err, err))
+		return "", nil, fmt.Errorf("opening a port-forward: %w", cmp.Or(recorder.refused, err))
 	case <-ctx.Done():
 		stop()
 		return "", nil, fmt.Errorf("opening a port-forward: %w", context.Cause(ctx))
