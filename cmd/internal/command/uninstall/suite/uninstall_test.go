@@ -184,8 +184,8 @@ func TestProductIsWhatTheManifestsHold(t *testing.T) {
 		}
 		for _, object := range listed {
 			// Supervisors and optional components create these.
-			optional := slices.Contains([]string{"Lease", "ServiceMonitor", "PrometheusRule", "ConfigMap"}, object.Kind) || strings.Contains(object.Name, "-metrics") ||
-				strings.HasPrefix(object.Name, "chandlery-packageserver")
+			optional := slices.Contains([]string{"Lease", "ServiceMonitor", "PodMonitor", "PrometheusRule", "ConfigMap"}, object.Kind) ||
+				strings.Contains(object.Name, "-metrics") || strings.HasPrefix(object.Name, "chandlery-packageserver")
 			if !optional {
 				got = append(got, object.String())
 			}
