@@ -60,6 +60,7 @@ func (s *servingCertificate) reload(ctx context.Context) error {
 	s.cert, s.key = secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 	listeners := s.listeners
 	s.mu.Unlock()
+	recordExpiry(secret.Data[corev1.TLSCertKey])
 	for _, l := range listeners {
 		l.Enqueue()
 	}

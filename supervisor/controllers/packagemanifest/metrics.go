@@ -5,6 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandlery/chandlery/supervisor/webhook"
@@ -20,7 +21,18 @@ var (
 	available = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandlery_packagemanifests_available", Help: "1 while the APIService of PackageManifests is available, and 0 while it is not. Only the leader has it, unless there should be no APIService.",
 	}, nil)
+	certificateExpiry = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
+		Name: "chandlery_packagemanifests_certificate_expiry_timestamp_seconds", Help: "End of the certificate with which the process serves PackageManifests; 0 without one.",
+	})
 )
+
+// recordExpiry sets the metric of the serving certificate, which is 0 if it cannot be read.
+func recordExpiry(cert []byte) {
+	certificateExpiry.Set(0)
+	if parsed, err := certutil.ParseCertsPEM(cert); err == nil {
+		certificateExpiry.Set(float64(parsed[0].NotAfter.Unix()))
+	}
+}
 
 // reportAvailability sets the metric of the APIService to its condition. live is nil if there is none. The metric is 0 then if
 // the installation wants one, and absent if not.

@@ -2,6 +2,7 @@ package packagemanifest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/webhook"
 	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
@@ -58,6 +60,36 @@ func TestAvailability(t *testing.T) {
 				got = testutil.ToFloat64(available)
 			}
 			if got != test.want {
+				t.Errorf("the metric is %g, want %g", got, test.want)
+			}
+		})
+	}
+}
+
+// TestCertificateExpiry reads Secrets of the server and compares the metric.
+func TestCertificateExpiry(t *testing.T) {
+	const namespace = "chandlery-system"
+	endpoint := installationOf(Auto).endpoint
+	issued, err := webhook.Issue(endpoint, namespace, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		data map[string][]byte
+		want float64
+	}{
+		"issued":     {issued.Data(), float64(issued.NotAfter.Unix())},
+		"unreadable": {map[string][]byte{corev1.TLSCertKey: []byte("none")}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := fixtures.RecordingClient(t, &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: endpoint.SecretName()}, Data: test.data,
+			})
+			s := &servingCertificate{reader: c, namespace: namespace, name: endpoint.SecretName()}
+			if err := s.reload(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := testutil.ToFloat64(certificateExpiry); got != test.want {
 				t.Errorf("the metric is %g, want %g", got, test.want)
 			}
 		})
