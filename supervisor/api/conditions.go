@@ -110,6 +110,8 @@ const (
 	// ConditionConnectionSecured is True while the connection to spec.address, or to all replicas, uses TLS. Its reasons are
 	// those of package dialtls.
 	ConditionConnectionSecured = "ConnectionSecured"
+	// ConditionPackageManifestsIncomplete is True while PackageManifests leave out channels of the catalog.
+	ConditionPackageManifestsIncomplete = "PackageManifestsIncomplete"
 	// ConditionTemplatesResolved is True if the image template of a catalog is resolved. OLM sets it too.
 	ConditionTemplatesResolved = "TemplatesHaveResolved"
 	// ConditionResolvedImage has the resolved image as its message. OLM sets it too.
@@ -147,6 +149,9 @@ const (
 
 // ReasonValidationWarnings is the reason of ConditionContentWarnings: the message has the first problems.
 const ReasonValidationWarnings = "ValidationWarnings"
+
+// ReasonBrokenChannels is the reason of ConditionPackageManifestsIncomplete: the message has the channels.
+const ReasonBrokenChannels = "BrokenChannels"
 
 // ReasonInvalidFiles is the reason of ConditionImageSettingsInvalid: the message has the file, the line and the remedy.
 const ReasonInvalidFiles = "InvalidFiles"

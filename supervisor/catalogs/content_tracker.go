@@ -3,6 +3,7 @@ package catalogs
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -258,7 +259,7 @@ func (t *tracker) setSnapshot(next *Snapshot, now time.Time) bool {
 	if old != nil {
 		t.advance(now)
 	}
-	t.state.Snapshot = next
+	t.state.Snapshot, t.state.BrokenChannels = next, nil
 	return true
 }
 
@@ -269,5 +270,16 @@ func (t *tracker) setError(err error) bool {
 		return false
 	}
 	t.state.Err = err
+	return true
+}
+
+// setBrokenChannels records the broken channels of a snapshot. It returns false if nothing changes.
+func (t *tracker) setBrokenChannels(of *Snapshot, channels []string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state.Snapshot != of || slices.Equal(t.state.BrokenChannels, channels) {
+		return false
+	}
+	t.state.BrokenChannels = channels
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,6 +27,14 @@ func (s *Store) ReadHeads(ctx context.Context, catalog types.NamespacedName, rea
 	return found.set.Do(ctx, func(ctx context.Context, conn replicas.Conn) error {
 		return read(ctx, HeadReader{client: api.NewRegistryClient(conn)})
 	})
+}
+
+// SetBrokenChannels records the channels of a snapshot whose heads cannot be used, as PACKAGE/CHANNEL. It has no effect
+// if the catalog has another snapshot now.
+func (s *Store) SetBrokenChannels(catalog types.NamespacedName, snapshot *Snapshot, channels []string) {
+	if found := s.followed.find(catalog); found != nil && found.tracker.setBrokenChannels(snapshot, slices.Sorted(slices.Values(channels))) {
+		s.publisher.publish(s.ctx, catalog)
+	}
 }
 
 // CSV returns the ClusterServiceVersion of the head of a channel, in JSON. The head must have a name, unless the name

@@ -43,6 +43,9 @@ type State struct {
 	// ReadAt is when Snapshot was last confirmed: it was read, or the catalog announced the same
 	// content. A change of ReadAt alone is not published.
 	ReadAt time.Time
+	// BrokenChannels are the channels of Snapshot whose heads cannot be used, as PACKAGE/CHANNEL and sorted; nil until the
+	// heads are read.
+	BrokenChannels []string
 	// Err is the reason why there is no connection or why the last reading failed. It is nil after
 	// a successful reading.
 	Err error
@@ -217,6 +220,7 @@ func (s *Store) newReflector(old *reflector, key types.NamespacedName, to target
 		old.cancel()
 		before := old.tracker.current()
 		state.Snapshot, state.ReadAt, state.inherited = before.Snapshot, before.ReadAt, before.Snapshot != nil
+		state.BrokenChannels = before.BrokenChannels
 	}
 	next.tracker = &tracker{
 		namespace: key.Namespace, address: to.address, settings: &s.settings, clock: s.clock, pool: s.pool, state: state,

@@ -355,6 +355,7 @@ func addedConditions(kind string) []string {
 	case operatorsv1alpha1.CatalogSourceKind:
 		return []string{
 			api.ConditionAvailable, api.ConditionProgressing, api.ConditionContentWarnings, api.ConditionImageSettingsInvalid, api.ConditionConnectionSecured,
+			api.ConditionPackageManifestsIncomplete,
 		}
 	case operatorsv1alpha1.SubscriptionKind:
 		return []string{

@@ -34,6 +34,7 @@ func deriveStatus(
 	if status.Message != "" {
 		status.GRPCConnectionState, status.RegistryServiceStatus = nil, nil
 		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionConnectionSecured)
+		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionPackageManifestsIncomplete)
 		status.Conditions = withConditions(status.Conditions, suspended(source), source.Generation, now)
 		return status
 	}
@@ -46,6 +47,9 @@ func deriveStatus(
 	wanted := h.conditions
 	if secured := connectionSecured(source, state, followed); secured != nil {
 		wanted = append(slices.Clone(wanted), *secured)
+	}
+	if incomplete := packageManifestsIncomplete(source, state); incomplete != nil {
+		wanted = append(slices.Clone(wanted), *incomplete)
 	}
 	status.Conditions = withConditions(withoutObsolete(status.Conditions, wanted), wanted, source.Generation, now)
 	status.RegistryServiceStatus = registryService(source, h, now)
@@ -275,7 +279,9 @@ func setCondition(conditions *[]metav1.Condition, c metav1.Condition, now metav1
 
 // withoutObsolete returns conditions without those that are removed if they are not wanted.
 func withoutObsolete(conditions, wanted []metav1.Condition) []metav1.Condition {
-	for _, kind := range []string{api.ConditionContentWarnings, api.ConditionImageSettingsInvalid, api.ConditionConnectionSecured} {
+	for _, kind := range []string{
+		api.ConditionContentWarnings, api.ConditionImageSettingsInvalid, api.ConditionConnectionSecured, api.ConditionPackageManifestsIncomplete,
+	} {
 		if apimeta.FindStatusCondition(wanted, kind) == nil {
 			apimeta.RemoveStatusCondition(&conditions, kind)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -88,35 +90,36 @@ func (r *reconciler) source(cs *operatorsv1alpha1.CatalogSource, state catalogs.
 
 // readSnapshot returns the packages of a snapshot. It returns errOutdated if the catalog has another snapshot afterwards.
 func (r *reconciler) readSnapshot(ctx context.Context, key types.NamespacedName, snapshot *catalogs.Snapshot) ([]*manifest.Package, error) {
-	packages, err := r.read(ctx, key, snapshot.Content)
+	packages, broken, err := r.read(ctx, key, snapshot.Content)
 	if err != nil {
 		return nil, err
 	}
+	r.store.SetBrokenChannels(key, snapshot, broken)
 	if now, _ := r.store.State(key); now.Snapshot != snapshot {
 		return nil, fmt.Errorf("catalog %s: %w", key, errOutdated)
 	}
 	return packages, nil
 }
 
-// read returns the packages of a catalog, sorted by name. A channel whose head cannot be read is left out.
-func (r *reconciler) read(ctx context.Context, key types.NamespacedName, c *content.Catalog) ([]*manifest.Package, error) {
+// read returns the packages of a catalog, sorted by name. A channel whose head cannot be read is left out, and returned in
+// broken as PACKAGE/CHANNEL.
+func (r *reconciler) read(ctx context.Context, key types.NamespacedName, c *content.Catalog) (packages []*manifest.Package, broken []string, err error) {
 	compressor, err := compressed.NewCompressor()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var packages []*manifest.Package
-	broken := 0
 	err = r.store.ReadHeads(ctx, key, func(ctx context.Context, heads catalogs.HeadReader) error {
-		packages, broken = make([]*manifest.Package, 0, len(c.Packages())), 0
+		packages, broken = make([]*manifest.Package, 0, len(c.Packages())), nil
 		for _, pkg := range c.Packages() {
 			known, problems, err := readPackage(ctx, heads, pkg)
 			if err != nil {
 				return err
 			}
-			for _, problem := range problems {
-				log.FromContext(ctx).Info("Leaving a channel out of the PackageManifests", "package", pkg.Name, "problem", problem.Error())
+			for _, channel := range slices.Sorted(maps.Keys(problems)) {
+				log.FromContext(ctx).Info("Leaving a channel out of the PackageManifests",
+					"package", pkg.Name, "channel", channel, "problem", problems[channel].Error())
+				broken = append(broken, pkg.Name+"/"+channel)
 			}
-			broken += len(problems)
 			p, err := manifest.NewPackage(compressor, pkg, known)
 			if err != nil {
 				return err
@@ -128,15 +131,17 @@ func (r *reconciler) read(ctx context.Context, key types.NamespacedName, c *cont
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the packages of catalog %s: %w", key, err)
+		return nil, nil, fmt.Errorf("reading the packages of catalog %s: %w", key, err)
 	}
-	record(key, len(packages), broken)
-	return packages, nil
+	record(key, len(packages), len(broken))
+	return packages, broken, nil
 }
 
 // readPackage returns the heads of the channels of a package by channel, and why others are missing.
-func readPackage(ctx context.Context, heads catalogs.HeadReader, pkg *content.Package) (known map[string]manifest.Head, problems []error, err error) {
-	known = make(map[string]manifest.Head, len(pkg.Channels))
+func readPackage(
+	ctx context.Context, heads catalogs.HeadReader, pkg *content.Package,
+) (known map[string]manifest.Head, problems map[string]error, err error) {
+	known, problems = make(map[string]manifest.Head, len(pkg.Channels)), map[string]error{}
 	for _, channel := range pkg.Channels {
 		name := ""
 		if len(channel.Chain) > 0 {
@@ -151,7 +156,7 @@ func readPackage(ctx context.Context, heads catalogs.HeadReader, pkg *content.Pa
 			head, err = manifest.ParseHead(text)
 		}
 		if err != nil {
-			problems = append(problems, fmt.Errorf("channel %s: %w", channel.Name, err))
+			problems[channel.Name] = err
 			continue
 		}
 		known[channel.Name] = head

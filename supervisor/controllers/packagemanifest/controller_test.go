@@ -127,6 +127,10 @@ func TestContentIsFollowed(t *testing.T) {
 	if n := testutil.ToFloat64(brokenChannels.WithLabelValues("olm", "shop")); n != 2 {
 		t.Errorf("%v broken channels, want 2", n)
 	}
+	state, _ := f.store.State(f.key)
+	if diff := cmp.Diff([]string{"lamp/broken", "ruin/stable"}, state.BrokenChannels); diff != "" {
+		t.Errorf("broken channels (-want +got):\n%s", diff)
+	}
 
 	served.Serve(fakecatalog.Simple("lamp", version("lamp.v1", "", ""), version("lamp.v2", "lamp.v1", "")))
 	f.until("the new content", func() bool { return cmp.Equal(map[string]string{"lamp/stable": "lamp.v2"}, f.heads()) })
@@ -180,11 +184,11 @@ func TestInterruptedReadingChangesNothing(t *testing.T) {
 	state, _ := f.store.State(f.key)
 	// The heads of the catalog are not those of the content that is being read.
 	served.Serve(fakecatalog.Simple("lamp", version("lamp.v1", "", ""), version("lamp.v2", "lamp.v1", "")))
-	if packages, err := f.read(t.Context(), f.key, state.Snapshot.Content); err == nil {
+	if packages, _, err := f.read(t.Context(), f.key, state.Snapshot.Content); err == nil {
 		t.Errorf("a mixture of contents: %v", packages)
 	}
 	served.Stop()
-	if packages, err := f.read(t.Context(), f.key, state.Snapshot.Content); err == nil {
+	if packages, _, err := f.read(t.Context(), f.key, state.Snapshot.Content); err == nil {
 		t.Errorf("content of a stopped catalog: %v", packages)
 	}
 }
@@ -221,7 +225,7 @@ func TestRealCatalog(t *testing.T) {
 		t.Fatalf("the catalog is not read: %v", err)
 	}
 	before, begun := heap(), time.Now()
-	packages, err := f.read(t.Context(), f.key, state.Snapshot.Content)
+	packages, _, err := f.read(t.Context(), f.key, state.Snapshot.Content)
 	if err != nil {
 		t.Fatal(err)
 	}

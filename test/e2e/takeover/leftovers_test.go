@@ -61,7 +61,8 @@ func servesCatalog(s *olmScene, who string, matches func(*corev1.Pod) bool) {
 func leavesNothing(s *olmScene) {
 	s.t.Helper()
 	ours := []string{
-		api.ConditionAvailable, api.ConditionProgressing, api.ConditionContentWarnings, api.ConditionImageSettingsInvalid, api.ConditionVersionUnhealthy, api.ConditionNewerVersionHeld,
+		api.ConditionAvailable, api.ConditionProgressing, api.ConditionContentWarnings, api.ConditionImageSettingsInvalid, api.ConditionPackageManifestsIncomplete,
+		api.ConditionVersionUnhealthy, api.ConditionNewerVersionHeld,
 		api.ConditionConfigInvalid, api.ConditionBlocked, api.ConditionUninstalling, api.ConditionTargetsResolved, api.ConditionIneffectiveSettings,
 	}
 	for key, o := range take(s.t, s.plane) {
