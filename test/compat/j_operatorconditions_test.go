@@ -304,6 +304,11 @@ func testHeldSubscription(t *testing.T, c *compattest.Cluster) {
 		if condition.Status != "True" || !strings.Contains(condition.Message, outdatedReport(reportTrue)) {
 			return fmt.Sprintf("condition %v", condition)
 		}
+		// The health checks of docs/gitops.md recognize the blocked update by these fields.
+		if sub.Status.State != operatorsv1alpha1.SubscriptionStateUpgradePending || sub.Status.InstalledCSV != "lamp.v1" ||
+			condition.Reason != string(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable) {
+			return "the status of the Subscription is " + c.Manifest(sub.Status)
+		}
 		return ""
 	})
 	c.AtRest(c.Rest(), sub, u.next, u.condition)
