@@ -46,7 +46,10 @@ func Clients() []Client {
 			Name: "operator-sdk", Version: "60559f3", Checks: "T30 to T32, test/e2e/nodes/operatorhub",
 			Limits: []Limit{
 				{"only its requests are tried, not the program", "its module cannot be built, because the look-up of a checksum fails"},
-				{"`operator-sdk olm status` and `operator-sdk olm uninstall` find no OLM", "they look for OLM's own Deployments and for the ClusterServiceVersion packageserver"},
+				{
+					"without OLM's package server, `operator-sdk olm status` and `operator-sdk olm uninstall` find no OLM; with `--version`, `operator-sdk olm uninstall` deletes the kinds nevertheless",
+					"they read the version from the ClusterServiceVersion packageserver, which a takeover keeps until `migrate --finish`",
+				},
 				{"`operator-sdk run bundle` with a registry without TLS, unless --image-plain-http or a hosts.toml of the supervisor allows it", "the supervisor, not a pod, pulls the bundle (decision 20)"},
 			},
 		},
