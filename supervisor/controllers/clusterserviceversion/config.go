@@ -100,6 +100,10 @@ func (s settings) apply(spec *appsv1.DeploymentSpec) {
 		configureContainer(&pod.Containers[i], &s.config)
 		overrideContainer(&pod.Containers[i], &s.overrides)
 	}
+	// The annotation names containers, so it may change init containers too.
+	for i := range pod.InitContainers {
+		overrideContainer(&pod.InitContainers[i], &s.overrides)
+	}
 	for _, secret := range s.overrides.ImagePullSecrets {
 		addMissing(&pod.ImagePullSecrets, corev1.LocalObjectReference(secret))
 	}

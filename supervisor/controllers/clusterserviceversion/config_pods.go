@@ -25,7 +25,7 @@ func configurePod(pod *corev1.PodSpec, config *operatorsv1alpha1.SubscriptionCon
 	pod.Affinity = affinity(pod.Affinity, config.Affinity)
 }
 
-// configureContainer applies the settings of a container. Init containers do not change: they
+// configureContainer applies the settings of spec.config for all containers. Init containers do not change: they
 // prepare what the version was built with.
 func configureContainer(c *corev1.Container, config *operatorsv1alpha1.SubscriptionConfig) {
 	for _, env := range config.Env {
@@ -42,7 +42,8 @@ func configureContainer(c *corev1.Container, config *operatorsv1alpha1.Subscript
 	}
 }
 
-// overrideContainer applies the annotation's settings of a container, which replace those of spec.config.
+// overrideContainer applies the annotation's settings of a container or init container. They replace those of
+// spec.config.
 func overrideContainer(c *corev1.Container, overrides *configoverrides.Overrides) {
 	c.Args = append(c.Args, overrides.Args[c.Name]...)
 	own := overrides.Containers[c.Name]

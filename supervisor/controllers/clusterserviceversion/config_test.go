@@ -109,8 +109,8 @@ func TestSettingsFor(t *testing.T) {
 	}
 }
 
-// TestSettingsOfContainers checks that the settings of a container replace those of the bundle and of spec.config, and
-// that labels of the bundle keep their values.
+// TestSettingsOfContainers checks that the settings of a container or init container replace those of the bundle and
+// of spec.config, and that labels of the bundle keep their values.
 func TestSettingsOfContainers(t *testing.T) {
 	sub := subscription("my-kettle", installed("kettle.v1"), func(s *operatorsv1alpha1.Subscription) {
 		s.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{
@@ -119,7 +119,9 @@ func TestSettingsOfContainers(t *testing.T) {
 		s.Annotations = map[string]string{api.AnnotationConfig: `{
 			"podLabels": {"app": "lost", "team": "tea"}, "podSecurityContext": {"runAsNonRoot": true},
 			"containers": {"manager": {"resources": {"limits": {"cpu": "3"}}, "securityContext": {"privileged": false}},
-			               "unknown": {"resources": {}}}}`}
+			               "init": {"resources": {"limits": {"cpu": "4"}}, "securityContext": {"runAsNonRoot": true}},
+			               "unknown": {"resources": {}}},
+			"args": {"init": ["--fast"]}}`}
 	})
 	s, err := settingsOf(&sub)
 	if err != nil {
@@ -132,6 +134,11 @@ func TestSettingsOfContainers(t *testing.T) {
 	want := corev1.PodTemplateSpec{Spec: declaredPod()}
 	want.Labels = map[string]string{"app": "kettle", "team": "tea"}
 	want.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true)}
+	want.Spec.InitContainers = []corev1.Container{{
+		Name: "init", Args: []string{"--fast"},
+		Resources:       corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("4")}},
+		SecurityContext: &corev1.SecurityContext{RunAsNonRoot: new(true)},
+	}}
 	manager, proxy := &want.Spec.Containers[0], &want.Spec.Containers[1]
 	manager.Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("3")}}
 	manager.SecurityContext = &corev1.SecurityContext{Privileged: new(false)}
