@@ -224,6 +224,7 @@ generate: ## Regenerate the contract's Go code, the sample catalog, the CustomRe
 	@$(TOOL) buf generate
 	@$(GO) run ./examples/render
 	@$(GO) run ./deploy/prerequisites/crds/render deploy/prerequisites/crds deploy/chart/files/crds
+	@$(GO) run ./supervisor/api/configoverrides/render supervisor/api/configoverrides/schema.json
 	@cp deploy/components/monitoring/prometheusrule.yaml deploy/components/monitoring/dashboard.json deploy/chart/files/monitoring/
 	@$(GO) run ./docs/reference/render
 

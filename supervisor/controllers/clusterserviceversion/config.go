@@ -105,7 +105,7 @@ func (s settings) apply(spec *appsv1.DeploymentSpec) {
 		overrideContainer(&pod.InitContainers[i], &s.overrides)
 	}
 	for _, secret := range s.overrides.ImagePullSecrets {
-		addMissing(&pod.ImagePullSecrets, corev1.LocalObjectReference(secret))
+		addMissing(&pod.ImagePullSecrets, secret)
 	}
 	for _, name := range s.pullSecrets.names {
 		addMissing(&pod.ImagePullSecrets, corev1.LocalObjectReference{Name: name})

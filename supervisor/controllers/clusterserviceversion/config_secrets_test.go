@@ -21,10 +21,10 @@ func TestPullSecrets(t *testing.T) {
 	}{
 		"Names":   {"names alone", `["a", "b"]`, []corev1.LocalObjectReference{{Name: "a"}, {Name: "b"}}, ""},
 		"Pods":    {"as pods have them", `[{"name": "a"}, "b"]`, []corev1.LocalObjectReference{{Name: "a"}, {Name: "b"}}, ""},
-		"Empty":   {"no name", `[""]`, nil, "a name is empty"},
-		"Nothing": {"nor here", `[{}]`, nil, "a name is empty"},
-		"Unknown": {"what is not known is not passed over", `[{"name": "a", "namespace": "b"}]`, nil, `unknown field "namespace"`},
-		"Number":  {"nor what is no name", `[1]`, nil, `each is a name or {"name": NAME}`},
+		"Empty":   {"no name", `[""]`, nil, "must be the name of a Secret"},
+		"Nothing": {"nor here", `[{}]`, nil, "imagePullSecrets[0].name: Required value"},
+		"Unknown": {"what is not known is not passed over", `[{"name": "a", "namespace": "b"}]`, nil, "imagePullSecrets[0].namespace: unknown field"},
+		"Number":  {"nor what is no name", `[1]`, nil, `must be a name or {"name": NAME}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -34,11 +34,7 @@ func TestPullSecrets(t *testing.T) {
 			if (tc.err == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), tc.err)) {
 				t.Fatalf("%s\nsettingsOf(...): %v, want %q", tc.reason, err, tc.err)
 			}
-			var got []corev1.LocalObjectReference
-			for _, secret := range s.overrides.ImagePullSecrets {
-				got = append(got, corev1.LocalObjectReference(secret))
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, s.overrides.ImagePullSecrets); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -55,16 +55,16 @@ func throughServer(t *testing.T, status operatorsv1alpha1.SubscriptionStatus) (s
 // TestConfigCondition checks that a Subscription reports an unreadable annotation.
 func TestConfigCondition(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"replicas": 2`:    "unexpected EOF",
-		`{"replica": 2}`:    `unknown field "replica"`,
-		`{"replicas": -1}`:  "must not be negative",
+		`{"replicas": 2`:    "the JSON is invalid at line 1, column 14",
+		`{"replica": 2}`:    `replica: unknown field (did you mean "replicas"?)`,
+		`{"replicas": -1}`:  "replicas: Invalid value: -1: must be",
 		`{"replicas": 2}`:   "",
-		`{"replicas": "2"}`: "cannot unmarshal",
-		`{"containers": {"manager": {"resources": {"limits": {"memory": "1 GiB"}}}}}`:     "quantities must match",
-		`{"containers": {"manager": {"securityContext": {"runAsUser": "root"}}}}`:         "cannot unmarshal",
-		`{"containers": {"manager": {"securityContext": {"readOnlyRootFileSystem": 1}}}}`: "cannot unmarshal",
+		`{"replicas": "2"}`: "must be a 32-bit integer",
+		`{"containers": {"manager": {"resources": {"limits": {"memory": "1 GiB"}}}}}`:     "must be a quantity",
+		`{"containers": {"manager": {"securityContext": {"runAsUser": "root"}}}}`:         "must be a 64-bit integer",
+		`{"containers": {"manager": {"securityContext": {"readOnlyRootFileSystem": 1}}}}`: `did you mean "readOnlyRootFilesystem"`,
 		`{"podLabels": {"team": "tea & coffee"}}`:                                         "podLabels",
-		`{"certificateIssuer": {"kind": "ClusterIssuer"}}`:                                "certificateIssuer.name is empty",
+		`{"certificateIssuer": {"kind": "ClusterIssuer"}}`:                                "certificateIssuer.name: Required value",
 		`{"certificateIssuer": {"name": "internal"}}`:                                     "",
 	} {
 		o := observed(read(t), subscription("my", "lamp", func(sub *operatorsv1alpha1.Subscription) {

@@ -47,7 +47,7 @@ func TestConfigThatCannotBeRead(t *testing.T) {
 	w.supervise()
 	w.succeed("lamp.v2")
 	w.annotate("my-lamp", "chandlery.dev/config", `{"replicas": -1}`)
-	w.says("my-lamp", "ConfigInvalid", "InvalidAnnotation", "replicas is -1 and must not be negative")
+	w.says("my-lamp", "ConfigInvalid", "InvalidAnnotation", "replicas: Invalid value: -1: must be a 32-bit integer of at least 0")
 	w.annotate("my-lamp", "chandlery.dev/config", `{"replicas": 1}`)
 	w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool {
 		return sub.Status.GetCondition("ConfigInvalid").Status != "True"
