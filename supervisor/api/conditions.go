@@ -9,8 +9,8 @@ const (
 	// ConditionNewerVersionHeld is True while a newer version exists and cannot be installed. The
 	// Subscription itself has no error.
 	ConditionNewerVersionHeld = "NewerVersionHeld"
-	// ConditionConfigInvalid is True while the settings of a Subscription cannot be read. The Deployments of
-	// its operator stay unchanged.
+	// ConditionConfigInvalid is True while the settings of a Subscription are invalid. The Deployments of its operator
+	// stay unchanged, unless the settings only name containers that no Deployment has.
 	ConditionConfigInvalid = "ConfigInvalid"
 	// ConditionBlocked is True while ResolutionFailed or BundleUnpackFailed is. Its reason is more exact than
 	// theirs, and its message is what to do.
@@ -80,8 +80,10 @@ const (
 const (
 	// ReasonPinned is the reason of ConditionNewerVersionHeld for a pinned Subscription.
 	ReasonPinned = "Pinned"
-	// ReasonInvalidAnnotation is the reason of ConditionConfigInvalid.
+	// ReasonInvalidAnnotation is the reason of ConditionConfigInvalid for an annotation that does not match its schema.
 	ReasonInvalidAnnotation = "InvalidAnnotation"
+	// ReasonUnknownContainer is the reason of ConditionConfigInvalid for a container that no Deployment has.
+	ReasonUnknownContainer = "UnknownContainer"
 )
 
 // Reasons of ConditionUninstalling.

@@ -65,9 +65,7 @@ func ownConditions(
 	if unhealthyVersion(d, p) {
 		list = append(list, versionCondition(o.groups, d, p))
 	}
-	if _, err := configoverrides.Parse(d.subscription); err != nil {
-		list = append(list, isTrue(api.ConditionConfigInvalid, api.ReasonInvalidAnnotation, err.Error()))
-	}
+	list = append(list, configConditions(d)...)
 	switch {
 	case p != nil:
 		list = append(list, planConditions(p)...)
@@ -75,6 +73,20 @@ func ownConditions(
 		list = append(list, missingPlan())
 	}
 	return list
+}
+
+// configConditions returns the condition about invalid settings for the Deployments; none if they are valid. The names
+// of containers are known once a version exists. Unknown names change nothing: the next version may have them.
+func configConditions(d *decision) []operatorsv1alpha1.SubscriptionCondition {
+	overrides, err := configoverrides.Parse(d.subscription)
+	reason := api.ReasonInvalidAnnotation
+	if err == nil {
+		reason, err = api.ReasonUnknownContainer, overrides.CheckContainers(d.subscription, d.present.current, d.present.installed)
+	}
+	if err == nil {
+		return nil
+	}
+	return []operatorsv1alpha1.SubscriptionCondition{isTrue(api.ConditionConfigInvalid, reason, err.Error())}
 }
 
 // outlivesPlan reports whether a Subscription refers to a plan that created it and was complete. The

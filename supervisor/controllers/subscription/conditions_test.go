@@ -52,37 +52,50 @@ func throughServer(t *testing.T, status operatorsv1alpha1.SubscriptionStatus) (s
 	return stored
 }
 
-// TestConfigCondition checks that a Subscription reports an unreadable annotation.
+// TestConfigCondition checks that a Subscription reports an annotation that is invalid, or that names containers that
+// the Deployments of its versions lack.
 func TestConfigCondition(t *testing.T) {
-	for text, want := range map[string]string{
-		`{"replicas": 2`:    "the JSON is invalid at line 1, column 14",
-		`{"replica": 2}`:    `replica: unknown field (did you mean "replicas"?)`,
-		`{"replicas": -1}`:  "replicas: Invalid value: -1: must be",
-		`{"replicas": 2}`:   "",
-		`{"replicas": "2"}`: "must be a 32-bit integer",
-		`{"containers": {"manager": {"resources": {"limits": {"memory": "1 GiB"}}}}}`:     "must be a quantity",
-		`{"containers": {"manager": {"securityContext": {"runAsUser": "root"}}}}`:         "must be a 64-bit integer",
-		`{"containers": {"manager": {"securityContext": {"readOnlyRootFileSystem": 1}}}}`: `did you mean "readOnlyRootFilesystem"`,
-		`{"podLabels": {"team": "tea & coffee"}}`:                                         "podLabels",
-		`{"certificateIssuer": {"kind": "ClusterIssuer"}}`:                                "certificateIssuer.name: Required value",
-		`{"certificateIssuer": {"name": "internal"}}`:                                     "",
+	v1, v2 := version("lamp.v1", "lamp", succeeded), version("lamp.v2", "lamp", succeeded)
+	addDeployment(v1, "manager")
+	addDeployment(v2, "operator")
+	v2.Spec.Replaces, v2.Status.Phase = "lamp.v1", operatorsv1alpha1.CSVPhaseInstalling
+	type versions = []*operatorsv1alpha1.ClusterServiceVersion
+	const unknown = `args[manger]: no Deployment of lamp.v1 has this container (did you mean "manager"?); their containers are manager`
+	for text, tc := range map[string]struct {
+		versions     versions
+		reason, want string
+	}{
+		`{"replicas": 2`:                                    {nil, "InvalidAnnotation", "the JSON is invalid at line 1, column 14"},
+		`{"replicas": "2"}`:                                 {nil, "InvalidAnnotation", `replicas: Invalid value: "2": must be a 32-bit integer of at least 0`},
+		`{"replicas": 2}`:                                   {versions{v1}, "", ""},
+		`{"args": {"manger": ["early"]}}`:                   {nil, "", ""},
+		`{"args": {"manger": ["-v"]}}`:                      {versions{v1}, "UnknownContainer", unknown},
+		`{"args": {"manager": ["-v"], "operator": ["-v"]}}`: {versions{v1, v2}, "", ""},
 	} {
-		o := observed(read(t), subscription("my", "lamp", func(sub *operatorsv1alpha1.Subscription) {
+		o := observed(read(t), subscription("my", "lamp", knows("lamp.v1", "lamp.v1"), func(sub *operatorsv1alpha1.Subscription) {
 			sub.Annotations = map[string]string{api.AnnotationConfig: text}
 		}))
+		o.versions = tc.versions
 		status := statusOf(o, decided(t, o)[0], nil, at(1))
 		got := status.GetCondition(api.ConditionConfigInvalid)
-		if want == "" && got.Status != corev1.ConditionUnknown {
+		if tc.want == "" && got.Status != corev1.ConditionUnknown {
 			t.Errorf("%s: condition %+v", text, got)
 		}
-		if want != "" && (got.Reason != "InvalidAnnotation" || !strings.Contains(got.Message, want) || !strings.Contains(got.Message, "annotation chandlery.dev/config of Subscription home/my")) {
-			t.Errorf("%s: condition %+v, want %q in its message", text, got, want)
+		if tc.want != "" && (got.Reason != tc.reason || !strings.HasPrefix(got.Message, "annotation chandlery.dev/config of Subscription home/my: "+tc.want)) {
+			t.Errorf("%s: condition %+v, want reason %s and message %q", text, got, tc.reason, tc.want)
 		}
 		o.subscriptions[0].Annotations, o.subscriptions[0].Status = nil, status
 		if got := statusOf(o, decided(t, o)[0], nil, at(2)).GetCondition(api.ConditionConfigInvalid); got.Status != corev1.ConditionUnknown {
 			t.Errorf("%s: the annotation is gone, the condition is not: %+v", text, got)
 		}
 	}
+}
+
+// addDeployment adds a Deployment with one container to a version.
+func addDeployment(csv *operatorsv1alpha1.ClusterServiceVersion, container string) {
+	d := operatorsv1alpha1.StrategyDeploymentSpec{Name: csv.Name}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: container}}
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{d}
 }
 
 // TestPlanOfOthersGone checks that a generated Subscription reports no missing plan when the plan

@@ -40,7 +40,8 @@ func TestUpdateThatWaits(t *testing.T) {
 	})
 }
 
-// TestConfigThatCannotBeRead checks the condition about an unreadable annotation.
+// TestConfigThatCannotBeRead checks the condition about an invalid annotation, and about one that names a container
+// that no Deployment has.
 func TestConfigThatCannotBeRead(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.subscription("my-lamp", "lamp"))
@@ -48,6 +49,8 @@ func TestConfigThatCannotBeRead(t *testing.T) {
 	w.succeed("lamp.v2")
 	w.annotate("my-lamp", "chandlery.dev/config", `{"replicas": -1}`)
 	w.says("my-lamp", "ConfigInvalid", "InvalidAnnotation", "replicas: Invalid value: -1: must be a 32-bit integer of at least 0")
+	w.annotate("my-lamp", "chandlery.dev/config", `{"args": {"unknown": ["-v"]}}`)
+	w.says("my-lamp", "ConfigInvalid", "UnknownContainer", "args[unknown]: no Deployment of lamp.v2 has this container; their containers are ")
 	w.annotate("my-lamp", "chandlery.dev/config", `{"replicas": 1}`)
 	w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool {
 		return sub.Status.GetCondition("ConfigInvalid").Status != "True"
