@@ -17,6 +17,9 @@ type Request struct {
 	// Stuck holds, for Subscriptions with a plan in progress that will not succeed without intervention, the reason.
 	// Other plans in progress are assumed to succeed.
 	Stuck map[string]string
+	// Copied holds the namespace of the original of each copied version in the namespace. No plan installs a version
+	// with the name of a copy.
+	Copied map[string]string
 	// Refused are the Subscriptions that are not part of the input.
 	Refused []Refused
 	// Blocked is the reason why nothing happens in the namespace in its current state.
@@ -36,12 +39,17 @@ type Refused struct {
 // NewRequest returns a request for the current objects, as the controller of Subscriptions reads them.
 func NewRequest(objects subscription.Objects) Request {
 	p := subscription.ResolverInputOf(objects)
-	r := Request{Input: p.Input, Manual: map[string]bool{}, Stuck: map[string]string{}}
+	r := Request{Input: p.Input, Manual: map[string]bool{}, Stuck: map[string]string{}, Copied: map[string]string{}}
 	if p.Blocked != nil {
 		r.Blocked = p.Blocked.Error()
 	}
 	for name, csv := range p.Failed {
 		r.Stuck[name] = fmt.Sprintf("version %s has failed, and nothing is begun before it is well: %s", csv.Name, csv.Status.Message)
+	}
+	for _, csv := range objects.Versions {
+		if from := csv.Labels[operatorsv1alpha1.CopiedLabelKey]; from != "" {
+			r.Copied[csv.Name] = from
+		}
 	}
 	for _, sub := range objects.Subscriptions {
 		if sub.Spec == nil {

@@ -91,3 +91,15 @@ func TestNewRequest(t *testing.T) {
 		})
 	}
 }
+
+// TestNewRequestCopies checks that a request names the originals of copies, which are no installed versions.
+func TestNewRequestCopies(t *testing.T) {
+	copied := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "lamp.v1", Labels: map[string]string{operatorsv1alpha1.CopiedLabelKey: "far"},
+	}}
+	copied.Status.Reason = operatorsv1alpha1.CSVReasonCopied
+	r := dryrun.NewRequest(subscription.Objects{Namespace: "shop", Versions: []*operatorsv1alpha1.ClusterServiceVersion{copied}})
+	if diff := cmp.Diff(map[string]string{"lamp.v1": "far"}, r.Copied); diff != "" || len(r.Input.Operators) > 0 {
+		t.Errorf("%d operators (-want +got):\n%s", len(r.Input.Operators), diff)
+	}
+}

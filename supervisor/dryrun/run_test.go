@@ -282,6 +282,40 @@ func TestRunNeeds(t *testing.T) {
 	})
 }
 
+// TestRunCopies predicts no version with the name of a copy: the supervisor refuses the whole plan.
+func TestRunCopies(t *testing.T) {
+	copied := func(name string) func(*Request) {
+		return func(r *Request) { r.Copied = map[string]string{name: "far"} }
+	}
+	const remedy = "is a copy: the operator is installed in namespace far and also serves this namespace > uninstall it there, " +
+		"remove this namespace from the targets of its OperatorGroup, or delete the Subscription here"
+	runAll(t, map[string]runCase{
+		"Install": {
+			reason: "other plans continue",
+			subs:   []resolution.Subscription{sub("my", "lamp"), sub("other", "battery")}, change: copied("lamp.v3.0.0"),
+			want: []string{"1 wave 1 plan 1 install battery.v2.0.0 for other, automatic", `no my at "": ClusterServiceVersion home/lamp.v3.0.0 ` + remedy},
+		},
+		"Update": {
+			reason: "earlier versions are installed",
+			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v1.0.0"))}, change: copied("lamp.v3.0.0"),
+			want: []string{
+				"1 wave 1 plan 1 update lamp.v2.0.0 for my, automatic over lamp.v1.0.0 (1.0.0)",
+				`no my at "lamp.v2.0.0": ClusterServiceVersion home/lamp.v3.0.0 ` + remedy,
+			},
+		},
+		"Dependency": {
+			reason: "a plan is refused as a whole",
+			subs:   []resolution.Subscription{sub("my", "radio")}, change: copied("battery.v1.5.0"),
+			want: []string{`no my at "": ClusterServiceVersion home/battery.v1.5.0 ` + remedy},
+		},
+		"Other": {
+			reason: "a copy of another version changes nothing",
+			subs:   []resolution.Subscription{sub("my", "lamp")}, change: copied("lamp.v1.0.0"),
+			want: []string{"1 wave 1 plan 1 install lamp.v3.0.0 for my, automatic"},
+		},
+	})
+}
+
 // TestRunDuplicates uses several Subscriptions of a package.
 func TestRunDuplicates(t *testing.T) {
 	runAll(t, map[string]runCase{

@@ -102,6 +102,31 @@ func (s *state) endCycles(solution resolution.Solution) resolution.Solution {
 	return solution
 }
 
+// endCopies ends the updates of Subscriptions whose plans would install a version with the name of a copy, and returns
+// the solution without these updates. copied holds the namespaces of the originals.
+func (s *state) endCopies(solution resolution.Solution, copied map[string]string) resolution.Solution {
+	solution = maps.Clone(solution)
+	for _, plan := range installPlans(s.input.Subscriptions, solution) {
+		i := slices.IndexFunc(plan.choices, func(c *resolution.Choice) bool { return copied[c.Bundle] != "" })
+		if i < 0 {
+			continue
+		}
+		name := plan.choices[i].Bundle
+		err := &plansteps.CopiedVersionError{Namespace: s.input.Namespace, Name: name, From: copied[name]}
+		for i := range s.input.Subscriptions {
+			sub := &s.input.Subscriptions[i]
+			if !slices.Contains(plan.subscriptions, sub.Name) {
+				continue
+			}
+			s.end(sub, Refusal{Reason: err.Reason(), Remedy: err.Remedy()})
+			outcome := solution[sub.Name]
+			outcome.Install, outcome.Dependencies = nil, nil
+			solution[sub.Name] = outcome
+		}
+	}
+	return solution
+}
+
 // requesters returns the Subscriptions of a version. If none requests it, it is a dependency.
 func (s *state) requesters(c *resolution.Choice, served []string) Requesters {
 	if len(served) > 0 {

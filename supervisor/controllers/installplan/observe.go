@@ -136,7 +136,7 @@ func (o *observer) version(ctx context.Context, name string) (*unstructured.Unst
 	case live.GetDeletionTimestamp() != nil:
 		return nil, fmt.Errorf("%w: %s is being deleted before its plan was complete; the supervisor starts over", errOwnerDeleted, name)
 	case live.GetLabels()[operatorsv1alpha1.CopiedLabelKey] != "":
-		return nil, &copyError{namespace: o.namespace, csv: name, from: live.GetLabels()[operatorsv1alpha1.CopiedLabelKey]}
+		return nil, &copyError{plansteps.CopiedVersionError{Namespace: o.namespace, Name: name, From: live.GetLabels()[operatorsv1alpha1.CopiedLabelKey]}}
 	}
 	return live, nil
 }

@@ -131,16 +131,8 @@ func ownerOf(csv *unstructured.Unstructured) *owner {
 	}
 }
 
-// copyError reports that a copied version has the name of the version that a plan installs. A copy
-// owns nothing and is deleted with its original. The plan must not replace it: the permissions of an
-// operator in another namespace depend on it.
-type copyError struct{ namespace, csv, from string }
-
-// Error states which namespace has the original, and how the plan continues.
-func (e *copyError) Error() string {
-	return fmt.Sprintf("ClusterServiceVersion %s/%s is a copy: the operator is installed in namespace %s and also serves this namespace; uninstall it there, remove this namespace from the targets of its OperatorGroup, or delete the Subscription here",
-		e.namespace, e.csv, e.from)
-}
+// copyError reports that a copied version has the name of the version that a plan installs.
+type copyError struct{ plansteps.CopiedVersionError }
 
 // Is reports true for errOwnerDeleted, as the version does not exist, and for errOtherOwner, as another
 // operator uses its name.

@@ -41,7 +41,7 @@ func (o *Objects) apply(files *Objects, now metav1.Time) {
 func (o *Objects) dropUnknownStatus(sub *operatorsv1alpha1.Subscription) {
 	var missing []string
 	for _, name := range []string{sub.Status.InstalledCSV, sub.Status.CurrentCSV} {
-		if slices.ContainsFunc(o.Versions, func(v *operatorsv1alpha1.ClusterServiceVersion) bool { return v.Name == name }) {
+		if slices.ContainsFunc(o.Versions, func(v *operatorsv1alpha1.ClusterServiceVersion) bool { return v.Name == name && !v.IsCopied() }) {
 			return
 		}
 		if text := "ClusterServiceVersion " + name; name != "" && !slices.Contains(missing, text) {

@@ -66,11 +66,7 @@ func (c *Cluster) objects(ctx context.Context, namespace, global string) (*Objec
 		}
 	}
 	for i := range versions.Items {
-		// A copy shows a version that is installed elsewhere.
-		version := &versions.Items[i]
-		if _, copied := version.Labels[operatorsv1alpha1.CopiedLabelKey]; !copied {
-			o.Versions = append(o.Versions, version)
-		}
+		o.Versions = append(o.Versions, &versions.Items[i])
 	}
 	for i := range plans.Items {
 		o.Plans = append(o.Plans, &plans.Items[i])
