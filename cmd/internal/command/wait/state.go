@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/plansummary"
 	"github.com/chandlery/chandlery/supervisor/explain"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // Goal is the state of a Subscription to wait for.
@@ -114,18 +116,70 @@ func (o *Objects) reached(goal Goal, version string) bool {
 func (o *Objects) progress() string {
 	shown := &o.Subscription.Status
 	reason, message := explain.MainCondition(o.Subscription)
+	installation := o.installation()
 	switch {
 	case o.Pending():
 		return "waits for approval of " + planText(o.Plan)
-	case reason != "":
-		return bundles.OneLine(strings.TrimSuffix(reason+": "+message, ": "))
-	case o.Current != nil && o.Current.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded:
-		return fmt.Sprintf("installs %s: phase %s", o.Current.Name, cmp.Or(string(o.Current.Status.Phase), "none yet"))
+	case reason != "" && (installation == "" || !o.allowsInstallation(reason)):
+		return withMessage(reason, message)
+	case installation != "":
+		return installation
 	case shown.InstalledCSV != "":
 		return fmt.Sprintf("has %s installed, state %s", shown.InstalledCSV, cmp.Or(string(shown.State), "none yet"))
 	default:
 		return "has no version yet"
 	}
+}
+
+// allowsInstallation reports whether the reason is of a condition that does not stop an installation in progress.
+func (o *Objects) allowsInstallation(reason string) bool {
+	for _, kind := range []operatorsv1alpha1.SubscriptionConditionType{
+		operatorsv1alpha1.SubscriptionInstallPlanPending, operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy, operatorsv1alpha1.SubscriptionDeprecated,
+	} {
+		if c := o.Subscription.Status.GetCondition(kind); c.Status == corev1.ConditionTrue && cmp.Or(c.Reason, string(kind)) == reason {
+			return true
+		}
+	}
+	return false
+}
+
+// installation describes the InstallPlan and the version that are in progress; empty if neither is.
+func (o *Objects) installation() string {
+	var parts []string
+	if p := o.Plan; p != nil && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseFailed {
+		parts = append(parts, planProgress(p))
+	}
+	if csv := o.Current; csv != nil && csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
+		text := fmt.Sprintf("installs %s: phase %s", csv.Name, cmp.Or(string(csv.Status.Phase), "none yet"))
+		if reason := string(csv.Status.Reason); reason != "" {
+			text += ", " + reason
+		}
+		parts = append(parts, withMessage(text, csv.Status.Message))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// planProgress describes the progress of an InstallPlan: its phase, the number of applied steps, and the next step.
+func planProgress(p *operatorsv1alpha1.InstallPlan) string {
+	text := fmt.Sprintf("has InstallPlan %s in phase %s", p.Name, cmp.Or(string(p.Status.Phase), "none yet"))
+	done, next := 0, ""
+	for _, s := range p.Status.Plan {
+		switch {
+		case plansteps.IsApplied(s.Status):
+			done++
+		case next == "":
+			next = ", next is " + s.Resource.Kind + " " + s.Resource.Name
+		}
+	}
+	if steps := len(p.Status.Plan); steps > 0 {
+		text += fmt.Sprintf(", %d of %d steps done%s", done, steps, next)
+	}
+	return withMessage(text, p.Status.Message)
+}
+
+// withMessage returns a text with a message, if there is one, in one line.
+func withMessage(text, message string) string {
+	return bundles.OneLine(strings.TrimSuffix(text+": "+message, ": "))
 }
 
 // planText names an InstallPlan and its versions.
@@ -149,7 +203,7 @@ func CatalogState(name string, source *operatorsv1alpha1.CatalogSource) console.
 	}
 	s.Is, s.Done = "has connection state "+state, state == ready
 	if reason := string(source.Status.Reason); reason != "" && !s.Done {
-		s.Is += ", " + bundles.OneLine(strings.TrimSuffix(reason+": "+source.Status.Message, ": "))
+		s.Is += ", " + withMessage(reason, source.Status.Message)
 	}
 	return s
 }

@@ -58,7 +58,7 @@ func TestSubscriptionState(t *testing.T) {
 		"Unresolved":    {objects: Objects{Subscription: at("", unresolved)}, is: "ConstraintsNotSatisfiable: no package"},
 		"PlanFailed":    {objects: Objects{Subscription: latest, Installed: v1, Plan: planIn(operatorsv1alpha1.InstallPlanPhaseFailed)}, is: "failed: InstallPlan install-a: no permission", done: true, failed: true},
 		"VersionFailed": {objects: Objects{Subscription: latest, Current: csvIn("lamp.v2", "2.0.0", operatorsv1alpha1.CSVPhaseFailed)}, is: "failed: ClusterServiceVersion lamp.v2: the pod crashes", done: true, failed: true},
-		"Installing":    {objects: Objects{Subscription: latest, Current: csvIn("lamp.v2", "2.0.0", operatorsv1alpha1.CSVPhaseInstalling)}, is: "installs lamp.v2: phase Installing"},
+		"Installing":    {objects: Objects{Subscription: latest, Current: csvIn("lamp.v2", "2.0.0", operatorsv1alpha1.CSVPhaseInstalling)}, is: "installs lamp.v2: phase Installing: the pod crashes"},
 		"Installed":     {objects: Objects{Subscription: at(operatorsv1alpha1.SubscriptionStateUpgradePending), Installed: v1}, is: "has lamp.v1 installed", done: true},
 		"NotLatest":     {objects: Objects{Subscription: at(operatorsv1alpha1.SubscriptionStateUpgradePending), Installed: v1}, goal: Latest, is: "has lamp.v1 installed, state UpgradePending"},
 		"Latest":        {objects: Objects{Subscription: latest, Installed: v1}, goal: Latest, is: "has lamp.v1 installed", done: true},
@@ -77,6 +77,55 @@ func TestSubscriptionState(t *testing.T) {
 			want := console.WaitState{Object: "Subscription shop/lamp", Is: tt.is, Done: tt.done, Failed: tt.failed}
 			if diff := cmp.Diff(want, SubscriptionState("shop/lamp", &tt.objects, tt.goal, tt.version)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestInstallationState covers the states of an installation in progress.
+func TestInstallationState(t *testing.T) {
+	t.Parallel()
+	condition := func(kind operatorsv1alpha1.SubscriptionConditionType, reason string) operatorsv1alpha1.SubscriptionCondition {
+		return operatorsv1alpha1.SubscriptionCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason}
+	}
+	pending := condition(operatorsv1alpha1.SubscriptionInstallPlanPending, "Installing")
+	stopped := condition(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution")
+	plan := func(phase operatorsv1alpha1.InstallPlanPhase, steps ...operatorsv1alpha1.StepStatus) *operatorsv1alpha1.InstallPlan {
+		p := &operatorsv1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Name: "install-a"}, Status: operatorsv1alpha1.InstallPlanStatus{Phase: phase}}
+		for i, status := range steps {
+			resource := operatorsv1alpha1.StepResource{Kind: "ServiceAccount", Name: string(rune('a' + i))}
+			p.Status.Plan = append(p.Status.Plan, &operatorsv1alpha1.Step{Status: status, Resource: resource})
+		}
+		return p
+	}
+	retrying := plan(operatorsv1alpha1.InstallPlanPhaseInstalling)
+	retrying.Status.Message = "retrying execution due to error: no permission"
+	const created, unknown, installing = operatorsv1alpha1.StepStatusCreated, operatorsv1alpha1.StepStatusUnknown, operatorsv1alpha1.InstallPlanPhaseInstalling
+	csv := csvIn("lamp.v2", "2.0.0", operatorsv1alpha1.CSVPhasePending)
+	csv.Status.Reason, csv.Status.Message = operatorsv1alpha1.CSVReasonRequirementsNotMet, "no APIs"
+	const version = "installs lamp.v2: phase Pending, RequirementsNotMet: no APIs"
+	for name, tt := range map[string]struct {
+		condition operatorsv1alpha1.SubscriptionCondition
+		plan      *operatorsv1alpha1.InstallPlan
+		csv       *operatorsv1alpha1.ClusterServiceVersion
+		want      string
+	}{
+		"NoPlan":     {condition: pending, want: "Installing"},
+		"Planning":   {condition: pending, plan: plan(operatorsv1alpha1.InstallPlanPhasePlanning), want: "has InstallPlan install-a in phase Planning"},
+		"Steps":      {condition: pending, plan: plan(installing, created, unknown, unknown), want: "has InstallPlan install-a in phase Installing, 1 of 3 steps done, next is ServiceAccount b"},
+		"LastStep":   {condition: pending, plan: plan(installing, created), want: "has InstallPlan install-a in phase Installing, 1 of 1 steps done"},
+		"Retrying":   {condition: pending, plan: retrying, want: "has InstallPlan install-a in phase Installing: retrying execution due to error: no permission"},
+		"Both":       {condition: pending, plan: plan(installing, created), csv: csv, want: "has InstallPlan install-a in phase Installing, 1 of 1 steps done; " + version},
+		"Version":    {plan: plan(operatorsv1alpha1.InstallPlanPhaseComplete, created), csv: csv, want: version},
+		"Deprecated": {condition: condition(operatorsv1alpha1.SubscriptionDeprecated, "Deprecated"), csv: csv, want: version},
+		"Stopped":    {condition: stopped, csv: csv, want: "ErrorPreventedResolution"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sub := &operatorsv1alpha1.Subscription{Status: operatorsv1alpha1.SubscriptionStatus{Conditions: []operatorsv1alpha1.SubscriptionCondition{tt.condition}}}
+			o := Objects{Subscription: sub, Plan: tt.plan, Current: tt.csv}
+			if got := SubscriptionState("shop/lamp", &o, Installed, ""); got.Is != tt.want || got.Done {
+				t.Errorf("got %q, want %q", got.Is, tt.want)
 			}
 		})
 	}
