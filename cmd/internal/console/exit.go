@@ -58,7 +58,8 @@ func (c *Coded) Error() string { return c.Err.Error() }
 func (c *Coded) Unwrap() error { return c.Err }
 
 // Report prints the error of a program, after the program's name, and returns the exit code. It
-// prints nothing for a [Verdict], whose reason the output already states.
+// prints nothing for a [Verdict], whose reason the output already states. It adds the remedy for a cluster without the
+// API operators.coreos.com.
 func Report(out io.Writer, program string, err error) Code {
 	if err == nil {
 		return Fine
@@ -70,6 +71,7 @@ func Report(out io.Writer, program string, err error) Code {
 		// The error is about the request that was cut off, which is not the reason.
 		err = ErrInterrupted
 	}
+	err = withMissingAPI(err)
 	_, _ = fmt.Fprintf(out, "%s: %s\n", program, terminal.Escape(err.Error()))
 	return CodeOf(err)
 }

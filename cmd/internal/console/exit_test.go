@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
@@ -37,6 +38,12 @@ func TestReport(t *testing.T) {
 		"Overloaded": {reason: "the API server has no time", err: apierrors.NewTooManyRequests("later", 1), code: console.Unreachable},
 		"Interrupt":  {reason: "the user ended a request", err: fmt.Errorf("a: %w", &url.Error{Op: "Get", URL: "https://a", Err: context.Canceled}), code: console.Interrupted, says: "lamp: interrupted\n"},
 		"Wait":       {reason: "the user ended a wait", err: fmt.Errorf("%w while it waited", console.ErrInterrupted), code: console.Interrupted, says: "lamp: interrupted while it waited\n"},
+		"NoAPI": {
+			reason: "the remedy is the same for all commands", err: fmt.Errorf("a: %w", &apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "operators.coreos.com", Kind: "Lamp"}}), code: console.Negative,
+			says: "lamp: a: no matches for kind \"Lamp\" in group \"operators.coreos.com\"; the cluster has no API operators.coreos.com: install it with 'supervisor install-crds'\n",
+		},
+		"NoResource": {reason: "a resource has an API too", err: &apimeta.NoResourceMatchError{PartialResource: schema.GroupVersionResource{Group: "operators.coreos.com", Resource: "lamps"}}, code: console.Negative},
+		"OtherAPI":   {reason: "other APIs have other remedies", err: &apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Lamp"}}, code: console.Failed},
 		"NotFound":   {reason: "an answer is none of these", err: apierrors.NewNotFound(things, "x"), code: console.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/cmd/internal/progress"
@@ -89,7 +90,7 @@ func (w Waiter) log(now []WaitState, logged map[string]string, done func()) func
 // unreachable, as during an update of the cluster, the objects may still progress.
 func isAnswer(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && CodeOf(err) != Unreachable
+	return apimeta.IsNoMatchError(err) || errors.As(err, &status) && CodeOf(err) != Unreachable
 }
 
 func waitVerdict(failed bool) error {

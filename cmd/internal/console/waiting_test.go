@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -16,6 +17,7 @@ func TestWait(t *testing.T) {
 	t.Parallel()
 	open := WaitState{Object: "Lamp a", Is: "is off"}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "lamps"}, "a", nil)
+	noAPI := &apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "operators.coreos.com", Kind: "Lamp"}}
 	for name, tt := range map[string]struct {
 		reads []WaitState
 		err   error
@@ -27,6 +29,7 @@ func TestWait(t *testing.T) {
 		"Failed":    {reads: []WaitState{{Object: "Lamp a", Is: "broke", Done: true, Failed: true}}, code: Negative, log: "Lamp a broke\n", says: "the command ends with exit code 2"},
 		"Timeout":   {reads: []WaitState{open}, code: Negative, log: "Lamp a is off\n", says: "not lit within 3s (--timeout): Lamp a is off; 'lamp status' shows the reason"},
 		"Forbidden": {err: forbidden, code: Forbidden, says: forbidden.Error()},
+		"NoAPI":     {err: noAPI, code: Failed, says: noAPI.Error()},
 		"Silent":    {err: context.DeadlineExceeded, code: Negative, says: "not lit within 3s (--timeout): the API server does not answer; 'lamp status' shows the reason"},
 	} {
 		t.Run(name, func(t *testing.T) {

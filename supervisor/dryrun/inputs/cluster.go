@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -171,8 +170,6 @@ func (c *Cluster) list(ctx context.Context, plural, namespace string, into clien
 		return nil
 	case apierrors.IsForbidden(err):
 		remedy = fmt.Sprintf("; permission to list %s.operators.coreos.com in namespace %s is missing", plural, namespace)
-	case apimeta.IsNoMatchError(err):
-		remedy = "; the cluster does not have this kind: run 'supervisor install-crds', or leave the cluster out with -f and --catalog"
 	}
 	return fmt.Errorf("listing %s of namespace %s: %w%s", plural, namespace, err, remedy)
 }

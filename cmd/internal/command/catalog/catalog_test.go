@@ -1,11 +1,15 @@
 package catalog
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 // TestNewSource covers valid and invalid settings.
@@ -79,6 +83,20 @@ func TestDifference(t *testing.T) {
 				t.Errorf("got %q, want %q", text, tt.want)
 			}
 		})
+	}
+}
+
+// TestUnreadable covers each reason why the CatalogSources cannot be listed.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]console.Code{
+		explain.UnreadableForbidden: console.Forbidden, explain.UnreadableNotInstalled: console.Negative, explain.UnreadableUnreachable: console.Unreachable,
+	} {
+		err := unreadableError(explain.Unreadable{Reason: reason, Message: "it is so"})
+		installs := strings.Contains(err.Error(), "supervisor install-crds")
+		if got := console.CodeOf(err); got != want || installs != (want == console.Negative) || !strings.HasPrefix(err.Error(), "listing the CatalogSources: it is so") {
+			t.Errorf("%s: code %d, want %d; %v", reason, got, want, err)
+		}
 	}
 }
 

@@ -1,13 +1,16 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 const listHelp = `List catalogs in the format of 'status'.
@@ -65,8 +68,8 @@ func (l *lister) run(cmd *cobra.Command) error {
 		return err
 	}
 	for _, unreadable := range s.Unreadable {
-		if unreadable.Resource == "catalogsources.operators.coreos.com" {
-			return &console.Coded{Code: console.Forbidden, Err: fmt.Errorf("the CatalogSources cannot be listed: %s", unreadable.Reason)}
+		if unreadable.Resource == "catalogsources."+operatorsv1alpha1.GroupName {
+			return unreadableError(unreadable.Unreadable)
 		}
 	}
 	if l.output.ForMachines() {
@@ -74,4 +77,17 @@ func (l *lister) run(cmd *cobra.Command) error {
 	}
 	view := status.View{Wide: l.output.Form == console.Wide, Program: l.program, Paint: l.output.Paint(cmd.OutOrStdout())}
 	return write(cmd.OutOrStdout(), view.Catalogs(s))
+}
+
+// unreadableError returns the error for CatalogSources that could not be listed.
+func unreadableError(u explain.Unreadable) error {
+	err := fmt.Errorf("listing the CatalogSources: %s", cmp.Or(u.Message, u.Reason))
+	switch u.Reason {
+	case explain.UnreadableNotInstalled:
+		return console.MissingAPI(err)
+	case explain.UnreadableForbidden:
+		return &console.Coded{Code: console.Forbidden, Err: err}
+	default:
+		return &console.Coded{Code: console.Unreachable, Err: err}
+	}
 }

@@ -13,7 +13,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -171,8 +170,6 @@ func (r *runner) withRemedy(verb string, err error) error {
 		return nil
 	case apierrors.IsForbidden(err):
 		remedy = fmt.Sprintf("; you lack permission to %s subscriptions.%s in namespace %s", verb, operatorsv1alpha1.GroupName, r.namespace)
-	case apimeta.IsNoMatchError(err):
-		remedy = "; is the supervisor installed? 'supervisor install-crds' installs the kinds"
 	}
 	return fmt.Errorf("reading the Subscriptions of namespace %s: %w%s", r.namespace, err, remedy)
 }

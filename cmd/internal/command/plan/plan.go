@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -133,6 +134,9 @@ func (o *options) run(cmd *cobra.Command) error {
 		Progress: func(what string) func() { return progress.Start(cmd.ErrOrStderr(), o.quiet, what) },
 		Now:      metav1.NewTime(clock.RealClock{}.Now()),
 	})
+	if apimeta.IsNoMatchError(err) {
+		return fmt.Errorf("%w; to do without a cluster leave --namespace out and use --filename and --catalog", err)
+	}
 	if err != nil {
 		return err //nolint:wrapcheck // names the file, object or flag
 	}

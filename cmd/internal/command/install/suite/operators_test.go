@@ -60,6 +60,7 @@ func start(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	c := &cluster{Client: controlplane.Client(t), t: t, cp: controlplane.Get(t), root: root}
+	t.Run("NoAPI", c.testNoAPI)
 	if err := programs.InstallCRDs(t.Context(), program("supervisor"), c.cp.Kubeconfig()); err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +112,14 @@ func (c *cluster) exists(t *testing.T, o client.Object, namespace, name string) 
 		t.Fatal(err)
 	}
 	return err == nil
+}
+
+// testNoAPI runs commands before the CustomResourceDefinitions exist.
+func (c *cluster) testNoAPI(t *testing.T) {
+	for _, args := range [][]string{{"wait", "lantern"}, {"install", "lantern", "-n", "quay"}, {"search"}, {"catalog", "list"}, {"catalog", "add", "a", "--image", "example.com/a:v1"}} {
+		_, log := c.run(t, 2, args...)
+		contains(t, log, "the cluster has no API operators.coreos.com: install it with 'supervisor install-crds'")
+	}
 }
 
 func (c *cluster) testCatalog(t *testing.T) {
