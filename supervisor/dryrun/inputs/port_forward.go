@@ -52,7 +52,7 @@ func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogS
 func (c *Cluster) forwardReplica(
 	ctx context.Context, source *operatorsv1alpha1.CatalogSource, instead string,
 ) (address, from string, stop func(), err error) {
-	pod, err := c.replica(ctx, source)
+	pod, err := c.replica(ctx, source, instead)
 	if err != nil {
 		return "", "", nil, err
 	}
@@ -67,12 +67,15 @@ func (c *Cluster) forwardReplica(
 	return address, from, stop, nil
 }
 
-// replica returns a ready pod of a catalog.
-func (c *Cluster) replica(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (*corev1.Pod, error) {
+// replica returns a ready pod of a catalog. If a permission is missing, the error ends with instead.
+func (c *Cluster) replica(ctx context.Context, source *operatorsv1alpha1.CatalogSource, instead string) (*corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	err := c.reader.List(ctx, pods, client.InNamespace(source.Namespace), client.MatchingLabels{api.LabelCatalogSource: source.Name})
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("listing its pods: %w; grant permission to list pods and to create pods/portforward in namespace %s%s", err, source.Namespace, instead)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("listing the pods of catalog %s/%s: %w", source.Namespace, source.Name, err)
+		return nil, fmt.Errorf("listing its pods: %w", err)
 	}
 	i := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool {
 		return p.DeletionTimestamp.IsZero() && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {

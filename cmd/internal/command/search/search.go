@@ -19,7 +19,8 @@ import (
 )
 
 const help = `Find packages in catalogs. A package matches if its name, display name, keywords,
-categories, provider, APIs and description together contain every WORD.
+categories, provider, APIs and description together contain every WORD. Where you lack
+permission to connect to catalogs, the command searches PackageManifests.
 
 Exit codes:
   0  packages were found
@@ -84,7 +85,10 @@ func (o *options) run(cmd *cobra.Command, words []string) error {
 	if err := o.print(cmd.OutOrStdout(), &r); err != nil {
 		return err
 	}
-	if len(r.Packages) == 0 || len(r.Unreadable) > 0 {
+	switch {
+	case slices.ContainsFunc(answers, func(a answer) bool { return isRefused(a.Err) }):
+		return console.Verdict(console.Forbidden)
+	case len(r.Packages) == 0 || len(r.Unreadable) > 0:
 		return console.Verdict(console.Negative)
 	}
 	return nil
@@ -98,7 +102,7 @@ func named(catalog string) string {
 }
 
 // ask searches the selected catalogs.
-func (o *options) ask(cmd *cobra.Command, namespace string, words []string) ([]catalogquery.Answer[[]catalogquery.Match], error) {
+func (o *options) ask(cmd *cobra.Command, namespace string, words []string) ([]answer, error) {
 	cfg, err := o.connection.RESTConfig()
 	if err != nil {
 		return nil, err
@@ -111,29 +115,51 @@ func (o *options) ask(cmd *cobra.Command, namespace string, words []string) ([]c
 	if err != nil {
 		return nil, err
 	}
-	sources, notes, err := cluster.Catalogs(cmd.Context(), namespace, o.global)
-	if err != nil {
-		return nil, err
-	}
+	s := &searcher{cluster: cluster, namespace: namespace, global: o.global, catalog: o.catalog, words: words}
+	done := progress.Start(cmd.ErrOrStderr(), o.output.ForMachines(), "Searching catalogs")
+	answers, notes, err := s.search(cmd.Context())
+	done()
 	for _, note := range notes {
 		_, _ = io.WriteString(cmd.ErrOrStderr(), note+"\n")
 	}
-	sources = catalogquery.Select(sources, o.catalog)
-	defer progress.Start(cmd.ErrOrStderr(), o.output.ForMachines(), "Searching catalogs")()
-	return catalogquery.Each(cmd.Context(), cluster, sources, func(ctx context.Context, conn *grpc.ClientConn) ([]catalogquery.Match, error) {
-		return catalogquery.Search(ctx, conn, words)
-	}), nil
+	return answers, err
+}
+
+// searcher searches the catalogs that a namespace can use.
+type searcher struct {
+	cluster                    *inputs.Cluster
+	namespace, global, catalog string
+	words                      []string
+}
+
+// search returns the answers of the catalogs, with notes on the search.
+func (s *searcher) search(ctx context.Context) (answers []answer, notes []string, err error) {
+	f := &fallback{words: s.words, list: func() (catalogquery.Manifests, error) {
+		return catalogquery.ListManifests(ctx, s.cluster.Reader(), s.namespace)
+	}}
+	sources, notes, err := s.cluster.Catalogs(ctx, s.namespace, s.global)
+	switch {
+	case isRefused(err):
+		answers, err = f.all(s.catalog, err)
+	case err != nil:
+		return nil, nil, err
+	default:
+		answers = f.refused(catalogquery.Each(ctx, s.cluster, catalogquery.Select(sources, s.catalog), func(ctx context.Context, conn *grpc.ClientConn) ([]catalogquery.Match, error) {
+			return catalogquery.Search(ctx, conn, s.words)
+		}))
+	}
+	return answers, append(notes, f.notes()...), err
 }
 
 // newReport returns the report of the answers: the matches sorted by package and catalog.
-func newReport(answers []catalogquery.Answer[[]catalogquery.Match]) report {
+func newReport(answers []answer) report {
 	r := report{Packages: []catalogquery.Match{}}
-	for _, answer := range answers {
-		if answer.Err != nil {
-			r.Unreadable = append(r.Unreadable, answer.Err.Error())
+	for _, one := range answers {
+		if one.Err != nil {
+			r.Unreadable = append(r.Unreadable, one.Err.Error())
 		}
-		for _, match := range answer.Value {
-			match.Catalog = answer.Catalog.String()
+		for _, match := range one.Value {
+			match.Catalog = one.Catalog.String()
 			r.Packages = append(r.Packages, match)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // TestReport merges the answers of several catalogs, of which one cannot be read.
 func TestReport(t *testing.T) {
 	t.Parallel()
-	answers := []catalogquery.Answer[[]catalogquery.Match]{
+	answers := []answer{
 		{Catalog: types.NamespacedName{Namespace: "olm", Name: "b"}, Value: []catalogquery.Match{{Package: "torch", Version: "1.0.0"}, {Package: "lamp", Deprecation: "use torch"}}},
 		{Catalog: types.NamespacedName{Namespace: "olm", Name: "a"}, Value: []catalogquery.Match{{Package: "lamp", DisplayName: "Lamp", Provider: "Example"}}},
 		{Catalog: types.NamespacedName{Namespace: "olm", Name: "c"}, Err: errors.New("catalog olm/c: no replica")},

@@ -75,6 +75,11 @@ func TestRights(t *testing.T) {
 			says:  map[string]string{"admin": "lamp", "reader": "permission to list catalogsources.operators.coreos.com in namespace olm", "nobody": "forbidden"},
 		},
 		{
+			args:  []string{"search"},
+			codes: map[string]int{"admin": 2, "viewer": 2, "reader": 3, "nobody": 3},
+			says:  map[string]string{"reader": "PackageManifests cannot be searched in its place", "nobody": "permission to list catalogsources.operators.coreos.com"},
+		},
+		{
 			args:  []string{"approve", "my-lamp"},
 			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 0, "nobody": 3},
 			says:  map[string]string{"viewer": "does not wait for approval: it is in phase Complete", "nobody": "resources: [installplans], verbs: [list]"},
