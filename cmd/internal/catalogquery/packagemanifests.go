@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // listKind is the kind of the lists of PackageManifests.
@@ -53,6 +55,11 @@ func ListManifests(ctx context.Context, reader client.Reader, namespace string) 
 		return nil, fmt.Errorf("listing the PackageManifests of namespace %s: %w%s", namespace, err, remedy)
 	}
 	return decodeManifests(list)
+}
+
+// RefusedError returns the error that refuses a catalog, with the error of the PackageManifests in its place.
+func RefusedError(refused, manifests error) error {
+	return fmt.Errorf("%w; PackageManifests cannot be read in its place: %w", refused, manifests)
 }
 
 func decodeManifests(list *unstructured.UnstructuredList) (Manifests, error) {
@@ -122,4 +129,59 @@ func (m *Manifest) text() string {
 		words = append(words, crd.Name, crd.Kind, crd.DisplayName)
 	}
 	return strings.Join(words, "\n")
+}
+
+// maxContent is the maximum memory of the content of a package, in bytes.
+const maxContent = 64 << 20
+
+// Offer returns a package of a catalog and its content; nil if the catalog lacks it. The content has the versions, but
+// neither their dependencies nor their upgrade paths: each version replaces the next older one.
+func (m Manifests) Offer(catalog types.NamespacedName, name string) (*Manifest, *content.Catalog, error) {
+	i := slices.IndexFunc(m, func(one Manifest) bool { return one.Metadata.Name == name && one.Catalog() == catalog })
+	if i < 0 {
+		return nil, nil, nil
+	}
+	b := content.NewBuilder(maxContent)
+	p := &m[i]
+	for _, channel := range p.Status.Channels {
+		for _, entry := range channelEntries(name, channel) {
+			if err := b.Add(entry); err != nil {
+				return nil, nil, fmt.Errorf("reading PackageManifest %s of catalog %s: %w", name, catalog, err)
+			}
+		}
+	}
+	deprecation := ""
+	if d := p.Status.Deprecation; d != nil {
+		deprecation = d.Message
+	}
+	b.Describe(name, p.Status.DefaultChannel, deprecation)
+	return p, b.Build(), nil
+}
+
+// channelEntries returns the entries of a channel, the head first.
+func channelEntries(pkg string, channel manifest.Channel) []content.ChannelEntry {
+	head := manifest.Entry{Name: channel.CurrentCSV, Version: string(channel.CurrentCSVDesc.Version)}
+	entries := []content.ChannelEntry{{Package: pkg, Channel: channel.Name, Bundle: head.Name, Version: head.Version}}
+	for _, e := range channel.Entries {
+		if e.Name == head.Name {
+			continue
+		}
+		entries[len(entries)-1].Replaces = e.Name
+		entries = append(entries, content.ChannelEntry{Package: pkg, Channel: channel.Name, Bundle: e.Name, Version: e.Version})
+	}
+	return entries
+}
+
+// InstallModes returns the install modes of the head of a channel.
+func (m *Manifest) InstallModes(channel string) []operatorsv1alpha1.InstallMode {
+	var modes []operatorsv1alpha1.InstallMode
+	for _, c := range m.Status.Channels {
+		if c.Name != channel {
+			continue
+		}
+		for _, mode := range c.CurrentCSVDesc.InstallModes {
+			modes = append(modes, operatorsv1alpha1.InstallMode{Type: operatorsv1alpha1.InstallModeType(mode.Type), Supported: mode.Supported})
+		}
+	}
+	return modes
 }

@@ -37,8 +37,8 @@ func NewCluster(cfg *rest.Config, scheme *runtime.Scheme) (*Cluster, error) {
 // Reader returns the reader of the objects of the cluster.
 func (c *Cluster) Reader() client.Reader { return c.reader }
 
-// objects reads the objects of a namespace, and the CatalogSources of the global namespace.
-func (c *Cluster) objects(ctx context.Context, namespace, global string) (*Objects, error) {
+// objects reads the objects of a namespace, without CatalogSources.
+func (c *Cluster) objects(ctx context.Context, namespace string) (*Objects, error) {
 	o := &Objects{}
 	var (
 		subscriptions operatorsv1alpha1.SubscriptionList
@@ -73,7 +73,7 @@ func (c *Cluster) objects(ctx context.Context, namespace, global string) (*Objec
 	for i := range groups.Items {
 		o.Groups = append(o.Groups, &groups.Items[i])
 	}
-	return o, c.catalogSources(ctx, o, namespace, global)
+	return o, nil
 }
 
 // Catalogs returns the CatalogSources of a namespace and of the global namespace, with notes on those that cannot be

@@ -20,6 +20,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/supervisor/resolution"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // Options select what is read.
@@ -33,6 +34,8 @@ type Options struct {
 	Global string
 	// CatalogOverrides are the catalogs whose content does not come from the cluster.
 	CatalogOverrides []CatalogOverride
+	// Contents are the contents of all catalogs, if they are known. Then no CatalogSource is read.
+	Contents map[resolution.CatalogKey]*content.Catalog
 	// Connect connects to the cluster. It is called only if something of the cluster is needed.
 	Connect func() (*Cluster, error)
 	// Progress shows that an operation is running, until done is called.
@@ -180,7 +183,10 @@ func (g *gatherer) live(ctx context.Context, files *Objects) ([]*Gathered, error
 		return nil, fmt.Errorf("looking at namespace %s: %w; to do without a cluster leave --namespace out and use --filename and --catalog", g.Namespace, err)
 	}
 	done := g.Progress("Reading namespace " + g.Namespace)
-	objects, err := cluster.objects(ctx, g.Namespace, g.Global)
+	objects, err := cluster.objects(ctx, g.Namespace)
+	if err == nil && g.Contents == nil {
+		err = cluster.catalogSources(ctx, objects, g.Namespace, g.Global)
+	}
 	missing := err == nil && objects.empty(g.Namespace) && cluster.lacks(ctx, g.Namespace)
 	done()
 	if err != nil {
@@ -268,6 +274,9 @@ func (g *gatherer) scope(ctx context.Context, namespace string, objects *Objects
 	for _, source := range objects.Catalogs {
 		key := resolution.CatalogKey{Namespace: source.Namespace, Name: source.Name}
 		s.locations[key] = &catalogLocation{key: key, source: source, running: live && source.UID != ""}
+	}
+	for key, known := range g.Contents {
+		s.locations[key] = &catalogLocation{key: key, from: "PackageManifests", snapshot: snapshot(known)}
 	}
 	wanted := map[resolution.CatalogKey]string{}
 	for _, sub := range objects.Subscriptions {
@@ -382,6 +391,9 @@ func (s *scope) read(ctx context.Context) error {
 
 // readLocation reads the content of a catalog.
 func (s *scope) readLocation(ctx context.Context, p *catalogLocation) error {
+	if p.snapshot != nil {
+		return nil
+	}
 	if p.override != "" {
 		p.from = p.override
 		r := s.load(ctx, p.override)

@@ -16,6 +16,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/index"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/supervisor/resolution"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
@@ -256,5 +257,26 @@ func TestGatherStatus(t *testing.T) {
 				t.Errorf("notes (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestGatherContents uses known contents, and reads no CatalogSource.
+func TestGatherContents(t *testing.T) {
+	decoded, err := fbc.Load(t.Context(), os.DirFS(write(t, "catalog.yaml", wares)), fbc.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := content.FromCatalog(decoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options(t, lamp)
+	o.Contents = map[resolution.CatalogKey]*content.Catalog{{Namespace: "olm", Name: "wares"}: known}
+	requests, err := Gather(t.Context(), o)
+	if err != nil || len(requests) != 1 {
+		t.Fatalf("%d requests, %v", len(requests), err)
+	}
+	if diff := cmp.Diff([]string{"namespace shop", "subscription lamp of olm/wares has ", "catalog olm/wares: wares"}, seen(requests[0].Request)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
+	"github.com/chandlery/chandlery/supervisor/resolution"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // predictor predicts what a change of a cluster has for results.
@@ -29,12 +31,14 @@ type predictor struct {
 	global string
 	// log shows progress.
 	log io.Writer
+	// contents are the contents of all catalogs, if the user may not read these.
+	contents map[resolution.CatalogKey]*content.Catalog
 }
 
 // predict returns what would happen in a namespace if the objects were applied to it.
 func (p predictor) predict(ctx context.Context, namespace string, objects []client.Object) (*dryrun.Result, error) {
 	o := inputs.Options{
-		Namespace: namespace, Global: p.global, Now: metav1.NewTime(clock.RealClock{}.Now()),
+		Namespace: namespace, Global: p.global, Contents: p.contents, Now: metav1.NewTime(clock.RealClock{}.Now()),
 		Connect:  func() (*inputs.Cluster, error) { return p.cluster, nil },
 		Progress: func(what string) func() { return progress.Start(p.log, false, what) },
 	}

@@ -219,6 +219,9 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 		return nil, err
 	}
 	sources, notes, err := s.cluster.Catalogs(ctx, s.request.namespace, s.global)
+	if console.CodeOf(err) == console.Forbidden {
+		return s.planFromManifests(ctx, found, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -229,6 +232,9 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 	})
 	done()
 	chosen, err := choose(s.request, offers)
+	if console.CodeOf(err) == console.Forbidden {
+		return s.planFromManifests(ctx, found, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func isRefused(err error) bool { return console.CodeOf(err) == console.Forbidden
 func (f *fallback) all(name string, refused error) ([]answer, error) {
 	manifests, err := f.list()
 	if err != nil {
-		return nil, both(refused, err)
+		return nil, catalogquery.RefusedError(refused, err)
 	}
 	f.reason = refused
 	var answers []answer
@@ -62,17 +62,12 @@ func (f *fallback) refused(answers []answer) []answer {
 func (f *fallback) replace(one answer, manifests catalogquery.Manifests, failure error) answer {
 	switch {
 	case failure != nil:
-		one.Err = both(one.Err, failure)
+		one.Err = catalogquery.RefusedError(one.Err, failure)
 	case len(manifests.Search(one.Catalog, nil)) > 0:
 		f.reason = one.Err
 		one.Value, one.Err = manifests.Search(one.Catalog, f.words), nil
 	}
 	return one
-}
-
-// both returns the error that refuses a catalog, with the error of PackageManifests.
-func both(refused, manifests error) error {
-	return fmt.Errorf("%w; PackageManifests cannot be searched in its place: %w", refused, manifests)
 }
 
 // notes returns why PackageManifests were searched.

@@ -44,6 +44,7 @@ func TestInstallUpgradeRemove(t *testing.T) {
 	c := start(t)
 	t.Run("Catalog", c.testCatalog)
 	t.Run("Search", c.testSearch)
+	t.Run("NamespaceUser", c.testNamespaceUser)
 	t.Run("Install", c.testInstall)
 	t.Run("Upgrade", c.testUpgrade)
 	t.Run("Remove", c.testRemove)

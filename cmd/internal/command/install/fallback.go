@@ -1,0 +1,86 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/cmd/internal/catalogquery"
+	"github.com/chandlery/chandlery/supervisor/dryrun"
+	"github.com/chandlery/chandlery/supervisor/resolution"
+	"github.com/chandlery/chandlery/supervisor/resolution/content"
+)
+
+// planFromManifests returns a plan from PackageManifests, for users who may not read catalogs. refused is the error that
+// refuses a catalog.
+func (s *planner) planFromManifests(ctx context.Context, found *inventory, refused error) (*plan, error) {
+	manifests, err := catalogquery.ListManifests(ctx, s.cluster.Reader(), s.request.namespace)
+	if err != nil {
+		return nil, catalogquery.RefusedError(refused, err)
+	}
+	chosen, modes, contents, err := chooseManifest(s.request, manifests)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{Outcome: outcomeBlocked}
+	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
+		return nil, err
+	}
+	forecast := predictor{cluster: s.cluster, global: s.global, log: s.log, contents: contents}
+	if p.Plan, err = forecast.predict(ctx, s.request.namespace, applied(p.Create)); err != nil {
+		return nil, err
+	}
+	if !found.exists {
+		p.Plan.Blocked = "" // the namespace is created
+	}
+	limit(p.Plan, p.Subscription)
+	p.Plan.Notes = append(p.Plan.Notes, fmt.Sprintf("PackageManifests stand in for the catalogs, so dependencies and updates are not shown: %v", refused))
+	p.Problem = problemOf(p.Plan, p.Subscription)
+	return p, nil
+}
+
+// chooseManifest returns what a request selects among PackageManifests: the choice, the install modes of the head of its
+// channel, and the content of its catalog.
+func chooseManifest(r *request, manifests catalogquery.Manifests) (
+	choice, []operatorsv1alpha1.InstallMode, map[resolution.CatalogKey]*content.Catalog, error,
+) {
+	var offers []offer
+	items := map[resolution.CatalogKey]*catalogquery.Manifest{}
+	contents := map[resolution.CatalogKey]*content.Catalog{}
+	for _, catalog := range manifests.Catalogs() {
+		if r.catalog != "" && r.catalog != catalog.Name && r.catalog != catalog.String() {
+			continue
+		}
+		item, known, err := manifests.Offer(catalog, r.pkg)
+		if err != nil {
+			return choice{}, nil, nil, err
+		}
+		if item == nil {
+			continue
+		}
+		key := resolution.CatalogKey{Namespace: catalog.Namespace, Name: catalog.Name}
+		items[key], contents[key] = item, known
+		offers = append(offers, offer{Catalog: catalog, Value: known.Package(r.pkg)})
+	}
+	chosen, err := choose(r, offers)
+	if err != nil {
+		return choice{}, nil, nil, err
+	}
+	key := resolution.CatalogKey{Namespace: chosen.catalog.Namespace, Name: chosen.catalog.Name}
+	return chosen, items[key].InstallModes(chosen.entry.Channel.Name), contents, nil
+}
+
+// limit reduces a result to the facts that PackageManifests show: the first installation of a Subscription, and why it is
+// refused.
+func limit(res *dryrun.Result, subscription string) {
+	other := func(name string) bool { return name != subscription }
+	res.Steps = slices.DeleteFunc(res.Steps, func(s dryrun.Step) bool {
+		return s.Wave > 1 || s.Action != dryrun.Install || !slices.Contains(s.Subscriptions, subscription)
+	})
+	res.Refusals = slices.DeleteFunc(res.Refusals, func(r dryrun.Refusal) bool { return other(r.Subscription) })
+	res.Unknown = slices.DeleteFunc(res.Unknown, func(r dryrun.Refusal) bool { return other(r.Subscription) })
+	res.UpToDate = []dryrun.InstalledVersion{}
+	res.HeldBack, res.UnderWay = nil, nil
+}
