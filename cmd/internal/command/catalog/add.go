@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
@@ -139,6 +140,11 @@ func newSource(namespace, name string, s *settings) (*operatorsv1alpha1.CatalogS
 		return nil, errors.New("--poll-interval and --pull-secret need --image: the supervisor pulls no image for --address")
 	case s.poll < 0:
 		return nil, fmt.Errorf("--poll-interval is %s; it has to be 0 or more", s.poll)
+	}
+	if s.image != "" {
+		if _, err := image.ParseReference(s.image); err != nil {
+			return nil, fmt.Errorf("--image is invalid: %w; write it as HOST/NAME:TAG or HOST/NAME@DIGEST", err)
+		}
 	}
 	source := &operatorsv1alpha1.CatalogSource{
 		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.CatalogSourceKind},

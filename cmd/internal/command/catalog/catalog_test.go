@@ -23,6 +23,7 @@ func TestNewSource(t *testing.T) {
 		"Image":       {settings: settings{image: "example.com/wares:v1", poll: time.Minute, secrets: []string{"keys"}, priority: 3}},
 		"Address":     {settings: settings{address: "registry.shop:50051"}},
 		"Name":        {name: "Wares", settings: settings{image: "a"}, want: `argument "Wares" is no name of a CatalogSource: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`},
+		"Reference":   {settings: settings{image: "example.com/Wares:v1"}, want: `--image is invalid: reading the reference "example.com/Wares:v1": invalid reference format: repository name (Wares) must be lowercase; write it as HOST/NAME:TAG or HOST/NAME@DIGEST`},
 		"Neither":     {want: "set either --image or --address"},
 		"Both":        {settings: settings{image: "a", address: "b:1"}, want: "set either --image or --address"},
 		"AddressPoll": {settings: settings{address: "b:1", poll: time.Minute}, want: "--poll-interval and --pull-secret need --image: the supervisor pulls no image for --address"},
