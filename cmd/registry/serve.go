@@ -216,11 +216,11 @@ var (
 )
 
 // oneSource accepts exactly one argument.
-func oneSource(cmd *cobra.Command, args []string) error {
+func oneSource(_ *cobra.Command, args []string) error {
 	if len(args) == 1 && args[0] != "" {
 		return nil
 	}
-	return fmt.Errorf("%w: %s; see '%s --help'", errOneSource, cmd.UseLine(), cmd.CommandPath())
+	return errOneSource
 }
 
 // check returns an error for invalid values.

@@ -57,7 +57,7 @@ var ErrNoPackage = errors.New("the catalog has no such package")
 var ErrArguments = errors.New("wrong number of arguments")
 
 // Arguments returns an error unless the number of arguments is between least and most and none is empty.
-func Arguments(cmd *cobra.Command, args []string, least, most int) error {
+func Arguments(_ *cobra.Command, args []string, least, most int) error {
 	fits := len(args) >= least && len(args) <= most
 	for _, argument := range args {
 		fits = fits && argument != ""
@@ -65,7 +65,7 @@ func Arguments(cmd *cobra.Command, args []string, least, most int) error {
 	if fits {
 		return nil
 	}
-	return fmt.Errorf("%w: %s; see '%s --help'", ErrArguments, cmd.UseLine(), cmd.CommandPath())
+	return ErrArguments
 }
 
 // TroubledFlags is the flag error function of commands whose exit code reports what they found.

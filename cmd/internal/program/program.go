@@ -56,7 +56,24 @@ func (p Program) Command(commands ...*cobra.Command) *cobra.Command {
 	root.AddCommand(commands...)
 	root.AddCommand(p.version(), p.reference())
 	strictCompletion(root)
+	explainArguments(root)
 	return root
+}
+
+// explainArguments adds the usage line and the command that shows the help to the errors about arguments, for a command
+// and its sub-commands.
+func explainArguments(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return fmt.Errorf("%w: %s; see '%s --help'", err, cmd.UseLine(), cmd.CommandPath())
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		explainArguments(sub)
+	}
 }
 
 // strictCompletion makes the completion command return an error for an unknown shell. By default,

@@ -29,6 +29,8 @@ func TestCommand(t *testing.T) {
 		"shell":        {reason: "shells can complete", args: []string{"completion", "bash"}, out: "bash completion"},
 		"shells":       {reason: "there is help to choose one", args: []string{"completion"}, out: "completion [command]"},
 		"no shell":     {reason: "one that is not known is an error", args: []string{"completion", "zzz"}, err: `unknown command "zzz" for "lamp completion"`},
+		"unknown":      {reason: "an unknown command points to the help", args: []string{"nope"}, err: `unknown command "nope" for "lamp": lamp [flags]; see 'lamp --help'`},
+		"arguments":    {reason: "a wrong number of arguments shows the usage", args: []string{"light"}, err: "accepts 1 arg(s), received 0: lamp light ROOM [flags]; see 'lamp light --help'"},
 		"unknown flag": {reason: "a mistake points to the help", args: []string{"serve", "--prot=2"}, err: "see 'lamp serve --help'"},
 		"environment":  {reason: "a variable sets a flag", args: []string{"serve"}},
 	} {
@@ -40,7 +42,8 @@ func TestCommand(t *testing.T) {
 			var logging Logging
 			logging.AddFlags(serve.Flags())
 			logging.Complete(serve)
-			cmd := p.Command(serve)
+			light := &cobra.Command{Use: "light ROOM", Args: cobra.ExactArgs(1), RunE: func(*cobra.Command, []string) error { return nil }}
+			cmd := p.Command(serve, light)
 			var out bytes.Buffer
 			cmd.SetOut(&out)
 			cmd.SetArgs(append([]string{}, tt.args...))
