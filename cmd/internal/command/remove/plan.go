@@ -29,6 +29,16 @@ type inventory struct {
 	generated []string
 }
 
+// outcome is what the command did.
+type outcome string
+
+// The outcomes.
+const (
+	outcomePlanned outcome = "planned"
+	outcomeRemoved outcome = "removed"
+	outcomeFailed  outcome = "failed"
+)
+
 // plan is what the command removes and keeps.
 type plan struct {
 	// Remove are the objects to delete.
@@ -41,6 +51,8 @@ type plan struct {
 	Notes []string `json:"notes,omitempty"`
 	// Definitions are the CustomResourceDefinitions to delete.
 	Definitions []definition `json:"definitions,omitempty"`
+	// Outcome is what the command did.
+	Outcome outcome `json:"outcome"`
 }
 
 // newPlan returns the plan for an inventory. crds is set if the CustomResourceDefinitions are removed too.

@@ -2,7 +2,7 @@
 package remove
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -79,19 +79,33 @@ func (o *options) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if o.dryRun {
-		return nil
+		return o.finish(cmd.OutOrStdout(), &p, outcomePlanned)
 	}
 	if err := o.confirm(cmd, &p); err != nil {
 		return err
 	}
-	return o.remove(cmd.Context(), r, found, &p)
-}
-
-func (o *options) remove(ctx context.Context, r *remover, found *inventory, p *plan) error {
-	if err := r.remove(ctx, found, p.Definitions); err != nil {
+	if err := r.remove(cmd.Context(), found, p.Definitions); err != nil {
+		if o.output.ForMachines() {
+			err = errors.Join(err, o.finish(cmd.OutOrStdout(), &p, outcomeFailed))
+		}
 		return err
 	}
-	_, _ = io.WriteString(r.log, "Removed.\n")
+	return o.finish(cmd.OutOrStdout(), &p, outcomeRemoved)
+}
+
+// finish prints what the command did.
+func (o *options) finish(out io.Writer, p *plan, done outcome) error {
+	p.Outcome = done
+	if o.output.ForMachines() {
+		return o.output.Document(out, p)
+	}
+	text := "Nothing was changed (dry run).\n"
+	if done == outcomeRemoved {
+		text = "Removed.\n"
+	}
+	if _, err := io.WriteString(out, text); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
 	return nil
 }
 
@@ -104,17 +118,17 @@ func (o *options) confirm(cmd *cobra.Command, p *plan) error {
 	return console.Question{Text: question, Refused: "nothing was removed", Yes: o.yes, Required: true}.Ask(cmd)
 }
 
-// show prints a plan.
+// show prints a plan for people. The machine-readable forms print everything at the end.
 func (o *options) show(out io.Writer, p *plan) error {
 	if o.output.ForMachines() {
-		return o.output.Document(out, p)
+		return nil
 	}
 	paint := o.output.Paint(out)
 	var b strings.Builder
 	for _, section := range []struct {
 		heading string
 		lines   []string
-	}{{paint.Bold("Removed:"), p.Remove}, {paint.Bold("Kept:"), p.Stays}, {paint.Waiting("Notes:"), p.Notes}} {
+	}{{paint.Bold("To remove:"), p.Remove}, {paint.Bold("To keep:"), p.Stays}, {paint.Waiting("Notes:"), p.Notes}} {
 		if len(section.lines) == 0 {
 			continue
 		}

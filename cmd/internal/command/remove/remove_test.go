@@ -1,6 +1,8 @@
 package remove
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
@@ -65,6 +68,44 @@ func TestNewPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(tt.want, newPlan(&tt.has, tt.crds)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOutput covers the output before and after the removal.
+func TestOutput(t *testing.T) {
+	t.Parallel()
+	const human = "To remove:\n  - Subscription shop/lamp\nTo keep:\n  - Namespace shop\n"
+	for name, tt := range map[string]struct {
+		form string
+		done outcome
+		want string
+	}{
+		"DryRun":  {form: console.Human, done: outcomePlanned, want: human + "Nothing was changed (dry run).\n"},
+		"Removed": {form: console.Human, done: outcomeRemoved, want: human + "Removed.\n"},
+		"JSON": {form: console.JSON, done: outcomeRemoved, want: `{
+  "remove": [
+    "Subscription shop/lamp"
+  ],
+  "lostObjects": 0,
+  "stays": [
+    "Namespace shop"
+  ],
+  "outcome": "removed"
+}
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := options{output: console.Output{Form: tt.form}}
+			p := &plan{Remove: []string{"Subscription shop/lamp"}, Stays: []string{"Namespace shop"}}
+			var out strings.Builder
+			if err := errors.Join(o.show(&out, p), o.finish(&out, p, tt.done)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

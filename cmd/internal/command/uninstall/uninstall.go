@@ -144,9 +144,9 @@ func (o *options) show(out io.Writer, p *Plan) error {
 		for _, object := range p.Remove {
 			removed = append(removed, object.String())
 		}
-		section(&b, paint.Bold("Removed:"), removed)
+		section(&b, paint.Bold("To remove:"), removed)
 		section(&b, paint.Bad("Also deleted:"), p.Lost)
-		section(&b, paint.Bold("Kept:"), p.Stays)
+		section(&b, paint.Bold("To keep:"), p.Stays)
 		section(&b, paint.Waiting("Notes:"), p.Notes)
 	}
 	if _, err := io.WriteString(out, b.String()); err != nil {
