@@ -26,16 +26,19 @@ func TestCheckContainers(t *testing.T) {
 		"Known":     {`{"args":{"proxy":["-v"]},"containers":{"manager":{},"setup":{}}}`, versions{v1}, ""},
 		"NoVersion": {`{"containers":{"manger":{}}}`, nil, ""},
 		"Misspelt": {
-			`{"containers":{"manger":{}}}`, versions{v1},
+			`{"containers":{"manger":{}}}`,
+			versions{v1},
 			`containers[manger]: no Deployment of kettle.v1 has this container (did you mean "manager"?); their containers are manager, proxy, setup`,
 		},
 		"Args": {
-			`{"args":{"other":["-v"]},"containers":{"another":{}}}`, versions{v1},
+			`{"args":{"other":["-v"]},"containers":{"another":{}}}`,
+			versions{v1},
 			`args[other], containers[another]: no Deployment of kettle.v1 has these containers; their containers are manager, proxy, setup`,
 		},
 		"Upgrade": {`{"containers":{"manager":{},"operator":{}}}`, versions{v2, v1}, ""},
 		"NeitherVersion": {
-			`{"containers":{"operators":{}}}`, versions{v2, v1, v2, nil},
+			`{"containers":{"operators":{}}}`,
+			versions{v2, v1, v2, nil},
 			`containers[operators]: no Deployment of kettle.v2 or kettle.v1 has this container (did you mean "operator"?); their containers are manager, operator, proxy, setup`,
 		},
 		"NoDeployments": {`{"containers":{"manager":{}}}`, versions{none}, `containers[manager]: no Deployment of kettle.v0 has this container; their containers are none`},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 
 	"github.com/operator-framework/api/crds"
@@ -84,9 +85,7 @@ func listOf(items schema) schema { return schema{"type": "array", "items": items
 // reference returns the schema of an object with a required name and optional other fields.
 func reference(name, title, nameTitle string, others schema) schema {
 	properties := schema{name: schema{"type": "string", "minLength": 1, "title": nameTitle}}
-	for field, s := range others {
-		properties[field] = s
-	}
+	maps.Copy(properties, others)
 	return schema{"type": "object", "title": title, "required": []string{name}, "properties": properties}
 }
 
