@@ -19,7 +19,6 @@ import (
 
 	"github.com/chandlery/chandlery/proto/api"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
-	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
@@ -147,15 +146,6 @@ func containsAll(text string, words []string) bool {
 		}
 	}
 	return true
-}
-
-// ReadPackage returns a package; nil if the catalog lacks it.
-func ReadPackage(ctx context.Context, conn grpc.ClientConnInterface, name string) (*content.Package, error) {
-	s, err := catalogs.Read(ctx, conn)
-	if err != nil {
-		return nil, err
-	}
-	return s.Content.Package(name), nil
 }
 
 // InstallModes returns the install modes of a bundle; none if the server does not know them.

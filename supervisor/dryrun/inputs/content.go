@@ -7,8 +7,10 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 
 	"github.com/chandlery/chandlery/bundles"
@@ -156,9 +158,17 @@ func fromAddress(ctx context.Context, address string, security dialtls.Security)
 	return s, nil
 }
 
+// connectTimeout limits an attempt to connect to a catalog. The first failure ends the reading.
+const connectTimeout = 5 * time.Second
+
 // dial returns a connection to the server at an address.
 func dial(address string, secure credentials.TransportCredentials) (*grpc.ClientConn, error) {
+	return dialWithin(address, secure, connectTimeout)
+}
+
+func dialWithin(address string, secure credentials.TransportCredentials, limit time.Duration) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(address,
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: limit}),
 		grpc.WithTransportCredentials(secure),
 		grpc.WithUserAgent("chandlery-supervisor"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),

@@ -20,7 +20,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/supervisor/resolution"
-	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // Options select what is read.
@@ -34,8 +33,10 @@ type Options struct {
 	Global string
 	// CatalogOverrides are the catalogs whose content does not come from the cluster.
 	CatalogOverrides []CatalogOverride
-	// Contents are the contents of all catalogs, if they are known. Then no CatalogSource is read.
-	Contents map[resolution.CatalogKey]*content.Catalog
+	// Contents are the contents of catalogs that were read before. If OnlyContents is set, there are no other catalogs,
+	// and no CatalogSource is read.
+	Contents     map[resolution.CatalogKey]CatalogContent
+	OnlyContents bool
 	// Connect connects to the cluster. It is called only if something of the cluster is needed.
 	Connect func() (*Cluster, error)
 	// Progress shows that an operation is running, until done is called.
@@ -184,7 +185,7 @@ func (g *gatherer) live(ctx context.Context, files *Objects) ([]*Gathered, error
 	}
 	done := g.Progress("Reading namespace " + g.Namespace)
 	objects, err := cluster.objects(ctx, g.Namespace)
-	if err == nil && g.Contents == nil {
+	if err == nil && !g.OnlyContents {
 		err = cluster.catalogSources(ctx, objects, g.Namespace, g.Global)
 	}
 	missing := err == nil && objects.empty(g.Namespace) && cluster.lacks(ctx, g.Namespace)
@@ -261,6 +262,8 @@ type catalogLocation struct {
 	source   *operatorsv1alpha1.CatalogSource
 	// running is true if the CatalogSource is in the cluster, so that a hosted one has replicas.
 	running bool
+	// known is true if the content was read before.
+	known bool
 
 	from     string
 	snapshot *catalogs.Snapshot
@@ -276,7 +279,8 @@ func (g *gatherer) scope(ctx context.Context, namespace string, objects *Objects
 		s.locations[key] = &catalogLocation{key: key, source: source, running: live && source.UID != ""}
 	}
 	for key, known := range g.Contents {
-		s.locations[key] = &catalogLocation{key: key, from: "PackageManifests", snapshot: snapshot(known)}
+		p := s.location(key)
+		p.known, p.snapshot, p.from, p.err = true, known.Snapshot, known.From, known.Err
 	}
 	wanted := map[resolution.CatalogKey]string{}
 	for _, sub := range objects.Subscriptions {
@@ -365,12 +369,17 @@ const parallel = 4
 // catalog of the cluster that cannot be read is recorded, as the supervisor would do.
 func (s *scope) read(ctx context.Context) error {
 	var names []string
-	for key := range s.locations {
+	var reading []*operatorsv1alpha1.CatalogSource
+	for key, p := range s.locations {
 		names = append(names, key.String())
+		if p.source != nil && p.override == "" && !p.known {
+			reading = append(reading, p.source)
+		}
 	}
 	slices.Sort(names)
-	done := s.Progress("Reading catalogs " + strings.Join(names, ", "))
-	defer done()
+	if len(reading) > 0 {
+		defer s.Progress("Reading " + DescribeCatalogs(reading))()
+	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for _, p := range s.locations {
@@ -391,7 +400,7 @@ func (s *scope) read(ctx context.Context) error {
 
 // readLocation reads the content of a catalog.
 func (s *scope) readLocation(ctx context.Context, p *catalogLocation) error {
-	if p.snapshot != nil {
+	if p.known {
 		return nil
 	}
 	if p.override != "" {
@@ -413,22 +422,10 @@ func (s *scope) readSource(ctx context.Context, p *catalogLocation) (*catalogs.S
 	if _, problem := catalogs.SpecProblem(p.source); problem != "" {
 		return nil, "", nil
 	}
-	if !catalogs.Hosted(p.source) {
-		address := p.source.Spec.Address
-		security, err := s.cluster.security(ctx, p.source)
-		if err != nil {
-			return nil, "", err
-		}
-		snapshot, err := fromAddress(ctx, address, security)
-		if err != nil {
-			err = fmt.Errorf("%w: %w", catalogs.ErrNotConnected, err)
-		}
-		return snapshot, "spec.address " + address, err
-	}
-	if !p.running {
+	if catalogs.Hosted(p.source) && !p.running {
 		return nil, "", fmt.Errorf("%w: CatalogSource %s is in a file, nothing serves its content yet", catalogs.ErrNotConnected, p.key)
 	}
-	return s.cluster.hosted(ctx, p.source)
+	return s.cluster.read(ctx, p.source, fmt.Sprintf(", or set --catalog %s=SOURCE", p.key))
 }
 
 // load reads a source once.

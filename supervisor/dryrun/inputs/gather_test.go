@@ -271,7 +271,8 @@ func TestGatherContents(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := options(t, lamp)
-	o.Contents = map[resolution.CatalogKey]*content.Catalog{{Namespace: "olm", Name: "wares"}: known}
+	o.OnlyContents = true
+	o.Contents = map[resolution.CatalogKey]CatalogContent{{Namespace: "olm", Name: "wares"}: {Snapshot: snapshot(known), From: "a test"}}
 	requests, err := Gather(t.Context(), o)
 	if err != nil || len(requests) != 1 {
 		t.Fatalf("%d requests, %v", len(requests), err)

@@ -33,9 +33,9 @@ const forwardTimeout = 20 * time.Second
 var errNoReplica = errors.New("no replica of it is ready")
 
 // hosted reads a catalog that the cluster runs. It connects through the API server, which reaches the replicas
-// wherever the command runs.
-func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (*catalogs.Snapshot, string, error) {
-	address, from, stop, err := c.forwardReplica(ctx, source, fmt.Sprintf(", or set --catalog %s/%s=SOURCE", source.Namespace, source.Name))
+// wherever the command runs. If a permission is missing, the error ends with instead, which may be empty.
+func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogSource, instead string) (*catalogs.Snapshot, string, error) {
+	address, from, stop, err := c.forwardReplica(ctx, source, instead)
 	if err != nil {
 		return nil, from, err
 	}

@@ -59,7 +59,7 @@ func (w *world) furnish(address string) {
 	w.T.Helper()
 	csv := fixtures.Kettle(w.Namespace, "lamp.v1")
 	csv.Annotations = map[string]string{"operatorframework.io/properties": `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}`}
-	// A copy of a version from another namespace does not count.
+	// A copy of a version from another namespace is not installed, and no plan may replace it.
 	copied := csv.DeepCopy()
 	copied.Name, copied.Labels = "lamp.v3", map[string]string{operatorsv1alpha1.CopiedLabelKey: "elsewhere"}
 	w.Create(
@@ -144,7 +144,8 @@ func TestNamespaceIsOnlyRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"update lamp.v2 for my-lamp, automatic", "update lamp.v3 for my-lamp, automatic",
+		"update lamp.v2 for my-lamp, automatic",
+		"no my-lamp: ClusterServiceVersion NAMESPACE/lamp.v3 is a copy: the operator is installed in namespace elsewhere and also serves this namespace",
 		"no my-fan: not known: catalog NAMESPACE/dead cannot be read: no registry client established",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -6,15 +6,39 @@ import (
 	"slices"
 	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/cmd/internal/catalogquery"
 	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // offer is a package of a catalog; nil if the catalog lacks it.
 type offer = catalogquery.Answer[*content.Package]
+
+// offersOf returns the offers of catalogs with the given contents.
+func offersOf(r *request, sources []*operatorsv1alpha1.CatalogSource, contents map[resolution.CatalogKey]inputs.CatalogContent) []offer {
+	offers := make([]offer, 0, len(sources))
+	for _, source := range sources {
+		one := offer{Catalog: types.NamespacedName{Namespace: source.Namespace, Name: source.Name}}
+		read := contents[resolution.CatalogKey{Namespace: source.Namespace, Name: source.Name}]
+		_, problem := catalogs.SpecProblem(source)
+		switch {
+		case problem != "":
+			one.Err = fmt.Errorf("catalog %s: %s", one.Catalog, problem)
+		case read.Err != nil:
+			one.Err = fmt.Errorf("catalog %s: %w", one.Catalog, read.Err)
+		case read.Snapshot != nil:
+			one.Value = read.Snapshot.Content.Package(r.pkg)
+		}
+		offers = append(offers, one)
+	}
+	return offers
+}
 
 // choice is what to install, and from where.
 type choice struct {

@@ -8,9 +8,10 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/cmd/internal/catalogquery"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
+	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
 	"github.com/chandlery/chandlery/supervisor/resolution"
-	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // planFromManifests returns a plan from PackageManifests, for users who may not read catalogs. refused is the error that
@@ -28,7 +29,7 @@ func (s *planner) planFromManifests(ctx context.Context, found *inventory, refus
 	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
 		return nil, err
 	}
-	forecast := predictor{cluster: s.cluster, global: s.global, log: s.log, contents: contents}
+	forecast := predictor{cluster: s.cluster, global: s.global, log: s.log, contents: contents, only: true}
 	if p.Plan, err = forecast.predict(ctx, s.request.namespace, applied(p.Create)); err != nil {
 		return nil, err
 	}
@@ -44,11 +45,11 @@ func (s *planner) planFromManifests(ctx context.Context, found *inventory, refus
 // chooseManifest returns what a request selects among PackageManifests: the choice, the install modes of the head of its
 // channel, and the content of its catalog.
 func chooseManifest(r *request, manifests catalogquery.Manifests) (
-	choice, []operatorsv1alpha1.InstallMode, map[resolution.CatalogKey]*content.Catalog, error,
+	choice, []operatorsv1alpha1.InstallMode, map[resolution.CatalogKey]inputs.CatalogContent, error,
 ) {
 	var offers []offer
 	items := map[resolution.CatalogKey]*catalogquery.Manifest{}
-	contents := map[resolution.CatalogKey]*content.Catalog{}
+	contents := map[resolution.CatalogKey]inputs.CatalogContent{}
 	for _, catalog := range manifests.Catalogs() {
 		if r.catalog != "" && r.catalog != catalog.Name && r.catalog != catalog.String() {
 			continue
@@ -61,7 +62,7 @@ func chooseManifest(r *request, manifests catalogquery.Manifests) (
 			continue
 		}
 		key := resolution.CatalogKey{Namespace: catalog.Namespace, Name: catalog.Name}
-		items[key], contents[key] = item, known
+		items[key], contents[key] = item, inputs.CatalogContent{Snapshot: &catalogs.Snapshot{Content: known}, From: "PackageManifests"}
 		offers = append(offers, offer{Catalog: catalog, Value: known.Package(r.pkg)})
 	}
 	chosen, err := choose(r, offers)

@@ -225,12 +225,10 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	done := progress.Start(s.log, false, "Reading catalogs")
-	asked := catalogquery.Select(sources, s.request.catalog)
-	offers := catalogquery.Each(ctx, s.cluster, asked, func(ctx context.Context, conn *grpc.ClientConn) (*packageContent, error) {
-		return catalogquery.ReadPackage(ctx, conn, s.request.pkg)
-	})
+	done := progress.Start(s.log, false, "Reading "+inputs.DescribeCatalogs(sources))
+	contents := s.cluster.Contents(ctx, sources)
 	done()
+	offers := offersOf(s.request, catalogquery.Select(sources, s.request.catalog), contents)
 	chosen, err := choose(s.request, offers)
 	if console.CodeOf(err) == console.Forbidden {
 		return s.planFromManifests(ctx, found, err)
@@ -248,7 +246,7 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
 		return nil, err
 	}
-	if p.Plan, err = (predictor{cluster: s.cluster, global: s.global, log: s.log}).predict(ctx, s.request.namespace, applied(p.Create)); err != nil {
+	if p.Plan, err = (predictor{cluster: s.cluster, global: s.global, log: s.log, contents: contents}).predict(ctx, s.request.namespace, applied(p.Create)); err != nil {
 		return nil, err
 	}
 	if !found.exists {

@@ -14,11 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
-
-// packageContent is a package of a catalog.
-type packageContent = content.Package
 
 // outcome is what the command did.
 type outcome string

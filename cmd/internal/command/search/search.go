@@ -116,9 +116,8 @@ func (o *options) ask(cmd *cobra.Command, namespace string, words []string) ([]a
 		return nil, err
 	}
 	s := &searcher{cluster: cluster, namespace: namespace, global: o.global, catalog: o.catalog, words: words}
-	done := progress.Start(cmd.ErrOrStderr(), o.output.ForMachines(), "Searching catalogs")
+	s.progress = func(what string) func() { return progress.Start(cmd.ErrOrStderr(), o.output.ForMachines(), what) }
 	answers, notes, err := s.search(cmd.Context())
-	done()
 	for _, note := range notes {
 		_, _ = io.WriteString(cmd.ErrOrStderr(), note+"\n")
 	}
@@ -130,6 +129,8 @@ type searcher struct {
 	cluster                    *inputs.Cluster
 	namespace, global, catalog string
 	words                      []string
+	// progress shows what is read, until done is called.
+	progress func(what string) (done func())
 }
 
 // search returns the answers of the catalogs, with notes on the search.
@@ -144,7 +145,9 @@ func (s *searcher) search(ctx context.Context) (answers []answer, notes []string
 	case err != nil:
 		return nil, nil, err
 	default:
-		answers = f.refused(catalogquery.Each(ctx, s.cluster, catalogquery.Select(sources, s.catalog), func(ctx context.Context, conn *grpc.ClientConn) ([]catalogquery.Match, error) {
+		sources = catalogquery.Select(sources, s.catalog)
+		defer s.progress("Searching " + inputs.DescribeCatalogs(sources))()
+		answers = f.refused(catalogquery.Each(ctx, s.cluster, sources, func(ctx context.Context, conn *grpc.ClientConn) ([]catalogquery.Match, error) {
 			return catalogquery.Search(ctx, conn, s.words)
 		}))
 	}
