@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-const listHelp = `List catalogs in the format of 'status'.
+const listHelp = `List the catalogs that a namespace can use, its own and the global ones, as 'status' does.
 
 Exit codes:
   0  the command succeeded
@@ -41,7 +41,7 @@ func newList(name, agent string) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return l.run(cmd) },
 	}
 	l.connection.AddFlags(cmd)
-	l.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
+	l.connection.AddNamespaceFlag(cmd, "namespace that uses the catalogs; empty: the namespace of the kubeconfig's context")
 	l.connection.AddCatalogNamespaceFlag(cmd, &l.global)
 	cmd.Flags().BoolVarP(&l.all, "all-namespaces", "A", false, "list the catalogs of all namespaces")
 	l.output.AddFlags(cmd)
