@@ -166,7 +166,9 @@ func (t *tracker) decideUnannounced(at server) (*Snapshot, action) {
 func (t *tracker) failed(err error) (changed, transient bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.isTransient(err) {
+	failing := t.history.fail(t.clock.Now())
+	if t.state.Snapshot != nil && t.state.Err == nil && replicas.IsReplicaFailure(err) && failing < t.settings.Answer {
+		// Content is available, and replicas may be replaced soon.
 		return false, true
 	}
 	advanced := t.advance(t.history.connected)
@@ -181,16 +183,6 @@ func (t *tracker) advance(to time.Time) bool {
 	}
 	t.state.LastConnect = to
 	return true
-}
-
-// isTransient reports whether an error can be ignored for now because content is available and replicas
-// may be replaced soon. The caller holds the lock.
-func (t *tracker) isTransient(err error) bool {
-	h, now := &t.history, t.clock.Now()
-	if h.failingSince.IsZero() {
-		h.failingSince = now
-	}
-	return t.state.Snapshot != nil && t.state.Err == nil && replicas.IsReplicaFailure(err) && now.Sub(h.failingSince) < t.settings.Answer
 }
 
 // record updates the state with a server's content. changed reports whether the state differs

@@ -69,3 +69,11 @@ func (h *serverHistory) isStale(at server, content identity, now time.Time, sett
 	younger := at.replica.Created.After(h.origin.replica.Created)
 	return h.previous.is(content) && now.Sub(h.replacedAt) < settle && !wentBack && !younger
 }
+
+// fail records a failure at a time, and returns for how long there have been only failures.
+func (h *serverHistory) fail(now time.Time) time.Duration {
+	if h.failingSince.IsZero() {
+		h.failingSince = now
+	}
+	return now.Sub(h.failingSince)
+}

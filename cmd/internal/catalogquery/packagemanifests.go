@@ -10,29 +10,16 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
 // listKind is the kind of the lists of PackageManifests.
 var listKind = schema.GroupVersionKind{Group: "packages.operators.coreos.com", Version: "v1", Kind: "PackageManifestList"}
-
-// Manifest is a PackageManifest.
-type Manifest struct {
-	Metadata metav1.ObjectMeta `json:"metadata"`
-	Status   struct {
-		manifest.Content
-
-		CatalogSource          string `json:"catalogSource"`
-		CatalogSourceNamespace string `json:"catalogSourceNamespace"`
-	} `json:"status"`
-}
 
 // Catalog returns the catalog of the package.
 func (m *Manifest) Catalog() types.NamespacedName {
@@ -100,10 +87,10 @@ func (m Manifests) Search(catalog types.NamespacedName, words []string) []Match 
 }
 
 // head returns the default channel; an empty one if there is none.
-func (m *Manifest) head() manifest.Channel {
-	i := slices.IndexFunc(m.Status.Channels, func(c manifest.Channel) bool { return c.Name == m.Status.DefaultChannel })
+func (m *Manifest) head() ManifestChannel {
+	i := slices.IndexFunc(m.Status.Channels, func(c ManifestChannel) bool { return c.Name == m.Status.DefaultChannel })
 	if i < 0 {
-		return manifest.Channel{}
+		return ManifestChannel{}
 	}
 	return m.Status.Channels[i]
 }
@@ -112,7 +99,7 @@ func (m *Manifest) match() Match {
 	head := m.head()
 	match := Match{
 		Catalog: m.Catalog().String(), Package: m.Metadata.Name, DisplayName: head.CurrentCSVDesc.DisplayName, Provider: m.Status.Provider.Name,
-		Channel: m.Status.DefaultChannel, Version: string(head.CurrentCSVDesc.Version),
+		Channel: m.Status.DefaultChannel, Version: head.CurrentCSVDesc.Version,
 	}
 	if d := m.Status.Deprecation; d != nil {
 		match.Deprecation = d.Message
@@ -159,8 +146,8 @@ func (m Manifests) Offer(catalog types.NamespacedName, name string) (*Manifest, 
 }
 
 // channelEntries returns the entries of a channel, the head first.
-func channelEntries(pkg string, channel manifest.Channel) []content.ChannelEntry {
-	head := manifest.Entry{Name: channel.CurrentCSV, Version: string(channel.CurrentCSVDesc.Version)}
+func channelEntries(pkg string, channel ManifestChannel) []content.ChannelEntry {
+	head := ManifestEntry{Name: channel.CurrentCSV, Version: channel.CurrentCSVDesc.Version}
 	entries := []content.ChannelEntry{{Package: pkg, Channel: channel.Name, Bundle: head.Name, Version: head.Version}}
 	for _, e := range channel.Entries {
 		if e.Name == head.Name {
@@ -174,14 +161,9 @@ func channelEntries(pkg string, channel manifest.Channel) []content.ChannelEntry
 
 // InstallModes returns the install modes of the head of a channel.
 func (m *Manifest) InstallModes(channel string) []operatorsv1alpha1.InstallMode {
-	var modes []operatorsv1alpha1.InstallMode
-	for _, c := range m.Status.Channels {
-		if c.Name != channel {
-			continue
-		}
-		for _, mode := range c.CurrentCSVDesc.InstallModes {
-			modes = append(modes, operatorsv1alpha1.InstallMode{Type: operatorsv1alpha1.InstallModeType(mode.Type), Supported: mode.Supported})
-		}
+	i := slices.IndexFunc(m.Status.Channels, func(c ManifestChannel) bool { return c.Name == channel })
+	if i < 0 {
+		return nil
 	}
-	return modes
+	return m.Status.Channels[i].CurrentCSVDesc.InstallModes
 }

@@ -4,22 +4,22 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/cmd/internal/catalogquery"
-	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 )
 
 // TestChooseManifest chooses a version from PackageManifests.
 func TestChooseManifest(t *testing.T) {
 	t.Parallel()
-	modes := []manifest.InstallMode{{Type: "OwnNamespace", Supported: true}}
+	modes := []operatorsv1alpha1.InstallMode{{Type: "OwnNamespace", Supported: true}}
 	packageOf := func(catalog string) catalogquery.Manifest {
 		var m catalogquery.Manifest
 		m.Metadata.Name, m.Status.CatalogSource, m.Status.CatalogSourceNamespace, m.Status.DefaultChannel = "lamp", catalog, "olm", "stable"
-		m.Status.Channels = []manifest.Channel{{
-			Name: "stable", CurrentCSV: "lamp.v2", CurrentCSVDesc: manifest.Description{Version: "2.0.0", InstallModes: modes},
-			Entries: []manifest.Entry{{Name: "lamp.v2", Version: "2.0.0"}, {Name: "lamp.v1", Version: "1.0.0"}, {Name: "lamp.v0"}},
+		m.Status.Channels = []catalogquery.ManifestChannel{{
+			Name: "stable", CurrentCSV: "lamp.v2", CurrentCSVDesc: catalogquery.ManifestDescription{Version: "2.0.0", InstallModes: modes},
+			Entries: []catalogquery.ManifestEntry{{Name: "lamp.v2", Version: "2.0.0"}, {Name: "lamp.v1", Version: "1.0.0"}, {Name: "lamp.v0"}},
 		}}
 		return m
 	}
