@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/chandlery/chandlery/bench/document"
 	"github.com/chandlery/chandlery/bundles/fbc"
@@ -74,6 +75,7 @@ func start(ctx context.Context, args []string, output io.Writer) error {
 		if err := os.WriteFile(o.plot, []byte(figures.plot().svg()), 0o644); err != nil {
 			return fmt.Errorf("drawing the curves: %w", err)
 		}
+		text += "\n![Time of one resolution](" + filepath.Base(o.plot) + ")\n"
 	}
 	if o.write == "" {
 		return nil
