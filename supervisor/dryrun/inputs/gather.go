@@ -184,10 +184,7 @@ func (g *gatherer) live(ctx context.Context, files *Objects) ([]*Gathered, error
 		return nil, fmt.Errorf("looking at namespace %s: %w; to do without a cluster leave --namespace out and use --filename and --catalog", g.Namespace, err)
 	}
 	done := g.Progress("Reading namespace " + g.Namespace)
-	objects, err := cluster.objects(ctx, g.Namespace)
-	if err == nil && !g.OnlyContents {
-		err = cluster.catalogSources(ctx, objects, g.Namespace, g.Global)
-	}
+	objects, err := g.liveObjects(ctx, cluster)
 	missing := err == nil && objects.empty(g.Namespace) && cluster.lacks(ctx, g.Namespace)
 	done()
 	if err != nil {
@@ -208,6 +205,15 @@ func (g *gatherer) live(ctx context.Context, files *Objects) ([]*Gathered, error
 		request.Blocked = fmt.Sprintf("namespace %s: %v; check --namespace, or create it, with an OperatorGroup in it", g.Namespace, errNoNamespace)
 	}
 	return []*Gathered{request}, nil
+}
+
+// liveObjects reads the objects of the namespace and, unless all contents are known, the CatalogSources.
+func (g *gatherer) liveObjects(ctx context.Context, cluster *Cluster) (*Objects, error) {
+	objects, err := cluster.objects(ctx, g.Namespace)
+	if err == nil && !g.OnlyContents {
+		err = cluster.catalogSources(ctx, objects, g.Namespace, g.Global)
+	}
+	return objects, err
 }
 
 // errNoNamespace means that the namespace does not exist.

@@ -246,7 +246,8 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
 		return nil, err
 	}
-	if p.Plan, err = (predictor{cluster: s.cluster, global: s.global, log: s.log, contents: contents}).predict(ctx, s.request.namespace, applied(p.Create)); err != nil {
+	forecast := predictor{cluster: s.cluster, global: s.global, log: s.log, contents: contents}
+	if p.Plan, err = forecast.predict(ctx, s.request.namespace, applied(p.Create)); err != nil {
 		return nil, err
 	}
 	if !found.exists {

@@ -52,11 +52,11 @@ func TestFallback(t *testing.T) {
 			}
 			var got []string
 			for _, one := range answers {
-				text := one.Catalog.String()
+				words := []string{one.Catalog.String()}
 				for _, match := range one.Value {
-					text += ":" + match.Package
+					words = append(words, match.Package)
 				}
-				got = append(got, text)
+				got = append(got, strings.Join(words, ":"))
 				err = errors.Join(err, one.Err)
 			}
 			notes := f.notes()

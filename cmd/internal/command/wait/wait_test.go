@@ -103,7 +103,7 @@ func TestInstallationState(t *testing.T) {
 	const created, unknown, installing = operatorsv1alpha1.StepStatusCreated, operatorsv1alpha1.StepStatusUnknown, operatorsv1alpha1.InstallPlanPhaseInstalling
 	csv := csvIn("lamp.v2", "2.0.0", operatorsv1alpha1.CSVPhasePending)
 	csv.Status.Reason, csv.Status.Message = operatorsv1alpha1.CSVReasonRequirementsNotMet, "no APIs"
-	const version = "installs lamp.v2: phase Pending, RequirementsNotMet: no APIs"
+	const progress = "installs lamp.v2: phase Pending, RequirementsNotMet: no APIs"
 	for name, tt := range map[string]struct {
 		condition operatorsv1alpha1.SubscriptionCondition
 		plan      *operatorsv1alpha1.InstallPlan
@@ -115,9 +115,9 @@ func TestInstallationState(t *testing.T) {
 		"Steps":      {condition: pending, plan: plan(installing, created, unknown, unknown), want: "has InstallPlan install-a in phase Installing, 1 of 3 steps done, next is ServiceAccount b"},
 		"LastStep":   {condition: pending, plan: plan(installing, created), want: "has InstallPlan install-a in phase Installing, 1 of 1 steps done"},
 		"Retrying":   {condition: pending, plan: retrying, want: "has InstallPlan install-a in phase Installing: retrying execution due to error: no permission"},
-		"Both":       {condition: pending, plan: plan(installing, created), csv: csv, want: "has InstallPlan install-a in phase Installing, 1 of 1 steps done; " + version},
-		"Version":    {plan: plan(operatorsv1alpha1.InstallPlanPhaseComplete, created), csv: csv, want: version},
-		"Deprecated": {condition: condition(operatorsv1alpha1.SubscriptionDeprecated, "Deprecated"), csv: csv, want: version},
+		"Both":       {condition: pending, plan: plan(installing, created), csv: csv, want: "has InstallPlan install-a in phase Installing, 1 of 1 steps done; " + progress},
+		"Version":    {plan: plan(operatorsv1alpha1.InstallPlanPhaseComplete, created), csv: csv, want: progress},
+		"Deprecated": {condition: condition(operatorsv1alpha1.SubscriptionDeprecated, "Deprecated"), csv: csv, want: progress},
 		"Stopped":    {condition: stopped, csv: csv, want: "ErrorPreventedResolution"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -31,7 +31,7 @@ func (c *cluster) testNamespaceUser(t *testing.T) {
 		&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace}},
 		manifestDefinition(group),
 	}, fixtures.Role(namespace, user, fixtures.User(user), rbacv1.PolicyRule{
-		APIGroups: []string{v1alpha1.GroupName, group}, Verbs: []string{"get", "list"},
+		APIGroups: []string{operatorsv1alpha1.GroupName, group}, Verbs: []string{"get", "list"},
 		Resources: []string{"subscriptions", "operatorgroups", "clusterserviceversions", "installplans", "catalogsources", "packagemanifests"},
 	})...)
 	for _, o := range objects {
