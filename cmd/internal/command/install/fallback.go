@@ -37,7 +37,7 @@ func (s *planner) planFromManifests(ctx context.Context, found *inventory, refus
 		p.Plan.Blocked = "" // the namespace is created
 	}
 	limit(p.Plan, p.Subscription)
-	p.Plan.Notes = append(p.Plan.Notes, fmt.Sprintf("PackageManifests stand in for the catalogs, so dependencies and updates are not shown: %v", refused))
+	p.Plan.Notes = append(p.Plan.Notes, fmt.Sprintf("the plan is from PackageManifests, without dependencies and updates, because a catalog cannot be read: %v", refused))
 	p.Problem = problemOf(p.Plan, p.Subscription)
 	return p, nil
 }
