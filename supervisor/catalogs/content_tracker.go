@@ -251,7 +251,10 @@ func (t *tracker) setSnapshot(next *Snapshot, now time.Time) bool {
 	if old != nil {
 		t.advance(now)
 	}
-	t.state.Snapshot, t.state.BrokenChannels = next, nil
+	if old != nil && old.Digest != next.Digest {
+		t.state.BrokenChannels = nil
+	}
+	t.state.Snapshot = next
 	return true
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/connectivity"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -88,6 +89,31 @@ func TestLastConnect(t *testing.T) {
 			}
 			if got := tr.current().LastConnect; !got.Equal(tt.want) {
 				t.Errorf("connected at %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestBrokenChannelsOfSnapshots replaces a snapshot, and checks which broken channels the state has.
+func TestBrokenChannelsOfSnapshots(t *testing.T) {
+	broken := []string{"lamp/beta"}
+	first := &Snapshot{Digest: "one", announced: "x"}
+	for name, test := range map[string]struct {
+		next *Snapshot
+		want []string
+	}{
+		"same content":  {&Snapshot{Digest: "one", announced: "y"}, broken},
+		"other content": {&Snapshot{Digest: "two", announced: "x"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := &tracker{}
+			tr.state.Snapshot = first
+			if !tr.setBrokenChannels(first, broken) || tr.setBrokenChannels(&Snapshot{}, nil) {
+				t.Error("broken channels of another snapshot count, or those of this one do not")
+			}
+			tr.setSnapshot(test.next, time.Unix(1, 0))
+			if diff := cmp.Diff(test.want, tr.current().BrokenChannels); diff != "" {
+				t.Errorf("broken channels (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -58,17 +58,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !known && !readable {
 		return ctrl.Result{}, nil
 	}
-	next := manifest.Catalog{Source: r.source(source, state, old), Packages: old.Packages, Digest: old.Digest}
+	next := old
+	next.Source = r.source(source, state, old)
 	if !readable || state.Snapshot.Digest == old.Digest {
 		r.index.Set(next)
-		return ctrl.Result{}, nil
-	}
-	packages, err := r.readSnapshot(ctx, req.NamespacedName, state.Snapshot)
-	if err == nil {
-		next.Packages, next.Digest = packages, state.Snapshot.Digest
-	}
-	if err == nil || known {
+	} else if next, err = r.readSnapshot(ctx, req.NamespacedName, state.Snapshot, next); err == nil || known {
 		r.index.Set(next)
+	}
+	if readable && err == nil {
+		r.store.SetBrokenChannels(req.NamespacedName, state.Snapshot, next.BrokenChannels)
 	}
 	return ctrl.Result{}, err
 }
@@ -88,17 +86,20 @@ func (r *reconciler) source(cs *operatorsv1alpha1.CatalogSource, state catalogs.
 	return s
 }
 
-// readSnapshot returns the packages of a snapshot. It returns errOutdated if the catalog has another snapshot afterwards.
-func (r *reconciler) readSnapshot(ctx context.Context, key types.NamespacedName, snapshot *catalogs.Snapshot) ([]*manifest.Package, error) {
+// readSnapshot returns a catalog with the packages of a snapshot, and the catalog as it was with an error. The error is
+// errOutdated if the catalog has another snapshot afterwards.
+func (r *reconciler) readSnapshot(
+	ctx context.Context, key types.NamespacedName, snapshot *catalogs.Snapshot, catalog manifest.Catalog,
+) (manifest.Catalog, error) {
 	packages, broken, err := r.read(ctx, key, snapshot.Content)
 	if err != nil {
-		return nil, err
+		return catalog, err
 	}
-	r.store.SetBrokenChannels(key, snapshot, broken)
 	if now, _ := r.store.State(key); now.Snapshot != snapshot {
-		return nil, fmt.Errorf("catalog %s: %w", key, errOutdated)
+		return catalog, fmt.Errorf("catalog %s: %w", key, errOutdated)
 	}
-	return packages, nil
+	catalog.Packages, catalog.BrokenChannels, catalog.Digest = packages, broken, snapshot.Digest
+	return catalog, nil
 }
 
 // read returns the packages of a catalog, sorted by name. A channel whose head cannot be read is left out, and returned in

@@ -25,6 +25,8 @@ type Source struct {
 type Catalog struct {
 	Source   *Source
 	Packages []*Package
+	// BrokenChannels are the channels that Packages leave out, as PACKAGE/CHANNEL.
+	BrokenChannels []string
 	// Digest identifies the content from which Packages were made.
 	Digest string
 }
