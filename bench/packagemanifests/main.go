@@ -1,6 +1,6 @@
 // Command packagemanifests measures what PackageManifests of a real catalog cost: the supervisor that serves nothing else
 // (--packagemanifests=only) beside OLM's package server, one after the other, through the same kube-apiserver. Then it
-// measures the memory of a whole supervisor with the API and without it.
+// measures the memory of a whole supervisor with the API and without it. It fails if a budget is missed.
 //
 //	go run ./bench/packagemanifests [--calls 20] [--rest 20s]
 //
@@ -70,5 +70,5 @@ func start(ctx context.Context, args []string) error {
 	if _, err := os.Stdout.WriteString(markdown(o, figures, rest)); err != nil {
 		return fmt.Errorf("printing the report: %w", err)
 	}
-	return os.RemoveAll(dir)
+	return errors.Join(os.RemoveAll(dir), checkBudgets(figures[0], figures[1], rest))
 }

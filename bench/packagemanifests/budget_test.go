@@ -1,0 +1,38 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCheckBudgets compares figures with the budgets.
+func TestCheckBudgets(t *testing.T) {
+	t.Parallel()
+	const mebi = 1 << 20
+	peer := figures{idle: 100 * mebi, processor: 4 * time.Second}
+	within := figures{table: 80 * time.Millisecond, list: 400 * time.Millisecond, processor: 300 * time.Millisecond}
+	rest := restFigures{on: 68 * mebi, off: 50 * mebi, emptyOn: 45 * mebi, emptyOff: 30 * mebi}
+	for name, tt := range map[string]struct {
+		change func(own, peer *figures, rest *restFigures)
+		want   string
+	}{
+		"Within":    {func(_, _ *figures, _ *restFigures) {}, ""},
+		"Table":     {func(own, _ *figures, _ *restFigures) { own.table = time.Second }, "a table: 1s, want at most 100ms"},
+		"List":      {func(own, _ *figures, _ *restFigures) { own.list = time.Second }, "a full list: 1s, want at most 500ms"},
+		"API":       {func(_, _ *figures, r *restFigures) { r.emptyOff = 29 * mebi }, "without a catalog: 16.0 MiB, want at most 15.0 MiB"},
+		"Catalog":   {func(_, _ *figures, r *restFigures) { r.on, r.emptyOff = 69*mebi, 31*mebi }, "with a catalog: 5.0 MiB, want at most 4.0 MiB"},
+		"Memory":    {func(_, peer *figures, _ *restFigures) { peer.idle = 80 * mebi }, "package server: 18.0 MiB, want at most 16.0 MiB"},
+		"Processor": {func(own, _ *figures, _ *restFigures) { own.processor = time.Second }, "package server: 1s, want at most 400ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			own, peer, rest := within, peer, rest
+			tt.change(&own, &peer, &rest)
+			err := checkBudgets(own, peer, rest)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
