@@ -3,7 +3,8 @@
 //
 //	go run ./bench/demo
 //
-// It runs the demo of the last commit in a clone, and takes about a quarter of an hour on two processors.
+// It runs the demo of the last commit in a clone and in a second one, and takes about a quarter of an hour on two
+// processors. It fails if the demo takes too much processor time.
 package main
 
 import (
@@ -24,6 +25,9 @@ import (
 
 // target is the largest ratio of processor times.
 const target = 1.5
+
+// errTooExpensive means that the target is missed.
+var errTooExpensive = errors.New("make demo takes too much processor time")
 
 func main() { cli.Run("bench", start) }
 
@@ -47,8 +51,8 @@ func start(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	clone := filepath.Join(dir, "clone")
-	if out, err := exec.CommandContext(ctx, "git", "clone", "-q", root, clone).CombinedOutput(); err != nil {
-		return fmt.Errorf("cloning %s: %w: %s", root, err, out)
+	if err := cloneTo(ctx, root, clone); err != nil {
+		return err
 	}
 	server, err := measure(ctx, filepath.Join(clone, "test", "controlplane", "binaries"), filepath.Join(dir, "one"),
 		"go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", filepath.Join(dir, "kube-apiserver"), "k8s.io/kubernetes/cmd/kube-apiserver")
@@ -59,13 +63,33 @@ func start(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	again, err := measure(ctx, clone, filepath.Join(dir, "two"), "make", "demo", "ARGS=--exit")
+	second := filepath.Join(dir, "second")
+	if err := cloneTo(ctx, root, second); err != nil {
+		return err
+	}
+	again, err := measure(ctx, second, filepath.Join(dir, "two"), "make", "demo", "ARGS=--exit")
 	if err != nil {
 		return err
 	}
-	_, err = os.Stdout.WriteString(report(document.Machine(ctx), server, demo, again))
-	return err
+	if _, err := os.Stdout.WriteString(report(document.Machine(ctx), server, demo, again)); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	if ratio(demo, server) > target {
+		return errTooExpensive
+	}
+	return nil
 }
+
+// cloneTo clones a repository to a folder.
+func cloneTo(ctx context.Context, root, dir string) error {
+	if out, err := exec.CommandContext(ctx, "git", "clone", "-q", root, dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("cloning %s: %w: %s", root, err, out)
+	}
+	return nil
+}
+
+// ratio returns how many times the processor time of b a takes.
+func ratio(a, b figures) float64 { return a.processor.Seconds() / b.processor.Seconds() }
 
 // measure runs a command in dir with its caches below cache, and shows its output.
 func measure(ctx context.Context, dir, cache, name string, args ...string) (figures, error) {
@@ -87,10 +111,10 @@ func report(machine string, server, demo, again figures) string {
 	for _, row := range []struct {
 		name string
 		f    figures
-	}{{"`go build` of kube-apiserver alone", server}, {"`make demo`", demo}, {"`make demo` again", again}} {
+	}{{"`go build` of kube-apiserver alone", server}, {"`make demo`", demo}, {"`make demo` in a second clone", again}} {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", row.name, row.f.wall.Round(time.Second), row.f.processor.Round(time.Second))
 	}
 	fmt.Fprintf(&b, "\n`make demo` takes %.2f times the processor time of kube-apiserver alone (target: at most %.1f).\n",
-		demo.processor.Seconds()/server.processor.Seconds(), target)
+		ratio(demo, server), target)
 	return b.String()
 }
