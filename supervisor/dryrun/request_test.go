@@ -82,8 +82,14 @@ func TestNewRequest(t *testing.T) {
 			if diff := cmp.Diff([]resolution.Subscription{tt.want}, r.Input.Subscriptions); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 			}
-			if stuck := r.Stuck["my"] != ""; stuck != tt.stuck {
-				t.Errorf("stuck: %q", r.Stuck["my"])
+			stuck := map[string]dryrun.Refusal{}
+			if tt.stuck {
+				stuck["my"] = dryrun.Refusal{
+					Reason: "version lamp.v1 has failed, which blocks updates: no luck", Remedy: "find the cause with 'kubectl chandlery explain csv/lamp.v1 -n shop'",
+				}
+			}
+			if diff := cmp.Diff(stuck, r.Stuck); diff != "" {
+				t.Errorf("stuck (-want +got):\n%s", diff)
 			}
 			if away := len(r.Input.Catalogs) == 0; away != tt.away {
 				t.Errorf("catalogs: %v", r.Input.Catalogs)

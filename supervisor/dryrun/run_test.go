@@ -218,10 +218,10 @@ func TestRunVersions(t *testing.T) {
 		"Stuck": {
 			reason: "unless it has failed",
 			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v2.0.0"), frozen), sub("other", "battery")},
-			change: func(r *Request) { r.Stuck = map[string]string{"my": "version lamp.v2.0.0 has failed"} },
+			change: func(r *Request) { r.Stuck = map[string]Refusal{"my": {Reason: "version lamp.v2.0.0 has failed", Remedy: "explain it"}} },
 			want: []string{
 				"1 wave 1 plan 1 install battery.v2.0.0 for other, automatic",
-				`no my at "lamp.v2.0.0": version lamp.v2.0.0 has failed > `,
+				`no my at "lamp.v2.0.0": version lamp.v2.0.0 has failed > explain it`,
 			},
 		},
 	})

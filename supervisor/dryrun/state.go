@@ -53,15 +53,15 @@ func owned(subs []resolution.Subscription) map[string]string {
 }
 
 // completeInProgress assumes that versions in progress are installed, unless they are stuck. It returns these versions.
-func (s *state) completeInProgress(stuck map[string]string) []InstalledVersion {
+func (s *state) completeInProgress(stuck map[string]Refusal) []InstalledVersion {
 	var completed []InstalledVersion
 	for i := range s.input.Subscriptions {
 		sub := &s.input.Subscriptions[i]
 		s.visited[sub.Name] = []string{sub.Installed}
-		why, isStuck := stuck[sub.Name]
+		refusal, isStuck := stuck[sub.Name]
 		switch {
 		case isStuck:
-			s.end(sub, Refusal{Reason: why})
+			s.end(sub, refusal)
 		case sub.InProgress:
 			sub.InProgress = false
 			completed = append(completed, s.installedVersion(*sub))
