@@ -21,6 +21,8 @@ func (s *simulation) finish(last resolution.Solution) *Result {
 		ended, isEnded := s.state.ended[sub.Name]
 		err := last[sub.Name].Err
 		switch {
+		case s.state.heldBack[sub.Name]:
+			s.result.HeldBack = append(s.result.HeldBack, ended)
 		case isEnded:
 			s.result.Refusals = append(s.result.Refusals, ended)
 		case err != nil:

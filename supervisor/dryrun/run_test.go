@@ -218,7 +218,9 @@ func TestRunVersions(t *testing.T) {
 		"Stuck": {
 			reason: "unless it has failed",
 			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v2.0.0"), frozen), sub("other", "battery")},
-			change: func(r *Request) { r.Stuck = map[string]Refusal{"my": {Reason: "version lamp.v2.0.0 has failed", Remedy: "explain it"}} },
+			change: func(r *Request) {
+				r.Stuck = map[string]Refusal{"my": {Reason: "version lamp.v2.0.0 has failed", Remedy: "explain it"}}
+			},
 			want: []string{
 				"1 wave 1 plan 1 install battery.v2.0.0 for other, automatic",
 				`no my at "lamp.v2.0.0": version lamp.v2.0.0 has failed > explain it`,
@@ -300,8 +302,18 @@ func TestRunCopies(t *testing.T) {
 			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v1.0.0"))}, change: copied("lamp.v3.0.0"),
 			want: []string{
 				"1 wave 1 plan 1 update lamp.v2.0.0 for my, automatic over lamp.v1.0.0 (1.0.0)",
-				`no my at "lamp.v2.0.0": ClusterServiceVersion home/lamp.v3.0.0 ` + remedy,
+				"held back my at lamp.v2.0.0",
 			},
+		},
+		"Newest": {
+			reason: "without a version before, nothing is updated",
+			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v2.0.0"))}, change: copied("lamp.v3.0.0"),
+			want: []string{`no my at "lamp.v2.0.0": ClusterServiceVersion home/lamp.v3.0.0 ` + remedy},
+		},
+		"First": {
+			reason: "the first version is installed",
+			subs:   []resolution.Subscription{sub("my", "lamp", func(s *resolution.Subscription) { s.StartingCSV = "lamp.v2.0.0" })}, change: copied("lamp.v3.0.0"),
+			want: []string{"1 wave 1 plan 1 install lamp.v2.0.0 for my, automatic", "held back my at lamp.v2.0.0"},
 		},
 		"Dependency": {
 			reason: "a plan is refused as a whole",

@@ -26,12 +26,14 @@ type state struct {
 	visited map[string][]string
 	// ended holds the reasons why Subscriptions get no further version, whatever the resolver returns.
 	ended map[string]Refusal
+	// heldBack names the Subscriptions among them that get a version before. This is not an error.
+	heldBack map[string]bool
 }
 
 func newState(r Request) *state {
 	s := &state{
 		input: r.Input, refused: r.Refused,
-		own: owned(r.Input.Subscriptions), visited: map[string][]string{}, ended: map[string]Refusal{},
+		own: owned(r.Input.Subscriptions), visited: map[string][]string{}, ended: map[string]Refusal{}, heldBack: map[string]bool{},
 	}
 	// The request must not be changed.
 	s.input.Subscriptions = slices.Clone(r.Input.Subscriptions)
@@ -103,8 +105,9 @@ func (s *state) endCycles(solution resolution.Solution) resolution.Solution {
 }
 
 // endCopies ends the updates of Subscriptions whose plans would install a version with the name of a copy, and returns
-// the solution without these updates. copied holds the namespaces of the originals.
-func (s *state) endCopies(solution resolution.Solution, copied map[string]string) resolution.Solution {
+// the solution without these updates. copied holds the namespaces of the originals. withSteps names the Subscriptions
+// that have steps: a copy holds them back at these steps, and is no reason against them.
+func (s *state) endCopies(solution resolution.Solution, copied map[string]string, withSteps map[string]bool) resolution.Solution {
 	solution = maps.Clone(solution)
 	for _, plan := range installPlans(s.input.Subscriptions, solution) {
 		i := slices.IndexFunc(plan.choices, func(c *resolution.Choice) bool { return copied[c.Bundle] != "" })
@@ -119,6 +122,7 @@ func (s *state) endCopies(solution resolution.Solution, copied map[string]string
 				continue
 			}
 			s.end(sub, Refusal{Reason: err.Reason(), Remedy: err.Remedy()})
+			s.heldBack[sub.Name] = withSteps[sub.Name]
 			outcome := solution[sub.Name]
 			outcome.Install, outcome.Dependencies = nil, nil
 			solution[sub.Name] = outcome

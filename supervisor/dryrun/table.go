@@ -23,9 +23,15 @@ func (res *Result) Table(out io.Writer) error {
 		t.wrapped("Nothing is installed yet: ", "  ", res.Blocked)
 	}
 	t.steps(res)
-	t.refusals("NOT INSTALLED", "stays at", res.Refusals)
-	t.refusals("NOT KNOWN", "has", res.Unknown)
-	t.refusals("HELD BACK FROM A NEWER VERSION", "stays at", res.HeldBack)
+	stays := func(r Refusal) string {
+		if slices.ContainsFunc(res.Steps, func(s Step) bool { return s.Bundle == r.Stays }) {
+			return "stops at"
+		}
+		return "stays at"
+	}
+	t.refusals("NOT INSTALLED", stays, res.Refusals)
+	t.refusals("NOT KNOWN", func(Refusal) string { return "has" }, res.Unknown)
+	t.refusals("HELD BACK FROM A NEWER VERSION", stays, res.HeldBack)
 	t.installedVersions("UP TO DATE", res.UpToDate)
 	t.installedVersions("IN PROGRESS, AND ASSUMED COMPLETE", res.UnderWay)
 	t.images(res)
@@ -185,13 +191,13 @@ func versions(s *Step) string {
 	}
 }
 
-func (t *table) refusals(heading, keeps string, list []Refusal) {
+func (t *table) refusals(heading string, keeps func(Refusal) string, list []Refusal) {
 	if len(list) == 0 {
 		return
 	}
 	t.heading(heading)
 	for _, r := range list {
-		t.refusal(r, keeps)
+		t.refusal(r, keeps(r))
 	}
 }
 

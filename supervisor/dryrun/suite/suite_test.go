@@ -98,6 +98,9 @@ func (w *world) look(change func(*inputs.Options)) ([]string, error) {
 	for _, s := range f.Steps {
 		out = append(out, string(s.Action)+" "+s.Bundle+" for "+strings.Join(s.Subscriptions, "+")+", "+string(s.Approval))
 	}
+	for _, r := range f.HeldBack {
+		out = append(out, "held back "+r.Subscription+": "+strings.ReplaceAll(r.Reason, w.Namespace, "NAMESPACE"))
+	}
 	for _, r := range append(f.Refusals, f.Unknown...) {
 		text, _, _ := strings.Cut(r.Reason, ": nothing")
 		text, _, _ = strings.Cut(text, ": catalog at")
@@ -145,7 +148,7 @@ func TestNamespaceIsOnlyRead(t *testing.T) {
 	}
 	want := []string{
 		"update lamp.v2 for my-lamp, automatic",
-		"no my-lamp: ClusterServiceVersion NAMESPACE/lamp.v3 is a copy: the operator is installed in namespace elsewhere and also serves this namespace",
+		"held back my-lamp: ClusterServiceVersion NAMESPACE/lamp.v3 is a copy: the operator is installed in namespace elsewhere and also serves this namespace",
 		"no my-fan: not known: catalog NAMESPACE/dead cannot be read: no registry client established",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
