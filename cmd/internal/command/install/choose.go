@@ -20,8 +20,8 @@ import (
 // offer is a package of a catalog; nil if the catalog lacks it.
 type offer = catalogquery.Answer[*content.Package]
 
-// offersOf returns the offers of catalogs with the given contents.
-func offersOf(r *request, sources []*operatorsv1alpha1.CatalogSource, contents map[resolution.CatalogKey]inputs.CatalogContent) []offer {
+// packageOffers returns what each catalog offers of the requested package, from the given contents.
+func packageOffers(r *request, sources []*operatorsv1alpha1.CatalogSource, contents map[resolution.CatalogKey]inputs.CatalogContent) []offer {
 	offers := make([]offer, 0, len(sources))
 	for _, source := range sources {
 		one := offer{Catalog: types.NamespacedName{Namespace: source.Namespace, Name: source.Name}}

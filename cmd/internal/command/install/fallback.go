@@ -29,14 +29,14 @@ func (s *planner) planFromManifests(ctx context.Context, found *inventory, refus
 	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
 		return nil, err
 	}
-	forecast := predictor{cluster: s.cluster, global: s.global, log: s.log, contents: contents, only: true}
+	forecast := predictor{cluster: s.cluster, global: s.global, log: s.log, contents: contents, onlyContents: true}
 	if p.Plan, err = forecast.predict(ctx, s.request.namespace, applied(p.Create)); err != nil {
 		return nil, err
 	}
 	if !found.exists {
 		p.Plan.Blocked = "" // the namespace is created
 	}
-	limit(p.Plan, p.Subscription)
+	keepFirstInstallation(p.Plan, p.Subscription)
 	p.Plan.Notes = append(p.Plan.Notes, fmt.Sprintf("the plan is from PackageManifests, without dependencies and updates, because a catalog cannot be read: %v", refused))
 	p.Problem = problemOf(p.Plan, p.Subscription)
 	return p, nil
@@ -54,7 +54,7 @@ func chooseManifest(r *request, manifests catalogquery.Manifests) (
 		if r.catalog != "" && r.catalog != catalog.Name && r.catalog != catalog.String() {
 			continue
 		}
-		item, known, err := manifests.Offer(catalog, r.pkg)
+		item, content, err := manifests.Offer(catalog, r.pkg)
 		if err != nil {
 			return choice{}, nil, nil, err
 		}
@@ -62,8 +62,8 @@ func chooseManifest(r *request, manifests catalogquery.Manifests) (
 			continue
 		}
 		key := resolution.CatalogKey{Namespace: catalog.Namespace, Name: catalog.Name}
-		items[key], contents[key] = item, inputs.CatalogContent{Snapshot: &catalogs.Snapshot{Content: known}, From: "PackageManifests"}
-		offers = append(offers, offer{Catalog: catalog, Value: known.Package(r.pkg)})
+		items[key], contents[key] = item, inputs.CatalogContent{Snapshot: &catalogs.Snapshot{Content: content}, From: "PackageManifests"}
+		offers = append(offers, offer{Catalog: catalog, Value: content.Package(r.pkg)})
 	}
 	chosen, err := choose(r, offers)
 	if err != nil {
@@ -73,15 +73,16 @@ func chooseManifest(r *request, manifests catalogquery.Manifests) (
 	return chosen, items[key].InstallModes(chosen.entry.Channel.Name), contents, nil
 }
 
-// limit reduces a result to the facts that PackageManifests show: the first installation of a Subscription, and why it is
-// refused.
-func limit(res *dryrun.Result, subscription string) {
-	other := func(name string) bool { return name != subscription }
+// keepFirstInstallation removes from a result all that PackageManifests do not show. It keeps the first installation of a
+// Subscription, or else why it is refused.
+func keepFirstInstallation(res *dryrun.Result, subscription string) {
 	res.Steps = slices.DeleteFunc(res.Steps, func(s dryrun.Step) bool {
 		return s.Wave > 1 || s.Action != dryrun.Install || !slices.Contains(s.Subscriptions, subscription)
 	})
-	res.Refusals = slices.DeleteFunc(res.Refusals, func(r dryrun.Refusal) bool { return other(r.Subscription) })
-	res.Unknown = slices.DeleteFunc(res.Unknown, func(r dryrun.Refusal) bool { return other(r.Subscription) })
+	// After the first installation, a refusal is about an update.
+	remove := func(r dryrun.Refusal) bool { return len(res.Steps) > 0 || r.Subscription != subscription }
+	res.Refusals = slices.DeleteFunc(res.Refusals, remove)
+	res.Unknown = slices.DeleteFunc(res.Unknown, remove)
 	res.UpToDate = []dryrun.InstalledVersion{}
 	res.HeldBack, res.UnderWay = nil, nil
 }

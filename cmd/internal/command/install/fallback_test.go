@@ -1,6 +1,7 @@
 package install
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,8 +60,8 @@ func TestChooseManifest(t *testing.T) {
 	}
 }
 
-// TestLimit keeps the first installation of a Subscription, and why it is refused.
-func TestLimit(t *testing.T) {
+// TestKeepFirstInstallation keeps the first installation of a Subscription, or why it is refused.
+func TestKeepFirstInstallation(t *testing.T) {
 	t.Parallel()
 	step := func(subscription, bundle string, wave int, action dryrun.Action) dryrun.Step {
 		return dryrun.Step{
@@ -68,14 +69,28 @@ func TestLimit(t *testing.T) {
 		}
 	}
 	first, refused := step("my", "lamp.v1", 1, dryrun.Install), dryrun.Refusal{Subscription: "my"}
-	res := &dryrun.Result{
-		Steps:    []dryrun.Step{first, step("my", "lamp.v2", 2, dryrun.Update), step("other", "torch.v1", 1, dryrun.Install), step("my", "lamp.v3", 1, dryrun.Update)},
-		Refusals: []dryrun.Refusal{refused, {Subscription: "other"}}, Unknown: []dryrun.Refusal{{Subscription: "other"}}, HeldBack: []dryrun.Refusal{refused},
-		UpToDate: []dryrun.InstalledVersion{{Subscription: "my"}},
-	}
-	limit(res, "my")
-	want := &dryrun.Result{Steps: []dryrun.Step{first}, Refusals: []dryrun.Refusal{refused}, Unknown: []dryrun.Refusal{}, UpToDate: []dryrun.InstalledVersion{}}
-	if diff := cmp.Diff(want, res); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	all := []dryrun.Refusal{refused, {Subscription: "other"}}
+	for name, tt := range map[string]struct {
+		steps   []dryrun.Step
+		want    []dryrun.Step
+		refused []dryrun.Refusal
+	}{
+		"Installed": {
+			steps: []dryrun.Step{first, step("my", "lamp.v2", 2, dryrun.Update), step("other", "torch.v1", 1, dryrun.Install), step("my", "lamp.v3", 1, dryrun.Update)},
+			want:  []dryrun.Step{first}, refused: []dryrun.Refusal{},
+		},
+		"Refused": {steps: []dryrun.Step{step("other", "torch.v1", 1, dryrun.Install)}, want: []dryrun.Step{}, refused: []dryrun.Refusal{refused}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			res := &dryrun.Result{
+				Steps: tt.steps, Refusals: slices.Clone(all), Unknown: slices.Clone(all), HeldBack: slices.Clone(all), UpToDate: []dryrun.InstalledVersion{{Subscription: "my"}},
+			}
+			keepFirstInstallation(res, "my")
+			want := &dryrun.Result{Steps: tt.want, Refusals: tt.refused, Unknown: tt.refused, UpToDate: []dryrun.InstalledVersion{}}
+			if diff := cmp.Diff(want, res); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

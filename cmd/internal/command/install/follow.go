@@ -30,15 +30,15 @@ type predictor struct {
 	global string
 	// log shows progress.
 	log io.Writer
-	// contents are the contents of catalogs that were read before. If only is set, there are no other catalogs.
-	contents map[resolution.CatalogKey]inputs.CatalogContent
-	only     bool
+	// contents are the contents of catalogs that were read before. If onlyContents is set, there are no other catalogs.
+	contents     map[resolution.CatalogKey]inputs.CatalogContent
+	onlyContents bool
 }
 
 // predict returns what would happen in a namespace if the objects were applied to it.
 func (p predictor) predict(ctx context.Context, namespace string, objects []client.Object) (*dryrun.Result, error) {
 	o := inputs.Options{
-		Namespace: namespace, Global: p.global, Contents: p.contents, OnlyContents: p.only, Now: metav1.NewTime(clock.RealClock{}.Now()),
+		Namespace: namespace, Global: p.global, Contents: p.contents, OnlyContents: p.onlyContents, Now: metav1.NewTime(clock.RealClock{}.Now()),
 		Connect:  func() (*inputs.Cluster, error) { return p.cluster, nil },
 		Progress: func(what string) func() { return progress.Start(p.log, false, what) },
 	}

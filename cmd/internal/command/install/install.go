@@ -228,7 +228,7 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 	done := progress.Start(s.log, false, "Reading "+inputs.DescribeCatalogs(sources))
 	contents := s.cluster.Contents(ctx, sources)
 	done()
-	offers := offersOf(s.request, catalogquery.Select(sources, s.request.catalog), contents)
+	offers := packageOffers(s.request, catalogquery.Select(sources, s.request.catalog), contents)
 	chosen, err := choose(s.request, offers)
 	if console.CodeOf(err) == console.Forbidden {
 		return s.planFromManifests(ctx, found, err)
