@@ -162,14 +162,18 @@ func (c *Cluster) catalogSources(ctx context.Context, o *Objects, namespace, glo
 	return nil
 }
 
-func (c *Cluster) list(ctx context.Context, plural, namespace string, into client.ObjectList) error {
-	err := c.reader.List(ctx, into, client.InNamespace(namespace))
-	remedy := ""
+// list reads the objects of a namespace; of all if it is empty.
+func (c *Cluster) list(ctx context.Context, plural, namespace string, into client.ObjectList, options ...client.ListOption) error {
+	err := c.reader.List(ctx, into, append(options, client.InNamespace(namespace))...)
+	where, remedy := "namespace "+namespace, ""
+	if namespace == corev1.NamespaceAll {
+		where = "all namespaces"
+	}
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		remedy = fmt.Sprintf("; permission to list %s.operators.coreos.com in namespace %s is missing", plural, namespace)
+		remedy = fmt.Sprintf("; permission to list %s.operators.coreos.com in %s is missing", plural, where)
 	}
-	return fmt.Errorf("listing %s of namespace %s: %w%s", plural, namespace, err, remedy)
+	return fmt.Errorf("listing %s of %s: %w%s", plural, where, err, remedy)
 }

@@ -201,6 +201,9 @@ func (g *gatherer) live(ctx context.Context, files *Objects) ([]*Gathered, error
 	if err != nil {
 		return nil, err
 	}
+	if len(objects.Subscriptions) > 0 {
+		cluster.addFutureCopies(ctx, &request.Request, objects.Versions)
+	}
 	if missing {
 		request.Blocked = fmt.Sprintf("namespace %s: %v; check --namespace, or create it, with an OperatorGroup in it", g.Namespace, errNoNamespace)
 	}

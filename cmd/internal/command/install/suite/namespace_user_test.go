@@ -52,7 +52,8 @@ func (c *cluster) testNamespaceUser(t *testing.T) {
 	contains(t, out, "lantern olm/sample stable 1.2.0 Lantern")
 	contains(t, log, "Searched PackageManifests", "permission to list catalogsources.operators.coreos.com in namespace olm is missing")
 	out, _ = as(0, "install", "lantern", "--version", "1.1.0", "--dry-run")
-	contains(t, out, "Subscription cove/lantern: package lantern, channel stable, catalog olm/sample", "1 to install", "lantern.v1.1.0", "the plan is from PackageManifests, without dependencies and updates")
+	contains(t, out, "Subscription cove/lantern: package lantern, channel stable, catalog olm/sample", "1 to install", "lantern.v1.1.0", "the plan is from PackageManifests, without dependencies and updates",
+		"permission to list operatorgroups.operators.coreos.com in all namespaces is missing")
 	_, log = c.exec(t, 3, exec.CommandContext(t.Context(), program("kubectl-chandlery"), "install", "lantern", "--dry-run", "-n", "olm", "--kubeconfig", kubeconfig))
 	contains(t, log, "listing the OperatorGroups of namespace olm")
 	_, log = c.exec(t, 3, exec.CommandContext(t.Context(), program("kubectl-chandlery"), "search", "-n", "olm", "--kubeconfig", kubeconfig))

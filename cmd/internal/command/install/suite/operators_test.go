@@ -199,6 +199,8 @@ func (c *cluster) testUpgrade(t *testing.T) {
 	contains(t, out, `"outcome": "upgraded"`, `"to": "lantern.v1.2.0"`)
 	out, _ = c.run(t, 0, "upgrade", "lantern", "-n", "quay")
 	contains(t, out, "has the newest version that can be installed")
+	out, _ = c.run(t, 2, "install", "lantern", "-n", "dock", "--dry-run")
+	contains(t, out, "To create: - Namespace dock", "ClusterServiceVersion dock/lantern.v1.2.0 is a copy: the operator is installed in namespace quay")
 }
 
 func (c *cluster) testRemove(t *testing.T) {

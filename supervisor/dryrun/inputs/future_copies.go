@@ -1,0 +1,102 @@
+package inputs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/dryrun"
+)
+
+// operators are the objects of all namespaces that determine which versions are copied.
+type operators struct {
+	versions []operatorsv1alpha1.ClusterServiceVersion
+	groups   []operatorsv1.OperatorGroup
+	// copiesDisabled is true if versions that serve all namespaces are not copied.
+	copiesDisabled bool
+}
+
+// operators reads the versions and OperatorGroups of all namespaces, without copies.
+func (c *Cluster) operators(ctx context.Context) (*operators, error) {
+	original, err := labels.NewRequirement(operatorsv1alpha1.CopiedLabelKey, selection.DoesNotExist, nil)
+	if err != nil {
+		return nil, fmt.Errorf("selecting ClusterServiceVersions: %w", err)
+	}
+	var groups operatorsv1.OperatorGroupList
+	if err := c.list(ctx, "operatorgroups", corev1.NamespaceAll, &groups); err != nil {
+		return nil, err
+	}
+	var versions operatorsv1alpha1.ClusterServiceVersionList
+	selected := client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*original)}
+	if err := c.list(ctx, "clusterserviceversions", corev1.NamespaceAll, &versions, selected); err != nil {
+		return nil, err
+	}
+	var config operatorsv1.OLMConfig
+	err = c.reader.Get(ctx, client.ObjectKey{Name: "cluster"}, &config)
+	if client.IgnoreNotFound(err) != nil && !apimeta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("getting OLMConfig cluster: %w", err)
+	}
+	return &operators{versions: versions.Items, groups: groups.Items, copiesDisabled: !config.CopiedCSVsAreEnabled()}, nil
+}
+
+// addFutureCopies adds to a request the names of the copies that its namespace will get. A new namespace has no copy yet.
+func (c *Cluster) addFutureCopies(ctx context.Context, r *dryrun.Request, own []*operatorsv1alpha1.ClusterServiceVersion) {
+	found, err := c.operators(ctx)
+	if err != nil {
+		r.Notes = append(r.Notes, fmt.Sprintf("the plan ignores versions that may be copied to namespace %s later and then prevent installations: %v", r.Input.Namespace, err))
+		return
+	}
+	for name, from := range futureCopies(r.Input.Namespace, found) {
+		// A version with the same name prevents the copy.
+		exists := slices.ContainsFunc(own, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return csv.Name == name })
+		if !exists {
+			r.Copied[name] = from
+		}
+	}
+}
+
+// futureCopies returns the namespaces of the versions that are copied to a namespace, by the names of the versions.
+func futureCopies(namespace string, o *operators) map[string]string {
+	groups := map[string][]*operatorsv1.OperatorGroup{}
+	for i := range o.groups {
+		group := &o.groups[i]
+		groups[group.Namespace] = append(groups[group.Namespace], group)
+	}
+	copies := map[string]string{}
+	for i := range o.versions {
+		csv := &o.versions[i]
+		// A version of a namespace with several OperatorGroups is not copied.
+		if in := groups[csv.Namespace]; len(in) == 1 && csv.Namespace != namespace && isCopiedFrom(csv) && o.targets(in[0], namespace) {
+			copies[csv.Name] = csv.Namespace
+		}
+	}
+	return copies
+}
+
+// targets reports whether the versions of an OperatorGroup are copied to a namespace.
+func (o *operators) targets(group *operatorsv1.OperatorGroup, namespace string) bool {
+	if slices.Contains(group.Status.Namespaces, corev1.NamespaceAll) {
+		return !o.copiesDisabled
+	}
+	return slices.Contains(group.Status.Namespaces, namespace)
+}
+
+// isCopiedFrom reports whether a version is an original that is installed, or is being installed.
+func isCopiedFrom(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	if csv.Labels[operatorsv1alpha1.CopiedLabelKey] != "" || !csv.DeletionTimestamp.IsZero() {
+		return false
+	}
+	switch csv.Status.Phase { //nolint:exhaustive // the other phases end with the version, or precede its check
+	case operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVPhaseSucceeded:
+		return true
+	}
+	return false
+}
