@@ -20,6 +20,8 @@ type Request struct {
 	// Copied holds the namespace of the original of each copied version in the namespace. No plan installs a version
 	// with the name of a copy.
 	Copied map[string]string
+	// Groups determine which APIs the versions of the namespace may provide.
+	Groups Groups
 	// Refused are the Subscriptions that are not part of the input.
 	Refused []Refused
 	// Blocked is the reason why nothing happens in the namespace in its current state.

@@ -72,7 +72,7 @@ func (s *simulation) run(ctx context.Context, solve solver) (*Result, error) {
 			s.result.Notes = append(s.result.Notes, fmt.Sprintf("more would follow: this looks no further than %d updates in a row", maxWaves))
 			return s.finish(solution), nil
 		}
-		solution = s.state.endCopies(s.state.endCycles(solution), s.request.Copied, s.result.withSteps())
+		solution = s.state.endRefusedPlans(s.state.endCycles(solution), &s.request, s.result.withSteps())
 		if !s.addWave(wave, solution) {
 			return s.finish(solution), nil
 		}

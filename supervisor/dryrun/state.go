@@ -104,25 +104,23 @@ func (s *state) endCycles(solution resolution.Solution) resolution.Solution {
 	return solution
 }
 
-// endCopies ends the updates of Subscriptions whose plans would install a version with the name of a copy, and returns
-// the solution without these updates. copied holds the namespaces of the originals. withSteps names the Subscriptions
-// that have steps: a copy holds them back at these steps, and is no reason against them.
-func (s *state) endCopies(solution resolution.Solution, copied map[string]string, withSteps map[string]bool) resolution.Solution {
+// endRefusedPlans ends the updates of Subscriptions whose plans would install a refused version, and returns the solution
+// without these updates. withSteps names the Subscriptions that have steps: a copy holds them back at these steps, and
+// is no reason against them.
+func (s *state) endRefusedPlans(solution resolution.Solution, r *Request, withSteps map[string]bool) resolution.Solution {
 	solution = maps.Clone(solution)
 	for _, plan := range installPlans(s.input.Subscriptions, solution) {
-		i := slices.IndexFunc(plan.choices, func(c *resolution.Choice) bool { return copied[c.Bundle] != "" })
-		if i < 0 {
+		refusal, copied := r.refusalOf(plan)
+		if refusal == nil {
 			continue
 		}
-		name := plan.choices[i].Bundle
-		err := &plansteps.CopiedVersionError{Namespace: s.input.Namespace, Name: name, From: copied[name]}
 		for i := range s.input.Subscriptions {
 			sub := &s.input.Subscriptions[i]
 			if !slices.Contains(plan.subscriptions, sub.Name) {
 				continue
 			}
-			s.end(sub, Refusal{Reason: err.Reason(), Remedy: err.Remedy()})
-			s.heldBack[sub.Name] = withSteps[sub.Name]
+			s.end(sub, *refusal)
+			s.heldBack[sub.Name] = copied && withSteps[sub.Name]
 			outcome := solution[sub.Name]
 			outcome.Install, outcome.Dependencies = nil, nil
 			solution[sub.Name] = outcome

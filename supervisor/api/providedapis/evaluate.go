@@ -71,21 +71,31 @@ func (f Finding) Blocks() bool {
 // Explain returns a clause about why a ClusterServiceVersion must not run: the conflict and the remedy. It is
 // empty if there is no conflict.
 func (f Finding) Explain() string {
-	apis := strings.Join(f.APIs.names(), ", ")
-	switch {
-	case !f.Blocks():
+	if !f.Blocks() {
 		return ""
-	case len(f.Groups) > 0:
-		groups := make([]string, len(f.Groups))
-		for i, key := range f.Groups {
-			groups[i] = key.String()
-		}
-		return fmt.Sprintf("%s provided in a common namespace by OperatorGroup %s already; "+
-			"let the two groups target different namespaces, or uninstall one of the operators", apis, strings.Join(groups, ", "))
-	default:
-		return fmt.Sprintf("%s not in the annotation %s of an OperatorGroup with spec.staticProvidedAPIs; "+
-			"add it there, or set staticProvidedAPIs to false", apis, operatorsv1.OperatorGroupProvidedAPIsAnnotationKey)
 	}
+	return f.Reason() + "; " + f.Remedy()
+}
+
+// Reason returns the conflict of a Finding that blocks.
+func (f Finding) Reason() string {
+	apis := strings.Join(f.APIs.names(), ", ")
+	if len(f.Groups) == 0 {
+		return fmt.Sprintf("%s not in the annotation %s of an OperatorGroup with spec.staticProvidedAPIs", apis, operatorsv1.OperatorGroupProvidedAPIsAnnotationKey)
+	}
+	groups := make([]string, len(f.Groups))
+	for i, key := range f.Groups {
+		groups[i] = key.String()
+	}
+	return fmt.Sprintf("%s provided in a common namespace by OperatorGroup %s already", apis, strings.Join(groups, ", "))
+}
+
+// Remedy returns how to end the conflict of a Finding that blocks.
+func (f Finding) Remedy() string {
+	if len(f.Groups) == 0 {
+		return "add it there, or set staticProvidedAPIs to false"
+	}
+	return "let the two groups target different namespaces, or uninstall one of the operators"
 }
 
 // Desired returns the APIs that a group should claim: the APIs of its members, each member as a whole or not at

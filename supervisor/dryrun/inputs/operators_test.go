@@ -66,3 +66,34 @@ func TestFutureCopies(t *testing.T) {
 		})
 	}
 }
+
+// TestEffectiveGroup checks the targets of the OperatorGroup of a namespace.
+func TestEffectiveGroup(t *testing.T) {
+	t.Parallel()
+	group := func(selector *metav1.LabelSelector, targets ...string) *operatorsv1.OperatorGroup {
+		return &operatorsv1.OperatorGroup{Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: targets, Selector: selector}}
+	}
+	selected := group(&metav1.LabelSelector{})
+	selected.Status.Namespaces = []string{"cove"}
+	for name, tt := range map[string]struct {
+		groups []*operatorsv1.OperatorGroup
+		want   []string
+	}{
+		"None":          {},
+		"Several":       {groups: []*operatorsv1.OperatorGroup{group(nil), group(nil, "shop")}},
+		"AllNamespaces": {groups: []*operatorsv1.OperatorGroup{group(nil)}, want: []string{""}},
+		"Named":         {groups: []*operatorsv1.OperatorGroup{group(nil, "shop")}, want: []string{"shop"}},
+		"Selected":      {groups: []*operatorsv1.OperatorGroup{selected}, want: []string{"cove"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			if group := effectiveGroup(tt.groups); group != nil {
+				got = group.Status.Namespaces
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -47,20 +47,38 @@ func (c *Cluster) operators(ctx context.Context) (*operators, error) {
 	return &operators{versions: versions.Items, groups: groups.Items, copiesDisabled: !config.CopiedCSVsAreEnabled()}, nil
 }
 
-// addFutureCopies adds to a request the names of the copies that its namespace will get. A new namespace has no copy yet.
-func (c *Cluster) addFutureCopies(ctx context.Context, r *dryrun.Request, own []*operatorsv1alpha1.ClusterServiceVersion) {
+// addOperators adds to a request what operators of other namespaces prevent: the versions with the names of the copies
+// that its namespace will get, and the APIs of other OperatorGroups. A new namespace has no copy yet.
+func (c *Cluster) addOperators(ctx context.Context, r *dryrun.Request, own *Objects) {
 	found, err := c.operators(ctx)
 	if err != nil {
-		r.Notes = append(r.Notes, fmt.Sprintf("the plan ignores versions that may be copied to namespace %s later and then prevent installations: %v", r.Input.Namespace, err))
+		r.Notes = append(r.Notes, fmt.Sprintf("the plan for namespace %s ignores operators of other namespaces, which can prevent an installation: %v", r.Input.Namespace, err))
 		return
 	}
 	for name, from := range futureCopies(r.Input.Namespace, found) {
 		// A version with the same name prevents the copy.
-		exists := slices.ContainsFunc(own, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return csv.Name == name })
+		exists := slices.ContainsFunc(own.Versions, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return csv.Name == name })
 		if !exists {
 			r.Copied[name] = from
 		}
 	}
+	r.Groups = dryrun.Groups{Own: effectiveGroup(own.Groups), All: found.groups}
+}
+
+// effectiveGroup returns the OperatorGroup of a namespace with the targets of its spec in its status; nil if there is not
+// exactly one. A new group has no status yet.
+func effectiveGroup(groups []*operatorsv1.OperatorGroup) *operatorsv1.OperatorGroup {
+	if len(groups) != 1 {
+		return nil
+	}
+	group := groups[0].DeepCopy()
+	switch {
+	case len(group.Spec.TargetNamespaces) > 0:
+		group.Status.Namespaces = group.Spec.TargetNamespaces
+	case group.Spec.Selector == nil:
+		group.Status.Namespaces = []string{corev1.NamespaceAll}
+	}
+	return group
 }
 
 // futureCopies returns the namespaces of the versions that are copied to a namespace, by the names of the versions.
