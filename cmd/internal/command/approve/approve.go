@@ -74,7 +74,7 @@ func New(name, agent string) *cobra.Command {
 	flags.Var(&o.kinds, plansteps.FlagKind, "additional kind that bundles may contain, as in the supervisor's --bundle-kind; used by --dry-run; may be repeated")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
 	flags.BoolVar(&o.wait, "wait", false, "follow the plans until their versions are installed or have failed")
-	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit for --wait")
+	console.AddTimeoutFlag(flags, &o.timeout, 10*time.Minute, "time limit for --wait")
 	o.output.AddFlags(cmd)
 	return cmd
 }

@@ -70,7 +70,7 @@ func newAdd(name, agent string) *cobra.Command {
 	flags.DurationVar(&s.poll, "poll-interval", 0, "time between checks of the tag; 0: no checks")
 	flags.BoolVar(&a.dryRun, "dry-run", false, "show the result; change nothing")
 	flags.BoolVar(&a.wait, "wait", false, "wait until the catalog is ready")
-	flags.DurationVar(&a.timeout, "timeout", 10*time.Minute, "time limit for --wait")
+	console.AddTimeoutFlag(flags, &a.timeout, 10*time.Minute, "time limit for --wait")
 	for _, free := range []string{"image", "address", "pull-secret", "priority", "poll-interval"} {
 		console.Complete(cmd, free, cobra.NoFileCompletions)
 	}

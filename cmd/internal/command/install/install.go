@@ -76,7 +76,7 @@ func New(name, agent string) *cobra.Command {
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
 	flags.BoolVar(&o.wait, "wait", false, "wait until a version is installed")
-	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit for --wait")
+	console.AddTimeoutFlag(flags, &o.timeout, 10*time.Minute, "time limit for --wait")
 	console.Complete(cmd, "approval", cobra.FixedCompletions([]string{"Automatic", "Manual"}, cobra.ShellCompDirectiveNoFileComp))
 	global := func(*cobra.Command) (string, error) { return o.global, nil }
 	console.Complete(cmd, "catalog", console.CompleteNamesIn(&o.connection, global, console.CatalogSources()))

@@ -66,7 +66,7 @@ func NewUpgrade(name, agent string) *cobra.Command {
 	flags.StringVar(&o.version, "version", "", "version to stop at, as a number or ClusterServiceVersion; the Subscription must have installPlanApproval: Manual; empty: the newest")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
-	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit")
+	console.AddTimeoutFlag(flags, &o.timeout, 10*time.Minute, "time limit")
 	for _, free := range []string{"channel", "version"} {
 		console.Complete(cmd, free, cobra.NoFileCompletions)
 	}

@@ -52,7 +52,7 @@ func New(name, agent string) *cobra.Command {
 	flags.BoolVar(&o.crds, "crds", false, "also delete CustomResourceDefinitions that no other operator uses; the command deletes their custom resources first, while the operator runs")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
-	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the deletion of each object")
+	console.AddTimeoutFlag(flags, &o.timeout, 5*time.Minute, "time limit for the deletion of each object")
 	o.output.AddFlags(cmd)
 	return cmd
 }

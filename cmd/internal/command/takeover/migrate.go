@@ -91,7 +91,7 @@ func NewMigrate(name, agent string) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&o.back, "back", false, "hand the cluster back to OLM")
 	flags.BoolVar(&o.finish, "finish", false, "remove the objects that only OLM uses")
-	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the new manager to become ready, and then for the cluster to stop changing")
+	console.AddTimeoutFlag(flags, &o.timeout, 5*time.Minute, "time limit for the new manager to become ready, and then for the cluster to stop changing")
 	cmd.MarkFlagsMutuallyExclusive("back", "finish")
 	return cmd
 }

@@ -79,7 +79,7 @@ func New(name, agent string) *cobra.Command {
 	flags.BoolVar(&o.everything, "everything", false, "also remove all operators and catalogs, and the CustomResourceDefinitions of operators.coreos.com")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "list the objects to remove; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
-	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the deletion of each object")
+	console.AddTimeoutFlag(flags, &o.timeout, 5*time.Minute, "time limit for the deletion of each object")
 	o.output.AddFlags(cmd)
 	return cmd
 }

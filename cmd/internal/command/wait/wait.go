@@ -53,7 +53,7 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	flags.StringVar(&o.goal, "for", string(Installed), "state to wait for: installed (any version), latest (the newest version of the channel), or approval (a plan waits for approval)")
 	flags.StringVar(&o.version, "version", "", "version, as a number or ClusterServiceVersion; empty: any")
-	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit")
+	console.AddTimeoutFlag(flags, &o.timeout, 10*time.Minute, "time limit")
 	console.Complete(cmd, "for", cobra.FixedCompletions(goals(), cobra.ShellCompDirectiveNoFileComp))
 	console.Complete(cmd, "version", cobra.NoFileCompletions)
 	o.output.AddFlags(cmd)
