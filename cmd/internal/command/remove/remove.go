@@ -82,15 +82,20 @@ func (o *options) run(cmd *cobra.Command, name string) error {
 		return o.finish(cmd.OutOrStdout(), &p, outcomePlanned)
 	}
 	if err := o.confirm(cmd, &p); err != nil {
-		return err
+		return o.withDocument(cmd.OutOrStdout(), &p, outcomePlanned, err)
 	}
 	if err := r.remove(cmd.Context(), found, p.Definitions); err != nil {
-		if o.output.ForMachines() {
-			err = errors.Join(err, o.finish(cmd.OutOrStdout(), &p, outcomeFailed))
-		}
-		return err
+		return o.withDocument(cmd.OutOrStdout(), &p, outcomeFailed, err)
 	}
 	return o.finish(cmd.OutOrStdout(), &p, outcomeRemoved)
+}
+
+// withDocument prints the document of the machine-readable forms for an error, and returns the error.
+func (o *options) withDocument(out io.Writer, p *plan, done outcome, err error) error {
+	if !o.output.ForMachines() {
+		return err
+	}
+	return errors.Join(err, o.finish(out, p, done))
 }
 
 // finish prints what the command did.

@@ -112,6 +112,26 @@ func TestOutput(t *testing.T) {
 	}
 }
 
+// TestRefusedOutput covers the output of a removal that the user does not confirm.
+func TestRefusedOutput(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("nothing was removed")
+	for form, want := range map[string]string{
+		console.Human: "",
+		console.JSON:  "{\n  \"remove\": [\n    \"Subscription shop/lamp\"\n  ],\n  \"lostObjects\": 0,\n  \"stays\": [],\n  \"outcome\": \"planned\"\n}\n",
+	} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			o := options{output: console.Output{Form: form}}
+			var out strings.Builder
+			err := o.withDocument(&out, &plan{Remove: []string{"Subscription shop/lamp"}, Stays: []string{}}, outcomePlanned, refused)
+			if diff := cmp.Diff(want, out.String()); diff != "" || !errors.Is(err, refused) {
+				t.Errorf("error %v; (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
 // TestUsers finds the other versions that need a definition. Copies do not count.
 func TestUsers(t *testing.T) {
 	t.Parallel()

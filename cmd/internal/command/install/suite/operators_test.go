@@ -229,6 +229,8 @@ func (c *cluster) testRemove(t *testing.T) {
 	contains(t, out, "CustomResourceDefinition "+lamps+" with 1 custom resource", "Data is lost: 1 custom resource")
 	_, log := c.run(t, 1, "remove", "lantern", "-n", "quay", "--crds")
 	contains(t, log, "repeat the command with --yes")
+	out, _ = c.run(t, 1, "remove", "lantern", "-n", "quay", "-o", "json")
+	contains(t, out, `"outcome": "planned"`)
 	c.run(t, 0, "remove", "lantern", "-n", "quay", "--yes")
 	if !c.exists(t, lantern, "quay", "sample") {
 		t.Error("the custom resource is gone")
