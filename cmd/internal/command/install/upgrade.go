@@ -159,19 +159,24 @@ func (o *upgradeOptions) predict(cmd *cobra.Command, sub *operatorsv1alpha1.Subs
 // upgrade shows the steps and, after the confirmation, makes them.
 func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wait.Objects, res *dryrun.Result) error {
 	sub := found.Subscription
+	if o.channel != "" {
+		nameChannelFlag(res, sub.Name)
+	}
 	r := upgradeReport{Namespace: sub.Namespace, Subscription: sub.Name, From: sub.Status.InstalledCSV, Plan: res, Problem: problemOf(res, sub.Name)}
 	changes := o.wanted(sub).Spec.Channel != sub.Spec.Channel
 	if changes {
 		// The InstallPlan that waits for approval belongs to the old channel.
 		found = &wait.Objects{Subscription: sub, Installed: found.Installed}
 	}
-	way, err := pathTo(res, found, o.version)
-	if err != nil {
-		return err
-	}
+	way, unreachable := pathTo(res, found, o.version)
 	r.To = way.to
-	if err := o.show(cmd.OutOrStdout(), &r); err != nil {
-		return err
+	if unreachable == nil || r.explains() {
+		if err := o.show(cmd.OutOrStdout(), &r); err != nil {
+			return err
+		}
+	}
+	if unreachable != nil && r.Problem == "" {
+		return unreachable
 	}
 	if r.Outcome = o.outcome(&r, changes); r.Outcome != "" {
 		return o.finish(cmd.OutOrStdout(), &r)
@@ -179,10 +184,27 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 	if err := (console.Question{Text: "Upgrade it?", Refused: "nothing was changed", Yes: o.yes}).Ask(cmd); err != nil {
 		return err
 	}
+	var err error
 	if r.Outcome, err = o.apply(cmd, c, sub, way, changes); err == nil || o.output.ForMachines() {
 		err = errors.Join(err, o.finish(cmd.OutOrStdout(), &r))
 	}
 	return err
+}
+
+// explains reports whether the plan states why the Subscription does not get a version.
+func (r *upgradeReport) explains() bool {
+	return r.Problem != "" || slices.ContainsFunc(r.Plan.HeldBack, func(held dryrun.Refusal) bool { return held.Subscription == r.Subscription })
+}
+
+// nameChannelFlag replaces spec.channel by --channel in the remedies for a Subscription whose channel the flag sets.
+func nameChannelFlag(res *dryrun.Result, subscription string) {
+	for _, refusals := range [][]dryrun.Refusal{res.Refusals, res.Unknown, res.HeldBack} {
+		for i := range refusals {
+			if r := &refusals[i]; r.Subscription == subscription {
+				r.Remedy = strings.ReplaceAll(r.Remedy, "spec.channel", "--channel")
+			}
+		}
+	}
 }
 
 // show prints the steps and the last version for people.
@@ -282,8 +304,11 @@ func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, erro
 	if version == "" {
 		return p, nil
 	}
-	return path{}, &console.Coded{Code: console.Negative, Err: fmt.Errorf("subscription %s/%s has no upgrade to version %q; set --version to one of: %s",
-		found.Subscription.Namespace, found.Subscription.Name, version, cmp.Or(strings.Join(known, ", "), "none"))}
+	remedy := "no upgrade is available"
+	if len(known) > 0 {
+		remedy = "set --version to one of: " + strings.Join(known, ", ")
+	}
+	return path{}, notFound("subscription %s/%s has no upgrade to version %q; %s", found.Subscription.Namespace, found.Subscription.Name, version, remedy)
 }
 
 // isInstalled reports whether a version, given as a number or a name, is the installed one.

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/blang/semver/v4"
@@ -9,7 +10,10 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spf13/cobra"
+
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
+	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 )
 
@@ -45,7 +49,7 @@ func TestPathTo(t *testing.T) {
 		"Present":                   {result: dryrun.Result{Steps: steps}, plan: pending, version: "lamp.v1"},
 		"Number of the present one": {result: dryrun.Result{Steps: steps}, version: "v1.0.0"},
 		"Unknown":                   {result: dryrun.Result{Steps: steps}, version: "9", err: `subscription shop/lamp has no upgrade to version "9"; set --version to one of: 2.0.0, 3.0.0`},
-		"Nothing":                   {version: "9", err: `subscription shop/lamp has no upgrade to version "9"; set --version to one of: none`},
+		"Nothing":                   {version: "9", err: `subscription shop/lamp has no upgrade to version "9"; no upgrade is available`},
 		"Underway":                  {result: dryrun.Result{UnderWay: []dryrun.InstalledVersion{{Subscription: "lamp", Bundle: "lamp.v2", Version: "2.0.0"}}}, to: "lamp.v2"},
 		"Pending": {
 			result: dryrun.Result{UnderWay: []dryrun.InstalledVersion{{Subscription: "lamp", Bundle: "lamp.v2", Version: "2.0.0"}}, Steps: steps[3:]},
@@ -65,6 +69,49 @@ func TestPathTo(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.plans, got.plans); diff != "" || got.to != tt.to || text != tt.err {
 				t.Errorf("to %q, want %q; error %q, want %q; (-want +got):\n%s", got.to, tt.to, text, tt.err, diff)
+			}
+		})
+	}
+}
+
+// TestUnreachableVersion covers the output and the error for a version to which no upgrade leads.
+func TestUnreachableVersion(t *testing.T) {
+	t.Parallel()
+	const nothing = "Namespace shop: nothing to install"
+	refusal := dryrun.Refusal{Subscription: "lamp", Package: "lamp", Stays: "lamp.v1", Reason: "version lamp.v1 has failed"}
+	channel := dryrun.Refusal{Subscription: "lamp", Package: "lamp", Reason: "no channel nosuch", Remedy: "set spec.channel to one of stable"}
+	other := dryrun.Refusal{Subscription: "torch", Package: "torch", Reason: "no channel", Remedy: "set spec.channel to one of stable"}
+	for name, tt := range map[string]struct {
+		result   dryrun.Result
+		channel  string
+		out, err string
+	}{
+		"NoReason": {result: dryrun.Result{Refusals: []dryrun.Refusal{other}}, err: `subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`},
+		"Failed": {
+			result: dryrun.Result{Refusals: []dryrun.Refusal{refusal}}, err: console.Verdict(console.Negative).Error(),
+			out: nothing + "; 1 not installed\n\nNOT INSTALLED\n  lamp, stays at lamp.v1\n      version lamp.v1 has failed\n",
+		},
+		"HeldBack": {
+			result: dryrun.Result{HeldBack: []dryrun.Refusal{refusal}}, err: `subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`,
+			out: nothing + "\n\nHELD BACK FROM A NEWER VERSION\n  lamp, stays at lamp.v1\n      version lamp.v1 has failed\n",
+		},
+		"Channel": {
+			result: dryrun.Result{Refusals: []dryrun.Refusal{channel, other}}, channel: "nosuch", err: console.Verdict(console.Negative).Error(),
+			out: nothing + "; 2 not installed\n\nNOT INSTALLED\n  lamp\n      no channel nosuch\n    > set --channel to one of stable\n" +
+				"  torch\n      no channel\n    > set spec.channel to one of stable\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lamp"}, Spec: &operatorsv1alpha1.SubscriptionSpec{}}
+			tt.result.Namespace = "shop"
+			o := upgradeOptions{output: console.Output{Form: console.Human}, version: "2.0.0", channel: tt.channel}
+			var out strings.Builder
+			cmd := &cobra.Command{}
+			cmd.SetOut(&out)
+			err := o.upgrade(cmd, nil, &wait.Objects{Subscription: sub}, &tt.result)
+			if diff := cmp.Diff(tt.out, out.String()); diff != "" || err == nil || err.Error() != tt.err {
+				t.Errorf("error %v, want %q; output (-want +got):\n%s", err, tt.err, diff)
 			}
 		})
 	}
