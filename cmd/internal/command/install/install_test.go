@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
@@ -149,6 +150,45 @@ func described(objects []client.Object) []string {
 		lines = append(lines, describe(o))
 	}
 	return lines
+}
+
+// TestInstalledVersion covers requests for a version if the Subscription exists.
+func TestInstalledVersion(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		installed, starting, version string
+		entry                        string
+		err                          string
+	}{
+		"Same":      {installed: "lamp.v1.1.0", starting: "lamp.v1.0.0", version: "1.1.0", entry: "lamp.v1.1.0"},
+		"AnyOf":     {installed: "lamp.v1.0.0", entry: "lamp.v1.1.0"},
+		"Older":     {installed: "lamp.v1.1.0", starting: "lamp.v1.0.0", version: "1.0.0", entry: "lamp.v1.0.0", err: "subscription shop/mine has lamp.v1.1.0 installed, not version 1.0.0; run 'remove mine' first"},
+		"Newer":     {installed: "lamp.v1.0.0", version: "lamp.v1.1.0", entry: "lamp.v1.1.0", err: "subscription shop/mine has lamp.v1.0.0 installed, not version 1.1.0; run 'upgrade mine --version 1.1.0'"},
+		"Unknown":   {installed: "lamp.v0", version: "1.1.0", entry: "lamp.v1.1.0", err: "subscription shop/mine has lamp.v0 installed, not version 1.1.0; run 'remove mine' first"},
+		"Requested": {starting: "lamp.v1.0.0", version: "1.0.0", entry: "lamp.v1.0.0"},
+		"Starting":  {starting: "lamp.v1.1.0", version: "1.0.0", entry: "lamp.v1.0.0", err: `subscription shop/mine exists, and its spec.startingCSV is "lamp.v1.1.0", not "lamp.v1.0.0"; leave out --version, or change the Subscription`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sub := operatorsv1alpha1.Subscription{Spec: &operatorsv1alpha1.SubscriptionSpec{
+				Package: "lamp", CatalogSource: "wares", CatalogSourceNamespace: "olm", StartingCSV: tt.starting,
+			}}
+			sub.Name, sub.Status.InstalledCSV = "mine", tt.installed
+			chosen := choice{types.NamespacedName{Namespace: "olm", Name: "wares"}, lamp(t).Channel("stable").Entry(tt.entry)}
+			r := request{pkg: "lamp", namespace: "shop", version: tt.version}
+			_, err := existingSubscription(&r, chosen, &inventory{subscriptions: []operatorsv1alpha1.Subscription{sub}})
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if text != tt.err {
+				t.Errorf("error %q, want %q", text, tt.err)
+			}
+			if code := console.CodeOf(err); tt.installed != "" && text != "" && code != console.Negative {
+				t.Errorf("code %d", code)
+			}
+		})
+	}
 }
 
 // TestStartingCSV checks that a version sets spec.startingCSV.

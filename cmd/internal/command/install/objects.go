@@ -81,11 +81,14 @@ func existingSubscription(r *request, c choice, o *inventory) (*operatorsv1alpha
 		return nil, nil //nolint:nilnil // a Subscription that does not exist is no error
 	}
 	sub := &o.subscriptions[i]
+	if err := checkInstalled(r, c, sub); err != nil {
+		return nil, err
+	}
 	spec := sub.Spec
 	for _, field := range []struct{ name, has, wanted, flag string }{
 		{"source", spec.CatalogSourceNamespace + "/" + spec.CatalogSource, c.catalog.String(), "--catalog"},
 		{"channel", spec.Channel, r.channel, "--channel"},
-		{"startingCSV", spec.StartingCSV, startingCSV(r, c), "--version"},
+		{"startingCSV", spec.StartingCSV, startingCSV(r, c, sub), "--version"},
 		{"installPlanApproval", string(sub.GetInstallPlanApproval()), string(r.approval), "--approval"},
 	} {
 		if field.wanted != "" && field.has != field.wanted {
@@ -96,9 +99,23 @@ func existingSubscription(r *request, c choice, o *inventory) (*operatorsv1alpha
 	return sub, nil
 }
 
-// startingCSV returns the ClusterServiceVersion that the user names; empty for none.
-func startingCSV(r *request, c choice) string {
-	if r.version == "" {
+// checkInstalled returns an error if the user names a version, and the Subscription has another one installed.
+func checkInstalled(r *request, c choice, sub *operatorsv1alpha1.Subscription) error {
+	installed, wanted := sub.Status.InstalledCSV, c.entry.Bundle
+	if r.version == "" || installed == "" || installed == wanted.Name {
+		return nil
+	}
+	number := wanted.Subject.Version
+	remedy := fmt.Sprintf("run 'remove %s' first", sub.Name)
+	if has := wanted.Package.Bundle(installed); has != nil && has.Subject.Version.LT(number) {
+		remedy = fmt.Sprintf("run 'upgrade %s --version %s'", sub.Name, number)
+	}
+	return notFound("subscription %s/%s has %s installed, not version %s; %s", r.namespace, sub.Name, installed, number, remedy)
+}
+
+// startingCSV returns the ClusterServiceVersion that the user names for a Subscription without a version; empty for none.
+func startingCSV(r *request, c choice, sub *operatorsv1alpha1.Subscription) string {
+	if r.version == "" || sub.Status.InstalledCSV != "" {
 		return ""
 	}
 	return c.entry.Bundle.Name
