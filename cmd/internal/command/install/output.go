@@ -27,7 +27,8 @@ const (
 	outcomeInstalled outcome = "installed"
 )
 
-// readInventory reads a namespace. A namespace that the user may not read counts as existing.
+// readInventory reads a namespace. A namespace that the user may not read counts as existing. It returns an error for a
+// namespace that is being deleted.
 func readInventory(ctx context.Context, c client.Client, namespace string) (*inventory, error) {
 	o := &inventory{exists: true}
 	live := &metav1.PartialObjectMetadata{}
@@ -37,6 +38,8 @@ func readInventory(ctx context.Context, c client.Client, namespace string) (*inv
 		o.exists = false
 	case err != nil && !apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("reading namespace %s: %w", namespace, err)
+	case live.DeletionTimestamp != nil:
+		return nil, notFound("namespace %s is being deleted; wait until it is gone", namespace)
 	}
 	var groups operatorsv1.OperatorGroupList
 	if err := c.List(ctx, &groups, client.InNamespace(namespace)); err != nil {
