@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -60,12 +61,15 @@ func (p Program) Command(commands ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// explainArguments adds the usage line and the command that shows the help to the errors about arguments, for a command
-// and its sub-commands.
+// explainArguments adds similar commands or the usage line, and the command that shows the help, to the errors about
+// arguments, for a command and its sub-commands.
 func explainArguments(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
+				if similar := similarCommands(cmd, args); len(similar) > 0 {
+					return fmt.Errorf("%w; did you mean %s? See '%s --help'", err, strings.Join(similar, " or "), cmd.CommandPath())
+				}
 				return fmt.Errorf("%w: %s; see '%s --help'", err, cmd.UseLine(), cmd.CommandPath())
 			}
 			return nil
@@ -74,6 +78,16 @@ func explainArguments(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		explainArguments(sub)
 	}
+}
+
+// similarCommands returns the sub-commands whose names resemble the first argument.
+func similarCommands(cmd *cobra.Command, args []string) []string {
+	if len(args) == 0 || args[0] == "" {
+		return nil
+	}
+	const maxDistance = 2
+	cmd.SuggestionsMinimumDistance = maxDistance
+	return cmd.SuggestionsFor(args[0])
 }
 
 // strictCompletion makes the completion command return an error for an unknown shell. By default,

@@ -30,6 +30,7 @@ func TestCommand(t *testing.T) {
 		"shells":       {reason: "there is help to choose one", args: []string{"completion"}, out: "completion [command]"},
 		"no shell":     {reason: "one that is not known is an error", args: []string{"completion", "zzz"}, err: `unknown command "zzz" for "lamp completion"`},
 		"unknown":      {reason: "an unknown command points to the help", args: []string{"nope"}, err: `unknown command "nope" for "lamp": lamp [flags]; see 'lamp --help'`},
+		"similar":      {reason: "an unknown command shows the similar ones", args: []string{"serv"}, err: `unknown command "serv" for "lamp"; did you mean serve? See 'lamp --help'`},
 		"arguments":    {reason: "a wrong number of arguments shows the usage", args: []string{"light"}, err: "accepts 1 arg(s), received 0: lamp light ROOM [flags]; see 'lamp light --help'"},
 		"unknown flag": {reason: "a mistake points to the help", args: []string{"serve", "--prot=2"}, err: "see 'lamp serve --help'"},
 		"environment":  {reason: "a variable sets a flag", args: []string{"serve"}},
