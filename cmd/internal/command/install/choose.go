@@ -2,6 +2,7 @@ package install
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/catalogquery"
 	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/internal/similarnames"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
 	"github.com/chandlery/chandlery/supervisor/resolution"
@@ -100,8 +102,49 @@ func chooseCatalog(r *request, offers []offer) (offer, error) {
 	case len(unreadable) > 0:
 		return offer{}, &console.Coded{Code: code, Err: fmt.Errorf("package %s was not found, and not every catalog can be read: %s", r.pkg, strings.Join(unreadable, "; "))}
 	default:
-		return offer{}, notFound("no catalog that namespace %s can use has package %q%s; check the name and --catalog", r.namespace, r.pkg, from(r.catalog))
+		return offer{}, &console.Coded{Code: console.Negative, Err: &noPackageError{request: r}}
 	}
+}
+
+// noPackageError occurs when no catalog has the requested package.
+type noPackageError struct {
+	request *request
+	// similar are names of packages that resemble the requested one, the nearest first.
+	similar []string
+}
+
+// Error returns the problem with the remedy.
+func (e *noPackageError) Error() string {
+	text := fmt.Sprintf("no catalog that namespace %s can use has package %q%s; check the name and --catalog",
+		e.request.namespace, e.request.pkg, from(e.request.catalog))
+	if len(e.similar) > 0 {
+		text += "; did you mean " + strings.Join(e.similar, " or ") + "?"
+	}
+	return text
+}
+
+// maxSimilar is the largest number of similar names in an error.
+const maxSimilar = 5
+
+// addSimilarNames adds the similar names of packages to a [noPackageError]. It leaves other errors unchanged.
+func addSimilarNames(err error, sources []*operatorsv1alpha1.CatalogSource, contents map[resolution.CatalogKey]inputs.CatalogContent) {
+	missing, is := errors.AsType[*noPackageError](err)
+	if !is {
+		return
+	}
+	var names []string
+	for _, source := range sources {
+		read := contents[resolution.CatalogKey{Namespace: source.Namespace, Name: source.Name}]
+		if read.Snapshot == nil {
+			continue
+		}
+		for _, pkg := range read.Snapshot.Content.Packages() {
+			names = append(names, pkg.Name)
+		}
+	}
+	slices.Sort(names)
+	similar := similarnames.Of(missing.request.pkg, slices.Compact(names))
+	missing.similar = similar[:min(maxSimilar, len(similar))]
 }
 
 func from(catalog string) string {

@@ -228,12 +228,13 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 	done := progress.Start(s.log, false, "Reading "+inputs.DescribeCatalogs(sources))
 	contents := s.cluster.Contents(ctx, sources)
 	done()
-	offers := packageOffers(s.request, catalogquery.Select(sources, s.request.catalog), contents)
-	chosen, err := choose(s.request, offers)
+	selected := catalogquery.Select(sources, s.request.catalog)
+	chosen, err := choose(s.request, packageOffers(s.request, selected, contents))
 	if console.CodeOf(err) == console.Forbidden {
 		return s.planFromManifests(ctx, found, err)
 	}
 	if err != nil {
+		addSimilarNames(err, selected, contents)
 		return nil, err
 	}
 	var modes []operatorsv1alpha1.InstallMode

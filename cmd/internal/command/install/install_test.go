@@ -11,6 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
@@ -150,6 +153,37 @@ func described(objects []client.Object) []string {
 		lines = append(lines, describe(o))
 	}
 	return lines
+}
+
+// TestSimilarNames covers the suggestions for a package that no catalog has.
+func TestSimilarNames(t *testing.T) {
+	t.Parallel()
+	b := content.NewBuilder(1 << 20)
+	for _, name := range []string{"lantern", "lanterns", "compass"} {
+		properties := []constraint.Property{{Type: "olm.package", Value: `{"packageName":"` + name + `","version":"1.0.0"}`}}
+		if err := b.Add(content.ChannelEntry{Package: name, Channel: "stable", Bundle: name + ".v1", Properties: properties}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := inputs.CatalogContent{Snapshot: &catalogs.Snapshot{Content: b.Build()}}
+	contents := map[resolution.CatalogKey]inputs.CatalogContent{{Namespace: "olm", Name: "a"}: read, {Namespace: "olm", Name: "b"}: read, {Namespace: "olm", Name: "c"}: {}}
+	var sources []*operatorsv1alpha1.CatalogSource
+	for _, name := range []string{"a", "b", "c"} {
+		source := &operatorsv1alpha1.CatalogSource{Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: "localhost:1"}}
+		source.Namespace, source.Name = "olm", name
+		sources = append(sources, source)
+	}
+	for name, want := range map[string]string{
+		"lantrn": `no catalog that namespace shop can use has package "lantrn"; check the name and --catalog; did you mean lantern or lanterns?`,
+		"wick":   `no catalog that namespace shop can use has package "wick"; check the name and --catalog`,
+	} {
+		r := &request{pkg: name, namespace: "shop"}
+		_, err := choose(r, packageOffers(r, sources, contents))
+		addSimilarNames(err, sources, contents)
+		if err == nil || err.Error() != want || console.CodeOf(err) != console.Negative {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
 }
 
 // TestInstalledVersion covers requests for a version if the Subscription exists.

@@ -187,6 +187,8 @@ func (c *cluster) testInstall(t *testing.T) {
 	contains(t, out, `"outcome": "planned"`, `"kind": "Subscription"`)
 	_, log = c.run(t, 2, "install", "nonsense", "-n", "quay")
 	contains(t, log, `no catalog that namespace quay can use has package "nonsense"`)
+	_, log = c.run(t, 2, "install", "lantrn", "-n", "quay")
+	contains(t, log, "did you mean lantern?")
 }
 
 func (c *cluster) testUpgrade(t *testing.T) {
