@@ -107,7 +107,7 @@ func Codes() []CodeInfo {
 
 func clusterCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodeNotInstalled, "The Subscription API is not installed in the cluster.", "Run \"supervisor install-crds\" to install the CustomResourceDefinitions."},
+		{CodeNotInstalled, "The Subscription API is not installed in the cluster.", "Install the CustomResourceDefinitions of the release's prerequisites.yaml."},
 		{CodeSupervisorNotRunning, "No supervisor holds the Lease chandlery-supervisor. Statuses may be out of date.", "Find out why no supervisor pod runs or becomes the leader."},
 		{CodePackageManifestsUnavailable, "The APIService of PackageManifests is unavailable. Until it is available, Kubernetes deletes no namespace.", "Find out why API servers do not reach port 10250 of a supervisor. If no supervisor is installed, delete the APIService."},
 		{CodeUninstallBlocked, "Something blocks the uninstallation of an operator whose Subscription was deleted.", "Remove the obstacle in the message. To keep the operator, remove the annotation chandlery.dev/on-delete."},

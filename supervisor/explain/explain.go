@@ -14,6 +14,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
+// InstallAPI is the command that installs the API operators.coreos.com, with a file of the release. Users of the plugin of
+// kubectl may lack the program supervisor.
+const InstallAPI = "kubectl apply --server-side -f prerequisites.yaml"
+
 // Explain returns the state of a Subscription, and its causes.
 func Explain(o *ClusterState, sub types.NamespacedName) Explanation {
 	return Object(o, Ref{Kind: KindSubscription, Namespace: sub.Namespace, Name: sub.Name})
@@ -65,7 +69,7 @@ func withSupervisor(s *search, look func(*search) []*Finding) []Finding {
 func explainAbsent(s *search, resource string) Explanation {
 	for _, u := range s.Unreadable {
 		if u.Resource == resource && u.Reason == UnreadableNotInstalled {
-			f := s.finding(CodeNotInstalled, Wrong, "the API "+resource+" is not installed in this cluster").withCommands("supervisor install-crds")
+			f := s.finding(CodeNotInstalled, Wrong, "the API "+resource+" is not installed in this cluster").withCommands(InstallAPI)
 			return Explanation{Subject: s.subject, State: Missing, Summary: f.Cause, Findings: []Finding{*f}}
 		}
 	}

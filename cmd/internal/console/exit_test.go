@@ -40,7 +40,7 @@ func TestReport(t *testing.T) {
 		"Wait":       {reason: "the user ended a wait", err: fmt.Errorf("%w while it waited", console.ErrInterrupted), code: console.Interrupted, says: "lamp: interrupted while it waited\n"},
 		"NoAPI": {
 			reason: "the remedy is the same for all commands", err: fmt.Errorf("a: %w", &apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "operators.coreos.com", Kind: "Lamp"}}), code: console.Negative,
-			says: "lamp: a: no matches for kind \"Lamp\" in group \"operators.coreos.com\"; the cluster has no API operators.coreos.com: install it with 'supervisor install-crds'\n",
+			says: "lamp: a: no matches for kind \"Lamp\" in group \"operators.coreos.com\"; the cluster has no API operators.coreos.com: install it with 'kubectl apply --server-side -f prerequisites.yaml'\n",
 		},
 		"NoResource": {reason: "a resource has an API too", err: &apimeta.NoResourceMatchError{PartialResource: schema.GroupVersionResource{Group: "operators.coreos.com", Resource: "lamps"}}, code: console.Negative},
 		"OtherAPI":   {reason: "other APIs have other remedies", err: &apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Lamp"}}, code: console.Failed},

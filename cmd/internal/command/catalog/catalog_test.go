@@ -94,7 +94,7 @@ func TestUnreadable(t *testing.T) {
 		explain.UnreadableForbidden: console.Forbidden, explain.UnreadableNotInstalled: console.Negative, explain.UnreadableUnreachable: console.Unreachable,
 	} {
 		err := unreadableError(explain.Unreadable{Reason: reason, Message: "it is so"})
-		installs := strings.Contains(err.Error(), "supervisor install-crds")
+		installs := strings.Contains(err.Error(), explain.InstallAPI)
 		if got := console.CodeOf(err); got != want || installs != (want == console.Negative) || !strings.HasPrefix(err.Error(), "listing the CatalogSources: it is so") {
 			t.Errorf("%s: code %d, want %d; %v", reason, got, want, err)
 		}

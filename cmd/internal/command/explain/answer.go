@@ -103,7 +103,7 @@ func (a *answer) remainder() string {
 	case a.named, explained == 1 && all == 1:
 		return "" // everything is explained
 	case a.missing:
-		return "The API of Subscriptions is not installed in this cluster: supervisor install-crds"
+		return "The API of Subscriptions is not installed in this cluster: " + explain.InstallAPI
 	case all == 0 && len(a.Unreadable) > 0:
 		return "No Subscription in " + where + " is visible."
 	case all == 0:

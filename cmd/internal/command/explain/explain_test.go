@@ -142,7 +142,7 @@ Could not be read, and may contain a cause:
 	},
 	{
 		reason: "an API that is not there", answer: answer{namespace: "shop", missing: true}, code: console.Negative,
-		text: "The API of Subscriptions is not installed in this cluster: supervisor install-crds\n",
+		text: "The API of Subscriptions is not installed in this cluster: kubectl apply --server-side -f prerequisites.yaml\n",
 	},
 	{
 		reason: "a namespace instead of all", answer: answer{everywhere: true, Fallback: "shop", Explanations: []explain.Explanation{healthy()}}, code: console.Forbidden,

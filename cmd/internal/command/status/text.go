@@ -49,7 +49,7 @@ func (v View) verdict(s *Status) string {
 	case Well:
 	case Wrong:
 		if slices.ContainsFunc(s.Unreadable, lacksKind) {
-			return v.Paint.Bad("The CustomResourceDefinitions of operators.coreos.com are not installed.") + "\n  > supervisor install-crds\n"
+			return v.Paint.Bad("The CustomResourceDefinitions of operators.coreos.com are not installed.") + "\n  > " + explain.InstallAPI + "\n"
 		}
 		return v.Paint.Bad("Problems found: see PROBLEMS above.") + "\n"
 	case Unknown:

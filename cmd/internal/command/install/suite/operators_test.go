@@ -119,7 +119,7 @@ func (c *cluster) exists(t *testing.T, o client.Object, namespace, name string) 
 func (c *cluster) testNoAPI(t *testing.T) {
 	for _, args := range [][]string{{"wait", "lantern"}, {"install", "lantern", "-n", "quay"}, {"search"}, {"catalog", "list"}, {"catalog", "add", "a", "--image", "example.com/a:v1"}} {
 		_, log := c.run(t, 2, args...)
-		contains(t, log, "the cluster has no API operators.coreos.com: install it with 'supervisor install-crds'")
+		contains(t, log, "the cluster has no API operators.coreos.com: install it with 'kubectl apply --server-side -f prerequisites.yaml'")
 	}
 }
 
