@@ -202,7 +202,7 @@ func (g *gatherer) live(ctx context.Context, files *Objects) ([]*Gathered, error
 		return nil, err
 	}
 	if len(objects.Subscriptions) > 0 {
-		cluster.addOperators(ctx, &request.Request, objects)
+		addOperators(ctx, cluster, &request.Request, objects)
 	}
 	if missing {
 		request.Blocked = fmt.Sprintf("namespace %s: %v; check --namespace, or create it, with an OperatorGroup in it", g.Namespace, errNoNamespace)

@@ -24,8 +24,8 @@ type operators struct {
 	copiesDisabled bool
 }
 
-// operators reads the versions and OperatorGroups of all namespaces, without copies.
-func (c *Cluster) operators(ctx context.Context) (*operators, error) {
+// readOperators reads the versions and OperatorGroups of all namespaces, without copies.
+func readOperators(ctx context.Context, c *Cluster) (*operators, error) {
 	original, err := labels.NewRequirement(operatorsv1alpha1.CopiedLabelKey, selection.DoesNotExist, nil)
 	if err != nil {
 		return nil, fmt.Errorf("selecting ClusterServiceVersions: %w", err)
@@ -49,8 +49,8 @@ func (c *Cluster) operators(ctx context.Context) (*operators, error) {
 
 // addOperators adds to a request what operators of other namespaces prevent: the versions with the names of the copies
 // that its namespace will get, and the APIs of other OperatorGroups. A new namespace has no copy yet.
-func (c *Cluster) addOperators(ctx context.Context, r *dryrun.Request, own *Objects) {
-	found, err := c.operators(ctx)
+func addOperators(ctx context.Context, c *Cluster, r *dryrun.Request, own *Objects) {
+	found, err := readOperators(ctx, c)
 	if err != nil {
 		r.Notes = append(r.Notes, fmt.Sprintf("the plan for namespace %s ignores operators of other namespaces, which can prevent an installation: %v", r.Input.Namespace, err))
 		return
