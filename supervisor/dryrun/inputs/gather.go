@@ -201,9 +201,7 @@ func (g *gatherer) live(ctx context.Context, files *Objects) ([]*Gathered, error
 	if err != nil {
 		return nil, err
 	}
-	if len(objects.Subscriptions) > 0 {
-		addOperators(ctx, cluster, &request.Request, objects)
-	}
+	addOperators(ctx, cluster, &request.Request, objects)
 	if missing {
 		request.Blocked = fmt.Sprintf("namespace %s: %v; check --namespace, or create it, with an OperatorGroup in it", g.Namespace, errNoNamespace)
 	}

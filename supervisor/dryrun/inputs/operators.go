@@ -50,6 +50,9 @@ func readOperators(ctx context.Context, c *Cluster) (*operators, error) {
 // addOperators adds to a request what operators of other namespaces prevent: the versions with the names of the copies
 // that its namespace will get, and the APIs of other OperatorGroups. A new namespace has no copy yet.
 func addOperators(ctx context.Context, c *Cluster, r *dryrun.Request, own *Objects) {
+	if len(own.Subscriptions) == 0 {
+		return
+	}
 	found, err := readOperators(ctx, c)
 	if err != nil {
 		r.Notes = append(r.Notes, fmt.Sprintf("the plan for namespace %s ignores operators of other namespaces, which can prevent an installation: %v", r.Input.Namespace, err))

@@ -8,9 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiversion "github.com/operator-framework/api/pkg/lib/version"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
 	"github.com/chandlery/chandlery/cmd/internal/console"
