@@ -51,24 +51,29 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	state, _ := r.store.State(req.NamespacedName)
-	old, known := r.index.Catalog(req.NamespacedName)
+	return ctrl.Result{}, r.update(ctx, req.NamespacedName, source)
+}
+
+// update updates the packages of a catalog that exists.
+func (r *reconciler) update(ctx context.Context, key types.NamespacedName, source *operatorsv1alpha1.CatalogSource) (err error) {
+	state, _ := r.store.State(key)
+	old, known := r.index.Catalog(key)
 	// Heads are read from the catalog. The store publishes when it can be reached.
 	readable := state.Snapshot != nil && state.Connectivity == connectivity.Ready.String()
 	if !known && !readable {
-		return ctrl.Result{}, nil
+		return nil
 	}
 	next := old
 	next.Source = r.source(source, state, old)
 	if !readable || state.Snapshot.Digest == old.Digest {
 		r.index.Set(next)
-	} else if next, err = r.readSnapshot(ctx, req.NamespacedName, state.Snapshot, next); err == nil || known {
+	} else if next, err = r.readSnapshot(ctx, key, state.Snapshot, next); err == nil || known {
 		r.index.Set(next)
 	}
 	if readable && err == nil {
-		r.store.SetBrokenChannels(req.NamespacedName, state.Snapshot, next.BrokenChannels)
+		r.store.SetBrokenChannels(key, state.Snapshot, next.BrokenChannels)
 	}
-	return ctrl.Result{}, err
+	return err
 }
 
 // source returns what packages show of a CatalogSource.

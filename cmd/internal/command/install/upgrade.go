@@ -304,11 +304,16 @@ func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, erro
 	if version == "" {
 		return p, nil
 	}
-	remedy := "no upgrade is available"
-	if len(known) > 0 {
-		remedy = "set --version to one of: " + strings.Join(known, ", ")
+	return path{}, notFound("subscription %s/%s has no upgrade to version %q; %s",
+		found.Subscription.Namespace, found.Subscription.Name, version, versionRemedy(known))
+}
+
+// versionRemedy returns what to do about a version that cannot be reached, given those that can.
+func versionRemedy(known []string) string {
+	if len(known) == 0 {
+		return "no upgrade is available"
 	}
-	return path{}, notFound("subscription %s/%s has no upgrade to version %q; %s", found.Subscription.Namespace, found.Subscription.Name, version, remedy)
+	return "set --version to one of: " + strings.Join(known, ", ")
 }
 
 // isInstalled reports whether a version, given as a number or a name, is the installed one.
