@@ -274,7 +274,7 @@ units:
 	@$(GO) run ./test/packages unit | grep -vxF "$$($(GO) list $(PAGES) $(LISTING))" | xargs env $(RACE_GO) test $(LEAN) $(RACE) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
 
 .PHONY: e2e
-e2e: test-env build ## The end-to-end suites, as root on real nodes too, then the demo.
+e2e: test-env build ## The end-to-end suites, as root on real nodes too.
 	@$(GO) run ./test/packages e2e | xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 2 -timeout $(TEST_TIMEOUT)
 	@$(MAKE) losses
 
@@ -288,7 +288,6 @@ peers:
 .PHONY: losses
 losses:
 	@$(GO) run ./test/packages nodes | grep -v -e /operatorhub$$ -e /disconnected$$ | xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
-	@$(GO) run ./test/demo --exit
 
 .PHONY: operatorhub
 operatorhub: test-env ## Do what OperatorHub.io prints on real nodes with the files of a release, then operator-sdk's and kubectl-operator's commands, as root.
