@@ -12,6 +12,10 @@ const (
 	maxList    = 500 * time.Millisecond
 	maxAPI     = 15 << 20 // a supervisor without a catalog
 	maxCatalog = 4 << 20  // more, for the catalog
+	// maxLease is the default of --renew-deadline: an older Lease ends the leadership.
+	maxLease = 10 * time.Second
+	// maxPeak is the limit of memory in deploy/supervisor/deployment.yaml.
+	maxPeak = 1 << 30
 	// The largest parts of what OLM's package server needs.
 	maxPartOfMemory    = 1.0 / 5
 	maxPartOfProcessor = 1.0 / 10
@@ -33,6 +37,8 @@ func checkBudgets(own, peer figures, rest restFigures) error {
 	check("a full list", float64(own.list), float64(maxList), elapsed)
 	check("memory of the API without a catalog", float64(empty), maxAPI, size)
 	check("more memory of the API with a catalog", float64(increase-empty), maxCatalog, size)
+	check("age of the Lease during full lists", float64(rest.lease), float64(maxLease), elapsed)
+	check("resident memory after full lists", float64(rest.peak), maxPeak, size)
 	check("memory of the API beside OLM's package server", float64(increase), maxPartOfMemory*float64(peer.idle), size)
 	check("processor time beside OLM's package server", float64(own.processor), maxPartOfProcessor*float64(peer.processor), elapsed)
 	return errors.Join(missed...)

@@ -1,10 +1,30 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
 )
+
+// TestPeakIsLimitOfPod compares the budget of memory with the manifest.
+func TestPeakIsLimitOfPod(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/supervisor/deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment := &appsv1.Deployment{}
+	if err := yaml.UnmarshalStrict(text, deployment); err != nil {
+		t.Fatal(err)
+	}
+	if got := deployment.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value(); got != maxPeak {
+		t.Errorf("limit of memory %d, want %d", got, maxPeak)
+	}
+}
 
 // TestCheckBudgets compares figures with the budgets.
 func TestCheckBudgets(t *testing.T) {
@@ -12,7 +32,7 @@ func TestCheckBudgets(t *testing.T) {
 	const mebi = 1 << 20
 	peer := figures{idle: 100 * mebi, processor: 4 * time.Second}
 	within := figures{table: 80 * time.Millisecond, list: 400 * time.Millisecond, processor: 300 * time.Millisecond}
-	rest := restFigures{on: 68 * mebi, off: 50 * mebi, emptyOn: 45 * mebi, emptyOff: 30 * mebi}
+	rest := restFigures{on: 68 * mebi, off: 50 * mebi, emptyOn: 45 * mebi, emptyOff: 30 * mebi, lease: 3 * time.Second, peak: 300 * mebi}
 	for name, tt := range map[string]struct {
 		change func(own, peer *figures, rest *restFigures)
 		want   string
@@ -23,6 +43,8 @@ func TestCheckBudgets(t *testing.T) {
 		"API":       {func(_, _ *figures, r *restFigures) { r.emptyOff = 29 * mebi }, "without a catalog: 16.0 MiB, want at most 15.0 MiB"},
 		"Catalog":   {func(_, _ *figures, r *restFigures) { r.on, r.emptyOff = 69*mebi, 31*mebi }, "with a catalog: 5.0 MiB, want at most 4.0 MiB"},
 		"Memory":    {func(_, peer *figures, _ *restFigures) { peer.idle = 80 * mebi }, "package server: 18.0 MiB, want at most 16.0 MiB"},
+		"Lease":     {func(_, _ *figures, r *restFigures) { r.lease = time.Minute }, "age of the Lease during full lists: 1m0s, want at most 10s"},
+		"Peak":      {func(_, _ *figures, r *restFigures) { r.peak = 1025 * mebi }, "resident memory after full lists: 1025.0 MiB, want at most 1024.0 MiB"},
 		"Processor": {func(own, _ *figures, _ *restFigures) { own.processor = time.Second }, "package server: 1s, want at most 400ms"},
 	} {
 		t.Run(name, func(t *testing.T) {

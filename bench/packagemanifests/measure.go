@@ -145,17 +145,22 @@ func (s *scene) call(ctx context.Context, f *figures) error {
 	if f.list, err = s.median(ctx, plain); err != nil {
 		return err
 	}
-	calls, gathered := errgroup.WithContext(ctx)
 	begun := time.Now()
+	err = s.listAtOnce(ctx)
+	f.crowd = time.Since(begun)
+	return err
+}
+
+// listAtOnce sends full lists at once.
+func (s *scene) listAtOnce(ctx context.Context) error {
+	calls, gathered := errgroup.WithContext(ctx)
 	for range crowd {
 		calls.Go(func() error {
 			_, err := s.once(gathered, plain)
 			return err
 		})
 	}
-	err = calls.Wait()
-	f.crowd = time.Since(begun)
-	return err
+	return calls.Wait()
 }
 
 // median returns the median time of calls.

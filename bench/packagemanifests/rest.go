@@ -8,7 +8,10 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/test/packageserver"
 	"github.com/chandlery/chandlery/test/pause"
@@ -16,10 +19,14 @@ import (
 	"github.com/chandlery/chandlery/test/process"
 )
 
-// restFigures are the anonymous memory of a whole supervisor at rest, in bytes.
+// restFigures are the memory of a whole supervisor in bytes, and the age of its Lease.
 type restFigures struct {
-	// on and off are with the API and without it, for a cluster with the catalog. emptyOn and emptyOff are so without catalogs.
+	// on and off are the anonymous memory at rest with the API and without it, for a cluster with the catalog. emptyOn and
+	// emptyOff are so without catalogs.
 	on, off, emptyOn, emptyOff int64
+	// lease is the largest age of the Lease during full lists at once, and peak the resident memory of the leader after them.
+	lease time.Duration
+	peak  int64
 }
 
 // measureRest runs a whole supervisor with and without the API. It removes the catalog.
@@ -35,20 +42,23 @@ func (s *scene) measureRest(ctx context.Context) (f restFigures, err error) {
 		return f, err
 	}
 	const on, off = "auto", "disabled"
-	if f.on, err = s.atRest(ctx, on, number, true); err != nil {
+	if f.on, err = s.atRest(ctx, on, number, func(ctx context.Context, started *process.Process) error {
+		f.lease, f.peak, err = s.crowdLeader(ctx, started)
+		return err
+	}); err != nil {
 		return f, err
 	}
-	if f.off, err = s.atRest(ctx, off, number, false); err != nil {
+	if f.off, err = s.atRest(ctx, off, number, nil); err != nil {
 		return f, err
 	}
 	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: catalog}}
 	if err := s.client.Delete(ctx, source); err != nil {
 		return f, fmt.Errorf("deleting the CatalogSource: %w", err)
 	}
-	if f.emptyOn, err = s.atRest(ctx, on, number, false); err != nil {
+	if f.emptyOn, err = s.atRest(ctx, on, number, nil); err != nil {
 		return f, err
 	}
-	f.emptyOff, err = s.atRest(ctx, off, number, false)
+	f.emptyOff, err = s.atRest(ctx, off, number, nil)
 	return f, err
 }
 
@@ -61,9 +71,9 @@ const (
 // settling is how long a supervisor is idle at least: the runtime returns memory slowly.
 const settling = time.Minute
 
-// atRest runs a supervisor and returns its anonymous memory after it has been idle. It waits for packages before, if it is to
-// serve some.
-func (s *scene) atRest(ctx context.Context, mode string, port int32, serves bool) (bytes int64, err error) {
+// atRest runs a supervisor and returns its anonymous memory after it has been idle. If there is a function, atRest waits for
+// packages before, and calls it after.
+func (s *scene) atRest(ctx context.Context, mode string, port int32, serving func(context.Context, *process.Process) error) (bytes int64, err error) {
 	started, err := process.Start(ctx, process.Spec{
 		Name: "supervisor", Path: filepath.Join(s.dir, "supervisor"), Log: filepath.Join(s.dir, "supervisor-"+mode+".log"),
 		Args: append(packageserver.Args(s.plane.Kubeconfig(), home, s.host, port), "--packagemanifests", mode, "--global-catalog-namespace", home),
@@ -72,7 +82,7 @@ func (s *scene) atRest(ctx context.Context, mode string, port int32, serves bool
 		return 0, fmt.Errorf("starting a supervisor: %w", err)
 	}
 	defer func() { err = errors.Join(err, started.Stop(grace)) }()
-	if serves {
+	if serving != nil {
 		if _, err := s.awaitPackages(ctx, started); err != nil {
 			return 0, err
 		}
@@ -83,5 +93,49 @@ func (s *scene) atRest(ctx context.Context, mode string, port int32, serves bool
 	if err := started.Unexpected(); err != nil {
 		return 0, err
 	}
-	return memory(started.PID(), "RssAnon:")
+	if bytes, err = memory(started.PID(), "RssAnon:"); err != nil || serving == nil {
+		return bytes, err
+	}
+	return bytes, serving(ctx, started)
+}
+
+// crowdLeader sends full lists at once to a leader, for as many rounds as there are calls. It returns the largest age of the
+// Lease meanwhile, and the resident memory of the leader.
+func (s *scene) crowdLeader(ctx context.Context, leader *process.Process) (oldest time.Duration, peak int64, err error) {
+	watching, stop := context.WithCancel(ctx)
+	var watch errgroup.Group
+	watch.Go(func() error {
+		var err error
+		oldest, err = s.watchLease(watching)
+		return err
+	})
+	for range s.calls {
+		if err = s.listAtOnce(ctx); err != nil {
+			break
+		}
+	}
+	stop()
+	if err = errors.Join(err, watch.Wait()); err != nil {
+		return 0, 0, err
+	}
+	peak, err = memory(leader.PID(), "VmHWM:")
+	return oldest, peak, err
+}
+
+// watchLease reads the Lease of the supervisors until ctx ends, and returns its largest age.
+func (s *scene) watchLease(ctx context.Context) (oldest time.Duration, err error) {
+	key := client.ObjectKey{Namespace: home, Name: supervisorDeployment}
+	for {
+		lease := &coordinationv1.Lease{}
+		if err := s.client.Get(context.WithoutCancel(ctx), key, lease); err != nil {
+			return 0, fmt.Errorf("reading Lease %s: %w", key, err)
+		}
+		if lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == nil {
+			return 0, fmt.Errorf("lease %s has no holder", key)
+		}
+		oldest = max(oldest, time.Since(lease.Spec.RenewTime.Time))
+		if !pause.For(ctx, polling) {
+			return oldest, nil
+		}
+	}
 }
