@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -159,9 +160,6 @@ func (o *upgradeOptions) predict(cmd *cobra.Command, sub *operatorsv1alpha1.Subs
 // upgrade shows the steps and, after the confirmation, makes them.
 func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wait.Objects, res *dryrun.Result) error {
 	sub := found.Subscription
-	if o.channel != "" {
-		nameChannelFlag(res, sub.Name)
-	}
 	r := upgradeReport{Namespace: sub.Namespace, Subscription: sub.Name, From: sub.Status.InstalledCSV, Plan: res, Problem: problemOf(res, sub.Name)}
 	changes := o.wanted(sub).Spec.Channel != sub.Spec.Channel
 	if changes {
@@ -170,6 +168,7 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 	}
 	way, unreachable := pathTo(res, found, o.version)
 	r.To = way.to
+	res.Steps = stepsUntil(res.Steps, sub.Name, way)
 	if unreachable == nil || r.explains() {
 		if err := o.show(cmd.OutOrStdout(), &r); err != nil {
 			return err
@@ -194,17 +193,6 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 // explains reports whether the plan states why the Subscription does not get a version.
 func (r *upgradeReport) explains() bool {
 	return r.Problem != "" || slices.ContainsFunc(r.Plan.HeldBack, func(held dryrun.Refusal) bool { return held.Subscription == r.Subscription })
-}
-
-// nameChannelFlag replaces spec.channel by --channel in the remedies for a Subscription whose channel the flag sets.
-func nameChannelFlag(res *dryrun.Result, subscription string) {
-	for _, refusals := range [][]dryrun.Refusal{res.Refusals, res.Unknown, res.HeldBack} {
-		for i := range refusals {
-			if r := &refusals[i]; r.Subscription == subscription {
-				r.Remedy = strings.ReplaceAll(r.Remedy, "spec.channel", "--channel")
-			}
-		}
-	}
 }
 
 // show prints the steps and the last version for people.
@@ -270,6 +258,19 @@ type path struct {
 	plans []versionSet
 	// to is the last ClusterServiceVersion; empty if there is nothing to install.
 	to string
+	// last is the number of the last InstallPlan of the dry run that belongs to the path.
+	last int
+}
+
+// stepsUntil returns the steps without the InstallPlans of a Subscription that follow the end of a path.
+func stepsUntil(steps []dryrun.Step, subscription string, way path) []dryrun.Step {
+	later := map[int]bool{}
+	for i := range steps {
+		if s := &steps[i]; s.Plan > way.last && slices.Contains(s.Subscriptions, subscription) {
+			later[s.Plan] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(steps), func(s dryrun.Step) bool { return later[s.Plan] })
 }
 
 // pathTo returns the way to a version, given as a number or a name; to the newest if it is empty.
@@ -277,7 +278,7 @@ func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, erro
 	if isInstalled(found, version) {
 		return path{}, nil
 	}
-	var p path
+	p := path{last: math.MaxInt}
 	var known []string
 	matches := func(bundle, number string) bool {
 		p.to, known = bundle, append(known, number)
@@ -288,6 +289,7 @@ func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, erro
 	}
 	for _, one := range res.UnderWay {
 		if one.Subscription == found.Subscription.Name && matches(one.Bundle, one.Version) {
+			p.last = 0
 			return p, nil
 		}
 	}
@@ -298,6 +300,7 @@ func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, erro
 		}
 		p.plans = append(p.plans, planVersions(res, step.Plan))
 		if matches(step.Bundle, step.Version) {
+			p.last = step.Plan
 			return p, nil
 		}
 	}

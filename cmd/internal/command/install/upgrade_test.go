@@ -73,6 +73,40 @@ func TestPathTo(t *testing.T) {
 	}
 }
 
+// TestStepsUntil covers the steps that a command shows if it stops at a version.
+func TestStepsUntil(t *testing.T) {
+	t.Parallel()
+	steps := []dryrun.Step{
+		step(1, "lamp.v2", "2.0.0", "lamp"), step(2, "torch.v9", "9.0.0", "torch"), step(3, "wick.v4", "4.0.0", "wick"), step(3, "lamp.v3", "3.0.0", "lamp"),
+	}
+	for name, tt := range map[string]struct {
+		version string
+		want    []string
+	}{
+		"Newest":    {version: "", want: []string{"lamp.v2", "torch.v9", "wick.v4", "lamp.v3"}},
+		"Earlier":   {version: "2.0.0", want: []string{"lamp.v2", "torch.v9"}},
+		"Last":      {version: "3.0.0", want: []string{"lamp.v2", "torch.v9", "wick.v4", "lamp.v3"}},
+		"Installed": {version: "lamp.v1", want: []string{"torch.v9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lamp"}}
+			sub.Status.InstalledCSV = "lamp.v1"
+			way, err := pathTo(&dryrun.Result{Steps: steps}, &wait.Objects{Subscription: sub}, tt.version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range stepsUntil(steps, sub.Name, way) {
+				got = append(got, s.Bundle)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestUnreachableVersion covers the output and the error for a version to which no upgrade leads.
 func TestUnreachableVersion(t *testing.T) {
 	t.Parallel()
@@ -96,7 +130,7 @@ func TestUnreachableVersion(t *testing.T) {
 		},
 		"Channel": {
 			result: dryrun.Result{Refusals: []dryrun.Refusal{channel, other}}, channel: "nosuch", err: console.Verdict(console.Negative).Error(),
-			out: nothing + "; 2 not installed\n\nNOT INSTALLED\n  lamp\n      no channel nosuch\n    > set --channel to one of stable\n" +
+			out: nothing + "; 2 not installed\n\nNOT INSTALLED\n  lamp\n      no channel nosuch\n    > set spec.channel to one of stable\n" +
 				"  torch\n      no channel\n    > set spec.channel to one of stable\n",
 		},
 	} {

@@ -195,7 +195,7 @@ func (c *cluster) testUpgrade(t *testing.T) {
 	_, log := c.run(t, 2, "upgrade", "lantern", "-n", "quay", "--version", "9.9.9")
 	contains(t, log, `has no upgrade to version "9.9.9"; set --version to one of: 1.1.0, 1.2.0`)
 	out, _ := c.run(t, 2, "upgrade", "lantern", "-n", "quay", "--channel", "nosuch")
-	contains(t, out, "set --channel to one of")
+	contains(t, out, "set spec.channel to one of")
 	out, _ = c.run(t, 0, "upgrade", "lantern", "-n", "quay", "--version", "1.1.0", "--timeout", testenv.Patience.String())
 	contains(t, out, "Upgrade of Subscription quay/lantern from lantern.v1.0.0 to lantern.v1.1.0", "Subscription quay/lantern has lantern.v1.1.0 installed.")
 	c.run(t, 0, "upgrade", "lantern", "-n", "quay", "--channel", "candidate", "--dry-run")
