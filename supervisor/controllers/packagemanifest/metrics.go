@@ -16,7 +16,7 @@ var (
 		Name: "chandlery_packagemanifests", Help: "Packages of a catalog that the API of PackageManifests serves.",
 	}, []string{"namespace", "name"})
 	brokenChannels = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
-		Name: "chandlery_packagemanifest_broken_channels", Help: "Channels of a catalog that PackageManifests do not show because their head cannot be read.",
+		Name: "chandlery_packagemanifests_broken_channels", Help: "Channels of a catalog that PackageManifests do not show because their head cannot be read.",
 	}, []string{"namespace", "name"})
 	available = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandlery_packagemanifests_available", Help: "1 while the APIService of PackageManifests is available, and 0 while it is not. Only the leader has it, unless there should be no APIService.",
