@@ -82,14 +82,14 @@ func writesOfVersions() []Row {
 	return []Row{
 		{Kind: Kind{"create", "deployments.apps"}, Each: 1, Why: "The Deployment of the version."},
 		{Kind: Kind{"patch", csvs}, Each: 1.1, Why: "The labels of its APIs and the annotations of its OperatorGroup, in one write."},
-		{Kind: Kind{"patch", csvs + "/status"}, Each: 8, First: 5, Why: "Pending, its requirements, InstallReady, Installing, the progress of the Deployment, Succeeded. The first versions wait for a new definition."},
+		{Kind: Kind{"patch", csvs + "/status"}, Each: 8, First: 5, Why: "Pending, its requirements, InstallReady, Installing, the progress of the Deployment, Succeeded."},
 		{Kind: Kind{"patch", groups}, Each: 1.1, Why: "The annotation olm.providedAPIs gets the APIs of the version."},
 		{Kind: Kind{"update", "clusterroles" + rbac}, Each: 3, First: 3, Why: "The existing roles admin, edit and view of the OperatorGroup select the new APIs."},
 		{Kind: Kind{"patch", "operatorconditions.operators.coreos.com"}, Each: 1.1, Why: "The OperatorCondition of the version, by server-side apply."},
 		{Kind: Kind{"patch", "roles" + rbac}, Each: 1.1, Why: "The Role with which the operator writes its OperatorCondition, by server-side apply."},
 		{Kind: Kind{"patch", "rolebindings" + rbac}, Each: 1.5, Why: "The RoleBinding of that Role to the operator's account, by server-side apply."},
 		{Kind: Kind{"create", operator}, Each: 1, Why: "The Operator of the package and namespace."},
-		{Kind: Kind{"patch", operator + "/status"}, Each: 8, First: 5, Why: "The Operator lists its components as they appear, at most once in 1.5 s. The first installations take longer."},
+		{Kind: Kind{"patch", operator + "/status"}, Each: 8, First: 5, Why: "The Operator lists its components as they appear, at most once in 1.5 s."},
 	}
 }
 
@@ -110,7 +110,7 @@ func reads() []Row {
 
 // optionalAPIs returns the periodic requests that find out whether an absent API exists now.
 func optionalAPIs() []Row {
-	const why = "A check for an optional API."
+	const why = "Optional API."
 	var rows []Row
 	for _, group := range []string{"autoscaling.k8s.io", "config.openshift.io", "monitoring.coreos.com"} {
 		rows = append(rows,
