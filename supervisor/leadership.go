@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
 	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/migration"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
@@ -128,6 +129,7 @@ func (m *managerChecker) checkBeforeLeading(ctx context.Context) error {
 	if m.takeover != nil {
 		interval = takeoverPollInterval
 	}
+	withdrawn := false
 	for {
 		err := m.mayLead(ctx)
 		if !isRefusal(err) {
@@ -135,6 +137,12 @@ func (m *managerChecker) checkBeforeLeading(ctx context.Context) error {
 			return err
 		}
 		m.waits.report(ctx, err)
+		if !withdrawn {
+			failure := packagemanifest.Withdraw(ctx, m.client, podNamespace())
+			if withdrawn = failure == nil; !withdrawn {
+				m.log.Error(failure, "Cannot delete the APIService of PackageManifests, which has no endpoint while this process waits")
+			}
+		}
 		if !m.awaitChange(ctx, interval) {
 			return context.Cause(ctx) //nolint:wrapcheck // the caller's own
 		}

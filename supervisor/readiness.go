@@ -13,13 +13,13 @@ import (
 // errStarting is the reason why a starting process is not ready.
 var errStarting = errors.New("the supervisor is starting")
 
-// readiness reports whether the process is ready, leading or not: when its caches are full and it can answer requests for
+// readiness reports whether the process is ready, leading or not: when its caches are full and it should get requests for
 // PackageManifests, unless it waits until another lifecycle manager has stopped. If it is not ready,
 // the answer contains the reason.
 type readiness struct {
 	monitor  *availability.Monitor
 	synced   atomic.Pointer[func(context.Context) error]
-	packages atomic.Pointer[func() error]
+	packages atomic.Pointer[func(context.Context) error]
 	// waiting is why the process must not lead; nil if it may.
 	waiting atomic.Pointer[error]
 }
@@ -36,8 +36,8 @@ func (r *readiness) setWaiting(reason error) {
 // use sets the check of readiness.
 func (r *readiness) use(synced func(context.Context) error) { r.synced.Store(&synced) }
 
-// usePackages sets the check that requests for PackageManifests can be answered; nil for none.
-func (r *readiness) usePackages(served func() error) {
+// usePackages sets the check that the process should get requests for PackageManifests; nil for none.
+func (r *readiness) usePackages(served func(context.Context) error) {
 	if served != nil {
 		r.packages.Store(&served)
 	}
@@ -53,7 +53,7 @@ func (r *readiness) err(ctx context.Context) error {
 		err = (*synced)(ctx)
 	}
 	if packages := r.packages.Load(); err == nil && packages != nil {
-		err = (*packages)()
+		err = (*packages)(ctx)
 	}
 	if err == nil {
 		return nil

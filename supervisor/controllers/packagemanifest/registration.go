@@ -214,8 +214,8 @@ func (r *registrar) register(ctx context.Context, live *unstructured.Unstructure
 	return nil
 }
 
-// checkServing returns an error if the own server must not get the API yet: it does not answer or, where another server
-// has the API, the catalogs are being read or the Service has no ready endpoint. live is nil if there is no APIService.
+// checkServing returns an error if the own server must not get the API yet: it does not answer, the Service has no ready
+// endpoint or, where another server has the API, the catalogs are being read. live is nil if there is no APIService.
 func (r *registrar) checkServing(ctx context.Context, live *unstructured.Unstructured, certificate *webhook.Certificate) error {
 	if live != nil && r.owns(live) {
 		return nil
@@ -223,10 +223,7 @@ func (r *registrar) checkServing(ctx context.Context, live *unstructured.Unstruc
 	if err := r.probe(ctx, certificate); err != nil {
 		return err
 	}
-	if live == nil {
-		return nil
-	}
-	if !r.ready() {
+	if live != nil && !r.ready() {
 		return fmt.Errorf("%w: the catalogs are being read", errNotServing)
 	}
 	return r.checkEndpoints(ctx)

@@ -3,7 +3,6 @@ package packagemanifest
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -89,12 +88,9 @@ type Options struct {
 	Namespace string
 }
 
-// errNotReady is returned while the process must not get requests yet.
-var errNotReady = errors.New("the packages of the catalogs are being read")
-
-// Setup adds the server and the controllers to a manager. It returns a check whether the process can answer requests; nil
+// Setup adds the server and the controllers to a manager. It returns a check whether the process should get requests; nil
 // if it serves none. Some time after the start it succeeds even if a catalog cannot be read.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (ready func() error, err error) {
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (ready func(context.Context) error, err error) {
 	if o.Namespace == "" {
 		return nil, nil //nolint:nilnil // absence is documented
 	}
@@ -111,22 +107,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (ready func() error
 		return nil, fmt.Errorf("opening the port of PackageManifests: %w", err)
 	}
 	r.address = ownAddress(opened)
-	if err := serve(mgr, o, r, connlimit.New(opened, maxConnections, connlimit.Observer{})); err != nil {
+	packages, err := serve(mgr, o, r, connlimit.New(opened, maxConnections, connlimit.Observer{}))
+	if err != nil {
 		return nil, err
 	}
-	return func() error {
-		if !r.ready() {
-			return errNotReady
-		}
-		return nil
-	}, nil
+	return (&readiness{read: r.ready, serving: packages.serving.Load, checkEndpoints: r.checkEndpoints}).check, nil
 }
 
-// serve adds the server, and the controllers that it needs.
-func serve(mgr ctrl.Manager, o Options, r *registrar, listener net.Listener) error {
+// serve adds the server, and the controllers that it needs. It returns the controller that reads the catalogs.
+func serve(mgr ctrl.Manager, o Options, r *registrar, listener net.Listener) (*reconciler, error) {
 	clientset, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
-		return fmt.Errorf("making a client for the API of PackageManifests: %w", err)
+		return nil, fmt.Errorf("making a client for the API of PackageManifests: %w", err)
 	}
 	index := manifest.NewIndex(o.GlobalNamespace)
 	r.ready = index.Ready
@@ -140,7 +132,7 @@ func serve(mgr ctrl.Manager, o Options, r *registrar, listener net.Listener) err
 		}).
 		Complete(packages)
 	if err != nil {
-		return fmt.Errorf("setting up the controller of PackageManifests: %w", err)
+		return nil, fmt.Errorf("setting up the controller of PackageManifests: %w", err)
 	}
 	certificate := &servingCertificate{reader: mgr.GetAPIReader(), namespace: o.Namespace, name: r.endpoint.SecretName()}
 	peer := &server.Peer{Address: r.peerAddress(o.Namespace), Certificate: certificate.read}
@@ -159,10 +151,10 @@ func serve(mgr ctrl.Manager, o Options, r *registrar, listener net.Listener) err
 		},
 	} {
 		if err := mgr.Add(run); err != nil {
-			return fmt.Errorf("adding the server of PackageManifests: %w", err)
+			return nil, fmt.Errorf("adding the server of PackageManifests: %w", err)
 		}
 	}
-	return r.setup(mgr)
+	return packages, r.setup(mgr)
 }
 
 // everywhere is a function that runs on standbys, too.

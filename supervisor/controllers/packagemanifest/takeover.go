@@ -45,6 +45,20 @@ func (r *registrar) write(ctx context.Context, live, want *unstructured.Unstruct
 	return apply.Replace(ctx, r.client, want)
 }
 
+// Withdraw deletes the APIService of the supervisors in a namespace, while none of them leads. They are not ready while they
+// wait for another lifecycle manager, and an APIService without endpoints prevents the deletion of every namespace.
+func Withdraw(ctx context.Context, c client.Client, namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	r := &registrar{installation: installationOf(Auto), client: c, live: c, namespace: namespace}
+	live, err := apply.Live(ctx, c, r.apiService(namespace, nil, nil))
+	if err != nil || live == nil || !r.owns(live) {
+		return err
+	}
+	return r.unregister(ctx, live)
+}
+
 // unregister deletes the own APIService. During a handback it stays, because the handback returns it to OLM's package
 // server in one write.
 func (r *registrar) unregister(ctx context.Context, live *unstructured.Unstructured) error {

@@ -186,7 +186,13 @@ func (*scene) slice(identity string) *discoveryv1.EndpointSlice {
 func (s *scene) start(p *pod) {
 	s.T.Helper()
 	p.process = programs.StartInPod(s.T, p.identity, home, filepath.Join(bin, "supervisor"), p.args...)
-	testenv.Until(s.T, testenv.Patience, p.identity+" to be ready", func(ctx context.Context) string {
+	s.probes(p, http.StatusOK)
+}
+
+// probes waits until the probe of readiness of a supervisor has a status.
+func (s *scene) probes(p *pod, want int) {
+	s.T.Helper()
+	testenv.Until(s.T, testenv.Patience, "the probe of "+p.identity+" to change", func(ctx context.Context) string {
 		if err := p.process.Unexpected(); err != nil {
 			s.T.Fatal(err)
 		}
@@ -199,7 +205,7 @@ func (s *scene) start(p *pod) {
 			return err.Error()
 		}
 		_ = reply.Body.Close()
-		if reply.StatusCode != http.StatusOK {
+		if reply.StatusCode != want {
 			return reply.Status
 		}
 		return ""

@@ -125,6 +125,41 @@ func TestTakeover(t *testing.T) {
 	w.Eventually(w.gone).WithContext(t.Context()).Should(gomega.Succeed())
 }
 
+// TestFirstEndpoint starts a supervisor whose Service has no ready endpoint. It must not register an API without a server.
+func TestFirstEndpoint(t *testing.T) {
+	w := &world{World: testenv.New(t), global: controlplane.Namespace(t), unready: true}
+	w.serve()
+	w.Consistently(w.gone).WithContext(t.Context()).Should(gomega.Succeed())
+	endpoints := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "supervisor"}}
+	w.Modify(endpoints, func() { endpoints.Endpoints[0].Conditions.Ready = new(true) })
+	w.available()
+}
+
+// TestWithdraw deletes only the APIService of the own supervisors, and none during a handback.
+func TestWithdraw(t *testing.T) {
+	w := testenv.New(t)
+	live := apiService()
+	live.Object["spec"] = map[string]any{
+		"group": "packages.operators.coreos.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1),
+		"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": w.Namespace, "name": "chandlery-packagemanifests-service"},
+	}
+	record := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: migration.RecordName}, Data: map[string]string{"record.json": `{"phase":"HandingBack"}`},
+	}
+	w.Create(live, record)
+	withdraw := func(namespace string) error {
+		t.Helper()
+		w.Expect(packagemanifest.Withdraw(t.Context(), w.Client, namespace)).To(gomega.Succeed())
+		return w.Get(t.Context(), client.ObjectKeyFromObject(live), live)
+	}
+	w.Expect(withdraw("elsewhere")).To(gomega.Succeed(), "another installation has the APIService")
+	w.Expect(withdraw("")).To(gomega.Succeed(), "the process runs outside of a cluster")
+	w.Expect(withdraw(w.Namespace)).To(gomega.Succeed(), "a handback returns the APIService")
+	w.Modify(record, func() { record.Data["record.json"] = `{"phase":"TakenOver"}` })
+	w.Expect(apierrors.IsNotFound(withdraw(w.Namespace))).To(gomega.BeTrue())
+	w.Expect(packagemanifest.Withdraw(t.Context(), w.Client, w.Namespace)).To(gomega.Succeed(), "there is none")
+}
+
 // TestForeignAPIService starts a supervisor beside another package server.
 func TestForeignAPIService(t *testing.T) {
 	foreign := func() *unstructured.Unstructured {
