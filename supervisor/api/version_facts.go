@@ -3,6 +3,7 @@ package api
 import (
 	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -55,4 +56,26 @@ func RecordedAccount(o metav1.Object) string {
 	default:
 		return GroupAccountNamed
 	}
+}
+
+// MayBeCopied reports whether the status of a version permits copies of it: it has a verdict, and did not fail for a reason
+// in its OperatorGroup.
+func MayBeCopied(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	if csv.Status.Phase == operatorsv1alpha1.CSVPhaseNone || csv.Status.Phase == operatorsv1alpha1.CSVPhaseUnknown {
+		return false
+	}
+	if csv.Status.Phase != operatorsv1alpha1.CSVPhaseFailed {
+		return true
+	}
+	switch csv.Status.Reason { //nolint:exhaustive // All other reasons have to do with the operator and not with the namespaces that it serves.
+	case operatorsv1alpha1.CSVReasonInvalidInstallModes,
+		operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup,
+		operatorsv1alpha1.CSVReasonNoTargetNamespaces,
+		operatorsv1alpha1.CSVReasonNoOperatorGroup,
+		operatorsv1alpha1.CSVReasonTooManyOperatorGroups,
+		operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict,
+		operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs:
+		return false
+	}
+	return true
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 )
 
@@ -64,7 +65,7 @@ func placementOf(o *input) placement {
 	switch {
 	case apisRefused(o.origin):
 		p.wanted, p.disabled = sets.New[string](), false
-	case excluded(o.origin) || !serves(o.origin, group, o.allGroups):
+	case !api.MayBeCopied(o.origin) || !serves(o.origin, group, o.allGroups):
 		p.mode = modePrune
 	}
 	return p
@@ -100,26 +101,4 @@ func groupOf(csv *operatorsv1alpha1.ClusterServiceVersion, groups []operatorsv1.
 		return nil
 	}
 	return group
-}
-
-// excluded reports whether the status of a version excludes it from copying: it has no verdict yet,
-// or it failed for a reason in its OperatorGroup.
-func excluded(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-	if csv.Status.Phase == operatorsv1alpha1.CSVPhaseNone || csv.Status.Phase == operatorsv1alpha1.CSVPhaseUnknown {
-		return true
-	}
-	if csv.Status.Phase != operatorsv1alpha1.CSVPhaseFailed {
-		return false
-	}
-	switch csv.Status.Reason { //nolint:exhaustive // All other reasons have to do with the operator and not with the namespaces that it serves.
-	case operatorsv1alpha1.CSVReasonInvalidInstallModes,
-		operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup,
-		operatorsv1alpha1.CSVReasonNoTargetNamespaces,
-		operatorsv1alpha1.CSVReasonNoOperatorGroup,
-		operatorsv1alpha1.CSVReasonTooManyOperatorGroups,
-		operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict,
-		operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs:
-		return true
-	}
-	return false
 }

@@ -9,6 +9,8 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestPlacementOf(t *testing.T) {
@@ -113,7 +115,7 @@ func TestExcludedByEveryReasonOfGroups(t *testing.T) {
 	} {
 		csv := kettle("pantry")
 		csv.Status.Phase, csv.Status.Reason = operatorsv1alpha1.CSVPhaseFailed, reason
-		if got := excluded(csv); got != want {
+		if got := !api.MayBeCopied(csv); got != want {
 			t.Errorf("excluded of a version that failed for %s = %t, want %t", reason, got, want)
 		}
 	}

@@ -8,11 +8,13 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 )
 
@@ -41,7 +43,8 @@ func readOperators(ctx context.Context, c *Cluster) (*operators, error) {
 	}
 	var config operatorsv1.OLMConfig
 	err = c.reader.Get(ctx, client.ObjectKey{Name: "cluster"}, &config)
-	if client.IgnoreNotFound(err) != nil && !apimeta.IsNoMatchError(err) {
+	// Users of namespaces may not read it. Copies are enabled by default.
+	if client.IgnoreNotFound(err) != nil && !apimeta.IsNoMatchError(err) && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("getting OLMConfig cluster: %w", err)
 	}
 	return &operators{versions: versions.Items, groups: groups.Items, copiesDisabled: !config.CopiedCSVsAreEnabled()}, nil
@@ -110,14 +113,11 @@ func (o *operators) targets(group *operatorsv1.OperatorGroup, namespace string) 
 	return slices.Contains(group.Status.Namespaces, namespace)
 }
 
-// isCopiedFrom reports whether a version is an original that is installed, or is being installed.
+// isCopiedFrom reports whether a version is an original that is copied, and remains.
 func isCopiedFrom(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	if csv.Labels[operatorsv1alpha1.CopiedLabelKey] != "" || !csv.DeletionTimestamp.IsZero() {
 		return false
 	}
-	switch csv.Status.Phase { //nolint:exhaustive // the other phases end with the version, or precede its check
-	case operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVPhaseSucceeded:
-		return true
-	}
-	return false
+	phase := csv.Status.Phase
+	return phase != operatorsv1alpha1.CSVPhaseReplacing && phase != operatorsv1alpha1.CSVPhaseDeleting && api.MayBeCopied(csv)
 }

@@ -36,8 +36,11 @@ func TestFutureCopies(t *testing.T) {
 		"DisabledNamed":  {groups: groups(group("some", "shop")), phase: succeeded, disabled: true, want: true},
 		"Installing":     {groups: groups(group("all", "")), phase: operatorsv1alpha1.CSVPhaseInstalling, want: true},
 		"Replaced":       {groups: groups(group("all", "")), phase: operatorsv1alpha1.CSVPhaseReplacing},
-		"Failed":         {groups: groups(group("all", "")), phase: operatorsv1alpha1.CSVPhaseFailed},
-		"New":            {groups: groups(group("all", ""))},
+		"Failed":         {groups: groups(group("all", "")), phase: operatorsv1alpha1.CSVPhaseFailed, want: true},
+		"FailedInGroup": {groups: groups(group("all", "")), phase: operatorsv1alpha1.CSVPhaseFailed, change: func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+			csv.Status.Reason = operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup
+		}},
+		"New": {groups: groups(group("all", ""))},
 		"Copy": {groups: groups(group("all", "")), phase: succeeded, change: func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 			csv.Labels = map[string]string{operatorsv1alpha1.CopiedLabelKey: "far"}
 		}},

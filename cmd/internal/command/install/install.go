@@ -48,13 +48,12 @@ type options struct {
 	yes        bool
 	wait       bool
 	timeout    time.Duration
-	program    string
 }
 
 // New returns the command "install" of a program. name is how users call the program, and agent is its user agent for
 // API servers.
 func New(name, agent string) *cobra.Command {
-	o := &options{connection: console.Connection{Agent: agent}, program: name}
+	o := &options{connection: console.Connection{Agent: agent}, request: request{program: name}}
 	cmd := &cobra.Command{
 		Use:               "install PACKAGE",
 		Short:             "Install an operator, with its namespace and OperatorGroup",
@@ -128,7 +127,7 @@ func (o *options) install(cmd *cobra.Command, s *planner, p *plan) error {
 		return o.finish(cmd.OutOrStdout(), p, outcomeCreated)
 	}
 	f := follower{
-		Client: s.client, Namespace: o.request.namespace, Agent: o.connection.Agent, Log: cmd.ErrOrStderr(), Timeout: o.timeout, Program: o.program,
+		Client: s.client, Namespace: o.request.namespace, Agent: o.connection.Agent, Log: cmd.ErrOrStderr(), Timeout: o.timeout, Program: o.request.program,
 	}
 	failure := f.follow(cmd.Context(), p.Subscription, "", first(plansOf(p.Plan, p.Subscription)))
 	if failure == nil {
@@ -148,7 +147,7 @@ func (o *options) validate(pkg string) error {
 		return err
 	}
 	if reasons := validation.IsDNS1123Subdomain(pkg); len(reasons) > 0 {
-		return fmt.Errorf("argument %q is no name of a package: %s; '%s search' lists packages", pkg, strings.Join(reasons, ", "), o.program)
+		return fmt.Errorf("argument %q is no name of a package: %s; '%s search' lists packages", pkg, strings.Join(reasons, ", "), o.request.program)
 	}
 	if o.dryRun && o.wait {
 		return errors.New("--dry-run and --wait exclude each other: a dry run installs nothing")
@@ -255,7 +254,10 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 		p.Plan.Blocked = "" // the namespace is created
 	}
 	p.Plan.Notes = append(p.Plan.Notes, notes...)
-	p.Problem = problemOf(p.Plan, p.Subscription)
+	// With manual approval, the command installs the first version. A problem of a later one is no problem yet.
+	if p.Plan.Blocked != "" || s.request.approval != operatorsv1alpha1.ApprovalManual || len(plansOf(p.Plan, p.Subscription)) == 0 {
+		p.Problem = problemOf(p.Plan, p.Subscription)
+	}
 	return p, nil
 }
 

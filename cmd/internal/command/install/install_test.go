@@ -196,9 +196,9 @@ func TestInstalledVersion(t *testing.T) {
 	}{
 		"Same":      {installed: "lamp.v1.1.0", starting: "lamp.v1.0.0", version: "1.1.0", entry: "lamp.v1.1.0"},
 		"AnyOf":     {installed: "lamp.v1.0.0", entry: "lamp.v1.1.0"},
-		"Older":     {installed: "lamp.v1.1.0", starting: "lamp.v1.0.0", version: "1.0.0", entry: "lamp.v1.0.0", err: "subscription shop/mine has lamp.v1.1.0 installed, not version 1.0.0; run 'remove mine' first"},
-		"Newer":     {installed: "lamp.v1.0.0", version: "lamp.v1.1.0", entry: "lamp.v1.1.0", err: "subscription shop/mine has lamp.v1.0.0 installed, not version 1.1.0; run 'upgrade mine --version 1.1.0'"},
-		"Unknown":   {installed: "lamp.v0", version: "1.1.0", entry: "lamp.v1.1.0", err: "subscription shop/mine has lamp.v0 installed, not version 1.1.0; run 'remove mine' first"},
+		"Older":     {installed: "lamp.v1.1.0", starting: "lamp.v1.0.0", version: "1.0.0", entry: "lamp.v1.0.0", err: "subscription shop/mine has lamp.v1.1.0 installed, not version 1.0.0; remove the operator first: 'chandlery remove mine -n shop --dry-run' shows what is removed"},
+		"Newer":     {installed: "lamp.v1.0.0", version: "lamp.v1.1.0", entry: "lamp.v1.1.0", err: "subscription shop/mine has lamp.v1.0.0 installed, not version 1.1.0; set its spec.installPlanApproval to Manual, and run 'chandlery upgrade mine -n shop --version 1.1.0'"},
+		"Unknown":   {installed: "lamp.v0", version: "1.1.0", entry: "lamp.v1.1.0", err: "subscription shop/mine has lamp.v0 installed, not version 1.1.0; remove the operator first: 'chandlery remove mine -n shop --dry-run' shows what is removed"},
 		"Requested": {starting: "lamp.v1.0.0", version: "1.0.0", entry: "lamp.v1.0.0"},
 		"Starting":  {starting: "lamp.v1.1.0", version: "1.0.0", entry: "lamp.v1.0.0", err: `subscription shop/mine exists, and its spec.startingCSV is "lamp.v1.1.0", not "lamp.v1.0.0"; leave out --version, or change the Subscription`},
 	} {
@@ -209,7 +209,7 @@ func TestInstalledVersion(t *testing.T) {
 			}}
 			sub.Name, sub.Status.InstalledCSV = "mine", tt.installed
 			chosen := choice{types.NamespacedName{Namespace: "olm", Name: "wares"}, lamp(t).Channel("stable").Entry(tt.entry)}
-			r := request{pkg: "lamp", namespace: "shop", version: tt.version}
+			r := request{program: "chandlery", pkg: "lamp", namespace: "shop", version: tt.version}
 			_, err := existingSubscription(&r, chosen, &inventory{subscriptions: []operatorsv1alpha1.Subscription{sub}})
 			text := ""
 			if err != nil {

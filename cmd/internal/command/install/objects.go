@@ -15,6 +15,8 @@ import (
 
 // request is what the user asks for.
 type request struct {
+	// program is how users call the program.
+	program                                   string
 	pkg, catalog, channel, version, namespace string
 	// approval is empty if the user does not name it.
 	approval operatorsv1alpha1.Approval
@@ -106,9 +108,12 @@ func checkInstalled(r *request, c choice, sub *operatorsv1alpha1.Subscription) e
 		return nil
 	}
 	number := wanted.Subject.Version
-	remedy := fmt.Sprintf("run 'remove %s' first", sub.Name)
+	remedy := fmt.Sprintf("remove the operator first: '%s remove %s -n %s --dry-run' shows what is removed", r.program, sub.Name, r.namespace)
 	if has := wanted.Package.Bundle(installed); has != nil && has.Subject.Version.LT(number) {
-		remedy = fmt.Sprintf("run 'upgrade %s --version %s'", sub.Name, number)
+		remedy = fmt.Sprintf("run '%s upgrade %s -n %s --version %s'", r.program, sub.Name, r.namespace, number)
+		if sub.GetInstallPlanApproval() != operatorsv1alpha1.ApprovalManual {
+			remedy = "set its spec.installPlanApproval to Manual, and " + remedy
+		}
 	}
 	return notFound("subscription %s/%s has %s installed, not version %s; %s", r.namespace, sub.Name, installed, number, remedy)
 }

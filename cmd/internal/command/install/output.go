@@ -88,7 +88,7 @@ func (o *options) finish(out io.Writer, p *plan, done outcome) error {
 	case outcomePlanned:
 		return write(out, "\nNothing was changed (dry run).\n")
 	case outcomeCreated:
-		return write(out, fmt.Sprintf("\nSubscription %s exists. Wait for it: %s wait %s -n %s\n", name, o.program, p.Subscription, o.request.namespace))
+		return write(out, fmt.Sprintf("\nSubscription %s exists. Wait for it: %s wait %s -n %s\n", name, o.request.program, p.Subscription, o.request.namespace))
 	default:
 		return write(out, fmt.Sprintf("\nSubscription %s is installed.\n", name))
 	}

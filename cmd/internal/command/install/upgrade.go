@@ -160,15 +160,18 @@ func (o *upgradeOptions) predict(cmd *cobra.Command, sub *operatorsv1alpha1.Subs
 // upgrade shows the steps and, after the confirmation, makes them.
 func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wait.Objects, res *dryrun.Result) error {
 	sub := found.Subscription
-	r := upgradeReport{Namespace: sub.Namespace, Subscription: sub.Name, From: sub.Status.InstalledCSV, Plan: res, Problem: problemOf(res, sub.Name)}
 	changes := o.wanted(sub).Spec.Channel != sub.Spec.Channel
 	if changes {
 		// The InstallPlan that waits for approval belongs to the old channel.
 		found = &wait.Objects{Subscription: sub, Installed: found.Installed}
 	}
 	way, unreachable := pathTo(res, found, o.version)
-	r.To = way.to
-	res.Steps = stepsUntil(res.Steps, sub.Name, way)
+	if o.version != "" && unreachable == nil {
+		endPlan(res, sub.Name, way)
+	}
+	r := upgradeReport{
+		Namespace: sub.Namespace, Subscription: sub.Name, From: sub.Status.InstalledCSV, To: way.to, Plan: res, Problem: problemOf(res, sub.Name),
+	}
 	if unreachable == nil || r.explains() {
 		if err := o.show(cmd.OutOrStdout(), &r); err != nil {
 			return err
@@ -262,15 +265,17 @@ type path struct {
 	last int
 }
 
-// stepsUntil returns the steps without the InstallPlans of a Subscription that follow the end of a path.
-func stepsUntil(steps []dryrun.Step, subscription string, way path) []dryrun.Step {
+// endPlan removes from a plan what a Subscription gets after the end of a path, and why it does not get more.
+func endPlan(res *dryrun.Result, subscription string, way path) {
 	later := map[int]bool{}
-	for i := range steps {
-		if s := &steps[i]; s.Plan > way.last && slices.Contains(s.Subscriptions, subscription) {
+	for i := range res.Steps {
+		if s := &res.Steps[i]; s.Plan > way.last && slices.Contains(s.Subscriptions, subscription) {
 			later[s.Plan] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(steps), func(s dryrun.Step) bool { return later[s.Plan] })
+	res.Steps = slices.DeleteFunc(res.Steps, func(s dryrun.Step) bool { return later[s.Plan] })
+	ofSubscription := func(r dryrun.Refusal) bool { return r.Subscription == subscription }
+	res.Refusals, res.HeldBack = slices.DeleteFunc(res.Refusals, ofSubscription), slices.DeleteFunc(res.HeldBack, ofSubscription)
 }
 
 // pathTo returns the way to a version, given as a number or a name; to the newest if it is empty.

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,8 +74,8 @@ func TestPathTo(t *testing.T) {
 	}
 }
 
-// TestStepsUntil covers the steps that a command shows if it stops at a version.
-func TestStepsUntil(t *testing.T) {
+// TestEndPlan covers the plan of a command that stops at a version.
+func TestEndPlan(t *testing.T) {
 	t.Parallel()
 	steps := []dryrun.Step{
 		step(1, "lamp.v2", "2.0.0", "lamp"), step(2, "torch.v9", "9.0.0", "torch"), step(3, "wick.v4", "4.0.0", "wick"), step(3, "lamp.v3", "3.0.0", "lamp"),
@@ -83,7 +84,6 @@ func TestStepsUntil(t *testing.T) {
 		version string
 		want    []string
 	}{
-		"Newest":    {version: "", want: []string{"lamp.v2", "torch.v9", "wick.v4", "lamp.v3"}},
 		"Earlier":   {version: "2.0.0", want: []string{"lamp.v2", "torch.v9"}},
 		"Last":      {version: "3.0.0", want: []string{"lamp.v2", "torch.v9", "wick.v4", "lamp.v3"}},
 		"Installed": {version: "lamp.v1", want: []string{"torch.v9"}},
@@ -96,9 +96,16 @@ func TestStepsUntil(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			res := &dryrun.Result{
+				Steps: slices.Clone(steps), Refusals: []dryrun.Refusal{{Subscription: "lamp"}, {Subscription: "torch"}}, HeldBack: []dryrun.Refusal{{Subscription: "lamp"}},
+			}
+			endPlan(res, sub.Name, way)
 			var got []string
-			for _, s := range stepsUntil(steps, sub.Name, way) {
-				got = append(got, s.Bundle)
+			for i := range res.Steps {
+				got = append(got, res.Steps[i].Bundle)
+			}
+			if len(res.HeldBack) > 0 || len(res.Refusals) != 1 || res.Refusals[0].Subscription != "torch" {
+				t.Errorf("refusals %v, held back %v", res.Refusals, res.HeldBack)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("steps (-want +got):\n%s", diff)

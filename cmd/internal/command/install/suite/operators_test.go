@@ -208,7 +208,7 @@ func (c *cluster) testUpgrade(t *testing.T) {
 	out, _ = c.run(t, 2, "install", "lantern", "-n", "dock", "--version", "1.1.0", "--dry-run")
 	contains(t, out, "ClusterServiceVersion dock/lantern.v1.1.0 would fail: Lantern.v1alpha1.ship.example.com provided in a common namespace by OperatorGroup quay/quay already")
 	_, log = c.run(t, 2, "install", "lantern", "-n", "quay", "--version", "1.0.0")
-	contains(t, log, "subscription quay/lantern has lantern.v1.2.0 installed, not version 1.0.0; run 'remove lantern' first")
+	contains(t, log, "subscription quay/lantern has lantern.v1.2.0 installed, not version 1.0.0; remove the operator first: ")
 }
 
 func (c *cluster) testRemove(t *testing.T) {
