@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
-// TestLastConnect checks after which answers LastConnect moves, and to which time.
+// TestLost checks since which step, and from which state, a catalog counts as lost.
 func TestLost(t *testing.T) {
 	begin := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	clk := clocktesting.NewFakePassiveClock(begin)

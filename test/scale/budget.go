@@ -82,6 +82,7 @@ func writesOfVersions() []Row {
 	return []Row{
 		{Kind: Kind{"create", "deployments.apps"}, Each: 1, Why: "The Deployment of the version."},
 		{Kind: Kind{"patch", csvs}, Each: 1.1, Why: "The labels of its APIs and the annotations of its OperatorGroup, in one write."},
+		// The first versions wait until the API server serves the new definition, and show it.
 		{Kind: Kind{"patch", csvs + "/status"}, Each: 8, First: 5, Why: "Pending, its requirements, InstallReady, Installing, the progress of the Deployment, Succeeded."},
 		{Kind: Kind{"patch", groups}, Each: 1.1, Why: "The annotation olm.providedAPIs gets the APIs of the version."},
 		{Kind: Kind{"update", "clusterroles" + rbac}, Each: 3, First: 3, Why: "The existing roles admin, edit and view of the OperatorGroup select the new APIs."},
@@ -89,6 +90,7 @@ func writesOfVersions() []Row {
 		{Kind: Kind{"patch", "roles" + rbac}, Each: 1.1, Why: "The Role with which the operator writes its OperatorCondition, by server-side apply."},
 		{Kind: Kind{"patch", "rolebindings" + rbac}, Each: 1.5, Why: "The RoleBinding of that Role to the operator's account, by server-side apply."},
 		{Kind: Kind{"create", operator}, Each: 1, Why: "The Operator of the package and namespace."},
+		// The first installations take longer.
 		{Kind: Kind{"patch", operator + "/status"}, Each: 8, First: 5, Why: "The Operator lists its components as they appear, at most once in 1.5 s."},
 	}
 }
@@ -97,7 +99,7 @@ func writesOfVersions() []Row {
 func reads() []Row {
 	return []Row{
 		{Kind: Kind{"get", plans}, Each: 1.1, Why: "The cache may lag, so the supervisor asks whether a plan of this name exists."},
-		{Kind: Kind{"list", plans}, Each: 1.1, Why: "The cache may lack a plan. It is compared with this list, so that no plan is created twice."},
+		{Kind: Kind{"list", plans}, Each: 1.1, Why: "The cache may lack a plan, which would then be created twice."},
 		{Kind: Kind{"list", csvs}, Each: 1.1, Why: "The cache may lack a version, which would then be installed twice."},
 		{Kind: Kind{"list", groups}, Each: 1.1, Why: "The account of the group decides with which permissions the plan writes."},
 		{Kind: Kind{"get", crds}, Each: 1.1, First: 15, Why: "A step compares the schemas of the definition, which the cache lacks."},
@@ -134,7 +136,7 @@ func Reconciliations() []Row {
 		{Kind: Kind{reconcile, "operatorcondition"}, Each: 5.7, First: 20, Why: "The version is created and labelled, and the OperatorCondition, its Role and its RoleBinding are applied."},
 		{Kind: Kind{reconcile, "installplan"}, Each: 5.7, First: 20, Why: "The plan gets its steps and their states, and its Subscription and OperatorGroup change."},
 		{Kind: Kind{reconcile, "operatorgroup-api-roles"}, Each: 5.7, First: 20, Why: "The phase of the version changes five times. For a new API, its roles change."},
-		{Kind: Kind{reconcile, "operatorgroup-roles"}, Each: 5.2, First: 20, Why: "The OperatorGroup changes, and Kubernetes aggregates its roles admin, edit and view again."},
+		{Kind: Kind{reconcile, "operatorgroup-roles"}, Each: 5.2, First: 20, Why: "The OperatorGroup changes, and Kubernetes aggregates its roles again."},
 		{Kind: Kind{reconcile, "operatorgroup-claims"}, Each: 2.7, Why: "The version is created and changed, and the OperatorGroup gets its APIs."},
 		{Kind: Kind{reconcile, "operatorgroup"}, Each: 2.2, Why: "The OperatorGroup gets the APIs of the version."},
 		{Kind: Kind{reconcile, "operatorgroup-labels"}, Each: 1.1, Why: "The OperatorGroup gets the APIs of the version."},

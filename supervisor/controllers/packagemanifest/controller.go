@@ -103,6 +103,7 @@ func (r *reconciler) readSnapshot(
 	if now, _ := r.store.State(key); now.Snapshot != snapshot {
 		return catalog, fmt.Errorf("catalog %s: %w", key, errOutdated)
 	}
+	record(key, len(packages), len(broken))
 	catalog.Packages, catalog.BrokenChannels, catalog.Digest = packages, broken, snapshot.Digest
 	return catalog, nil
 }
@@ -139,7 +140,6 @@ func (r *reconciler) read(ctx context.Context, key types.NamespacedName, c *cont
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the packages of catalog %s: %w", key, err)
 	}
-	record(key, len(packages), len(broken))
 	return packages, broken, nil
 }
 

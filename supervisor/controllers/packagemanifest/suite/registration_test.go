@@ -160,7 +160,7 @@ func TestWithdraw(t *testing.T) {
 	w.Expect(packagemanifest.Withdraw(t.Context(), w.Client, w.Namespace)).To(gomega.Succeed(), "there is none")
 }
 
-// TestForeignAPIService starts a supervisor beside another package server.
+// TestForeignAPIService starts a supervisor beside another package server. It registers its own one when the other one is gone.
 func TestForeignAPIService(t *testing.T) {
 	foreign := func() *unstructured.Unstructured {
 		u := apiService()
@@ -173,11 +173,13 @@ func TestForeignAPIService(t *testing.T) {
 	w := testenv.New(t)
 	u := foreign()
 	w.Create(u)
-	supervise(t)
+	s := supervise(t)
 	w.Consistently(func(g gomega.Gomega) {
 		live := apiService()
 		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
 		name, _, _ := unstructured.NestedString(live.Object, "spec", "service", "name")
 		g.Expect(name).To(gomega.Equal("packageserver-service"))
 	}).Should(gomega.Succeed())
+	w.Expect(w.Delete(t.Context(), u)).To(gomega.Succeed())
+	s.available()
 }
