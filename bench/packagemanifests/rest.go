@@ -71,13 +71,13 @@ const (
 // settling is how long a supervisor is idle at least: the runtime returns memory slowly.
 const settling = time.Minute
 
-// atRest runs a supervisor and returns its anonymous memory after it has been idle. If there is a function, atRest waits for
+// atRest runs a supervisor, which serves the API only in a pod, and returns its anonymous memory after it has been idle. If there is a function, atRest waits for
 // packages before, and calls it after.
 func (s *scene) atRest(ctx context.Context, mode string, port int32, serving func(context.Context, *process.Process) error) (bytes int64, err error) {
-	started, err := process.Start(ctx, process.Spec{
+	started, err := s.startInPod(ctx, process.Spec{
 		Name: "supervisor", Path: filepath.Join(s.dir, "supervisor"), Log: filepath.Join(s.dir, "supervisor-"+mode+".log"),
 		Args: append(packageserver.Args(s.plane.Kubeconfig(), home, s.host, port), "--packagemanifests", mode, "--global-catalog-namespace", home),
-	})
+	}, nil)
 	if err != nil {
 		return 0, fmt.Errorf("starting a supervisor: %w", err)
 	}

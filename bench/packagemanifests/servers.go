@@ -93,28 +93,15 @@ func launchPeer(ctx context.Context, s *scene, path string, port int32) (*proces
 	if err := s.client.SubResource("token").Create(ctx, account, token); err != nil {
 		return nil, fmt.Errorf("requesting a token: %w", err)
 	}
-	secrets := filepath.Join(s.dir, "pod")
-	if err := errors.Join(
-		os.MkdirAll(secrets, 0o700),
-		os.WriteFile(filepath.Join(secrets, "token"), []byte(token.Status.Token), 0o600),
-		os.WriteFile(filepath.Join(secrets, "ca.crt"), s.plane.Config().CAData, 0o600),
-		os.WriteFile(filepath.Join(secrets, "namespace"), []byte(home), 0o600),
-	); err != nil {
-		return nil, fmt.Errorf("writing the files of a pod: %w", err)
-	}
 	server, err := hostPort(s.plane.Config().Host)
 	if err != nil {
 		return nil, err
 	}
-	const script = `mount -t tmpfs none /var/run && mkdir -p "$2" && mount --bind "$1" "$2" && shift 2 && exec "$@"`
-	started, err := process.Start(ctx, process.Spec{
-		Name: peerName, Path: "/usr/bin/unshare", Log: filepath.Join(s.dir, peerName+".log"),
-		Args: []string{
-			"--mount", "sh", "-c", script, "sh", secrets, podFiles, path,
-			"--global-namespace", home, "--bind-address", s.host, "--secure-port", strconv.Itoa(int(port)), "--cert-dir", filepath.Join(s.dir, "certificates"),
-		},
-		Env: append(os.Environ(), "KUBERNETES_SERVICE_HOST="+server.host, "KUBERNETES_SERVICE_PORT="+server.port),
-	})
+	started, err := s.startInPod(ctx, process.Spec{
+		Name: peerName, Path: path, Log: filepath.Join(s.dir, peerName+".log"),
+		Args: []string{"--global-namespace", home, "--bind-address", s.host, "--secure-port", strconv.Itoa(int(port)), "--cert-dir", filepath.Join(s.dir, "certificates")},
+		Env:  append(os.Environ(), "KUBERNETES_SERVICE_HOST="+server.host, "KUBERNETES_SERVICE_PORT="+server.port),
+	}, map[string][]byte{"token": []byte(token.Status.Token), "ca.crt": s.plane.Config().CAData})
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +111,23 @@ func launchPeer(ctx context.Context, s *scene, path string, port int32) (*proces
 		"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": home, "name": peerName + "-service"},
 	}
 	return started, s.create(ctx, api)
+}
+
+// startInPod starts a program that finds the files of a pod's service account: its namespace, and given ones. The program has
+// its own mounts.
+func (s *scene) startInPod(ctx context.Context, spec process.Spec, files map[string][]byte) (*process.Process, error) {
+	const script = `mount -t tmpfs none /var/run && mkdir -p "$2" && mount --bind "$1" "$2" && shift 2 && exec "$@"`
+	dir := filepath.Join(s.dir, "pod-"+spec.Name)
+	err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "namespace"), []byte(home), 0o600))
+	for name, content := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing the files of a pod: %w", err)
+	}
+	spec.Args = append([]string{"--mount", "sh", "-c", script, "sh", dir, podFiles, spec.Path}, spec.Args...)
+	spec.Path = "/usr/bin/unshare"
+	return process.Start(ctx, spec)
 }
 
 // apiService returns the APIService of PackageManifests.
