@@ -68,8 +68,9 @@ const (
 	supervisorService    = "chandlery-packagemanifests-service"
 )
 
-// settling is how long a supervisor is idle at least: the runtime returns memory slowly.
-const settling = time.Minute
+// settling is how long a supervisor is idle at least. An idle process collects garbage every two minutes, and then returns
+// memory slowly.
+const settling = 3 * time.Minute
 
 // atRest runs a supervisor, which serves the API only in a pod, and returns its anonymous memory after it has been idle. If there is a function, atRest waits for
 // packages before, and calls it after.
