@@ -72,8 +72,8 @@ const (
 // memory slowly.
 const settling = 3 * time.Minute
 
-// atRest runs a supervisor, which serves the API only in a pod, and returns its anonymous memory after it has been idle. If there is a function, atRest waits for
-// packages before, and calls it after.
+// atRest runs a supervisor, which serves the API only in a pod, and returns its anonymous memory after it has been idle. If
+// there is a function, atRest waits for packages before, and calls it after.
 func (s *scene) atRest(ctx context.Context, mode string, port int32, serving func(context.Context, *process.Process) error) (bytes int64, err error) {
 	started, err := s.startInPod(ctx, process.Spec{
 		Name: "supervisor", Path: filepath.Join(s.dir, "supervisor"), Log: filepath.Join(s.dir, "supervisor-"+mode+".log"),
@@ -116,7 +116,8 @@ func (s *scene) listBesideLease(ctx context.Context, leader *process.Process) (o
 		}
 	}
 	stop()
-	if err = errors.Join(err, watch.Wait()); err != nil {
+	err = errors.Join(err, watch.Wait())
+	if err != nil {
 		return 0, 0, err
 	}
 	peak, err = memory(leader.PID(), "VmHWM:")

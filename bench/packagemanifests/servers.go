@@ -99,8 +99,10 @@ func launchPeer(ctx context.Context, s *scene, path string, port int32) (*proces
 	}
 	started, err := s.startInPod(ctx, process.Spec{
 		Name: peerName, Path: path, Log: filepath.Join(s.dir, peerName+".log"),
-		Args: []string{"--global-namespace", home, "--bind-address", s.host, "--secure-port", strconv.Itoa(int(port)), "--cert-dir", filepath.Join(s.dir, "certificates")},
-		Env:  append(os.Environ(), "KUBERNETES_SERVICE_HOST="+server.host, "KUBERNETES_SERVICE_PORT="+server.port),
+		Args: []string{
+			"--global-namespace", home, "--bind-address", s.host, "--secure-port", strconv.Itoa(int(port)), "--cert-dir", filepath.Join(s.dir, "certificates"),
+		},
+		Env: append(os.Environ(), "KUBERNETES_SERVICE_HOST="+server.host, "KUBERNETES_SERVICE_PORT="+server.port),
 	}, map[string][]byte{"token": []byte(token.Status.Token), "ca.crt": s.plane.Config().CAData})
 	if err != nil {
 		return nil, err

@@ -254,11 +254,17 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 		p.Plan.Blocked = "" // the namespace is created
 	}
 	p.Plan.Notes = append(p.Plan.Notes, notes...)
-	// With manual approval, the command installs the first version. A problem of a later one is no problem yet.
-	if p.Plan.Blocked != "" || s.request.approval != operatorsv1alpha1.ApprovalManual || len(plansOf(p.Plan, p.Subscription)) == 0 {
-		p.Problem = problemOf(p.Plan, p.Subscription)
-	}
+	p.Problem = s.request.problemOf(p)
 	return p, nil
+}
+
+// problemOf returns why the Subscription of a plan would not be installed; empty if it would. With manual approval, the
+// command installs the first version, and a problem of a later one is no problem yet.
+func (r *request) problemOf(p *plan) string {
+	if p.Plan.Blocked == "" && r.approval == operatorsv1alpha1.ApprovalManual && len(plansOf(p.Plan, p.Subscription)) > 0 {
+		return ""
+	}
+	return problemOf(p.Plan, p.Subscription)
 }
 
 // applied returns the objects that a dry run takes into account.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
 	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
@@ -234,5 +235,32 @@ func TestStartingCSV(t *testing.T) {
 		if sub.Spec.StartingCSV != want {
 			t.Errorf("version %q: startingCSV %q, want %q", version, sub.Spec.StartingCSV, want)
 		}
+	}
+}
+
+// TestProblemOfLaterVersion covers a problem of the second version: with manual approval, the first one is installed.
+func TestProblemOfLaterVersion(t *testing.T) {
+	t.Parallel()
+	refused := []dryrun.Refusal{{Subscription: "lamp", Reason: "lamp.v2 would fail"}}
+	first := []dryrun.Step{step(1, "lamp.v1", "1.0.0", "lamp")}
+	for name, tt := range map[string]struct {
+		approval operatorsv1alpha1.Approval
+		plan     dryrun.Result
+		want     string
+	}{
+		"Manual":    {approval: operatorsv1alpha1.ApprovalManual, plan: dryrun.Result{Steps: first, Refusals: refused}},
+		"First":     {approval: operatorsv1alpha1.ApprovalManual, plan: dryrun.Result{Refusals: refused}, want: "lamp.v2 would fail"},
+		"Automatic": {plan: dryrun.Result{Steps: first, Refusals: refused}, want: "lamp.v2 would fail"},
+		"Blocked": {
+			approval: operatorsv1alpha1.ApprovalManual, plan: dryrun.Result{Steps: first, Blocked: "there are two OperatorGroups"}, want: "there are two OperatorGroups",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := request{approval: tt.approval}
+			if got := r.problemOf(&plan{Subscription: "lamp", Plan: &tt.plan}); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
 	}
 }

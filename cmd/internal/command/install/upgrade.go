@@ -166,9 +166,7 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 		found = &wait.Objects{Subscription: sub, Installed: found.Installed}
 	}
 	way, unreachable := pathTo(res, found, o.version)
-	if o.version != "" && unreachable == nil {
-		endPlan(res, sub.Name, way)
-	}
+	endPlan(res, sub.Name, way)
 	r := upgradeReport{
 		Namespace: sub.Namespace, Subscription: sub.Name, From: sub.Status.InstalledCSV, To: way.to, Plan: res, Problem: problemOf(res, sub.Name),
 	}
@@ -261,12 +259,17 @@ type path struct {
 	plans []versionSet
 	// to is the last ClusterServiceVersion; empty if there is nothing to install.
 	to string
-	// last is the number of the last InstallPlan of the dry run that belongs to the path.
+	// last is the number of the last InstallPlan of the dry run that belongs to the path to a requested version; the
+	// maximum if the path has no such end.
 	last int
 }
 
-// endPlan removes from a plan what a Subscription gets after the end of a path, and why it does not get more.
+// endPlan removes from a plan what a Subscription gets after the end of a path to a requested version, and why it does not
+// get more.
 func endPlan(res *dryrun.Result, subscription string, way path) {
+	if way.last == math.MaxInt {
+		return
+	}
 	later := map[int]bool{}
 	for i := range res.Steps {
 		if s := &res.Steps[i]; s.Plan > way.last && slices.Contains(s.Subscriptions, subscription) {
@@ -312,7 +315,7 @@ func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, erro
 	if version == "" {
 		return p, nil
 	}
-	return path{}, notFound("subscription %s/%s has no upgrade to version %q; %s",
+	return path{last: math.MaxInt}, notFound("subscription %s/%s has no upgrade to version %q; %s",
 		found.Subscription.Namespace, found.Subscription.Name, version, versionRemedy(known))
 }
 
