@@ -129,7 +129,7 @@ func (m *managerChecker) checkBeforeLeading(ctx context.Context) error {
 	if m.takeover != nil {
 		interval = takeoverPollInterval
 	}
-	withdrawn := false
+	var packages packagesWithdrawal
 	for {
 		err := m.mayLead(ctx)
 		if !isRefusal(err) {
@@ -137,15 +137,26 @@ func (m *managerChecker) checkBeforeLeading(ctx context.Context) error {
 			return err
 		}
 		m.waits.report(ctx, err)
-		if !withdrawn {
-			failure := packagemanifest.Withdraw(ctx, m.client, podNamespace())
-			if withdrawn = failure == nil; !withdrawn {
-				m.log.Error(failure, "Cannot delete the APIService of PackageManifests, which has no endpoint while this process waits")
-			}
-		}
+		packages.try(ctx, m)
 		if !m.awaitChange(ctx, interval) {
 			return context.Cause(ctx) //nolint:wrapcheck // the caller's own
 		}
+	}
+}
+
+// packagesWithdrawal deletes the APIService of PackageManifests, which has no endpoint while processes wait.
+type packagesWithdrawal struct{ done, reported bool }
+
+// try deletes it unless that is done. It logs the first failure.
+func (w *packagesWithdrawal) try(ctx context.Context, m *managerChecker) {
+	if w.done {
+		return
+	}
+	err := packagemanifest.Withdraw(ctx, m.client, podNamespace())
+	w.done = err == nil
+	if err != nil && !w.reported {
+		w.reported = true
+		m.log.Error(err, "Cannot delete the APIService of PackageManifests, which has no endpoint while this process waits")
 	}
 }
 
