@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -56,6 +57,27 @@ func TestRecordedAccount(t *testing.T) {
 	} {
 		if got := api.RecordedAccount(&tt.object); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestMayBeCopied covers every reason of a failed version.
+func TestMayBeCopied(t *testing.T) {
+	for reason, want := range map[operatorsv1alpha1.ConditionReason]bool{
+		operatorsv1alpha1.CSVReasonInvalidInstallModes:                         false,
+		operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup:                    false,
+		operatorsv1alpha1.CSVReasonNoTargetNamespaces:                          false,
+		operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict:             false,
+		operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs: false,
+		operatorsv1alpha1.CSVReasonNoOperatorGroup:                             false,
+		operatorsv1alpha1.CSVReasonTooManyOperatorGroups:                       false,
+		operatorsv1alpha1.CSVReasonComponentUnhealthy:                          true,
+		operatorsv1alpha1.CSVReasonRequirementsNotMet:                          true,
+	} {
+		csv := &operatorsv1alpha1.ClusterServiceVersion{}
+		csv.Status.Phase, csv.Status.Reason = operatorsv1alpha1.CSVPhaseFailed, reason
+		if got := api.MayBeCopied(csv); got != want {
+			t.Errorf("a version that failed for %s may be copied: %t, want %t", reason, got, want)
 		}
 	}
 }

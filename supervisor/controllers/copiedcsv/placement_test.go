@@ -9,23 +9,13 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestPlacementOf(t *testing.T) {
 	all, two := []string{""}, []string{"cellar", "pantry"}
 	disabled := func(o *input) { o.enabled = false }
-	failed := func(reason operatorsv1alpha1.ConditionReason) func(*input) {
-		return func(o *input) {
-			o.origin.Status.Phase, o.origin.Status.Reason = operatorsv1alpha1.CSVPhaseFailed, reason
-		}
-	}
 	provides := func(o *input) {
 		o.origin.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.tea.example.com", Version: "v1", Kind: "Cup"}}
-	}
-	claims := func(group *operatorsv1.OperatorGroup) {
-		group.Annotations = map[string]string{operatorsv1.OperatorGroupProvidedAPIsAnnotationKey: "Cup.v1.tea.example.com"}
 	}
 	claimed := func(o *input) { claims(&o.groups[0]) }
 	static := func(o *input) { o.groups[0].Spec.StaticProvidedAPIs = true }
@@ -97,26 +87,18 @@ func TestPlacementOf(t *testing.T) {
 	}
 }
 
+// failed returns a change after which the version has failed for a reason.
+func failed(reason operatorsv1alpha1.ConditionReason) func(*input) {
+	return func(o *input) {
+		o.origin.Status.Phase, o.origin.Status.Reason = operatorsv1alpha1.CSVPhaseFailed, reason
+	}
+}
+
+// claims makes an OperatorGroup claim an API.
+func claims(group *operatorsv1.OperatorGroup) {
+	group.Annotations = map[string]string{operatorsv1.OperatorGroupProvidedAPIsAnnotationKey: "Cup.v1.tea.example.com"}
+}
+
 func pendingPhase(o *input) { o.origin.Status.Phase = operatorsv1alpha1.CSVPhasePending }
 
 func ownOnly(o *input) { o.origin.Spec.InstallModes = o.origin.Spec.InstallModes[:1] }
-
-func TestExcludedByEveryReasonOfGroups(t *testing.T) {
-	for reason, want := range map[operatorsv1alpha1.ConditionReason]bool{
-		operatorsv1alpha1.CSVReasonInvalidInstallModes:                         true,
-		operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup:                    true,
-		operatorsv1alpha1.CSVReasonNoTargetNamespaces:                          true,
-		operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict:             true,
-		operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs: true,
-		operatorsv1alpha1.CSVReasonNoOperatorGroup:                             true,
-		operatorsv1alpha1.CSVReasonTooManyOperatorGroups:                       true,
-		operatorsv1alpha1.CSVReasonComponentUnhealthy:                          false,
-		operatorsv1alpha1.CSVReasonRequirementsNotMet:                          false,
-	} {
-		csv := kettle("pantry")
-		csv.Status.Phase, csv.Status.Reason = operatorsv1alpha1.CSVPhaseFailed, reason
-		if got := !api.MayBeCopied(csv); got != want {
-			t.Errorf("excluded of a version that failed for %s = %t, want %t", reason, got, want)
-		}
-	}
-}

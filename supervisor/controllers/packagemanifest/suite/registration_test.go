@@ -71,12 +71,7 @@ func TestOwner(t *testing.T) {
 // TestDisabling starts a supervisor that does not serve the API where another one did.
 func TestDisabling(t *testing.T) {
 	w := &world{World: testenv.New(t), global: controlplane.Namespace(t)}
-	u := apiService()
-	u.Object["spec"] = map[string]any{
-		"group": "packages.operators.coreos.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1),
-		"insecureSkipTLSVerify": true,
-		"service":               map[string]any{"namespace": w.Namespace, "name": "chandlery-packagemanifests-service"},
-	}
+	u := apiServiceFor(w.Namespace, "chandlery-packagemanifests-service")
 	w.Create(u)
 	w.start(packagemanifest.Disabled)
 	w.Eventually(w.gone).WithContext(t.Context()).Should(gomega.Succeed())
@@ -86,12 +81,8 @@ func TestDisabling(t *testing.T) {
 // handback, which returns the APIService itself.
 func TestTakeover(t *testing.T) {
 	w := &world{World: testenv.New(t), global: controlplane.Namespace(t), unready: true}
-	theirs := apiService()
+	theirs := apiServiceFor("olm", "packageserver-service")
 	theirs.SetLabels(map[string]string{"olm.owner": "packageserver", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "olm"})
-	theirs.Object["spec"] = map[string]any{
-		"group": "packages.operators.coreos.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1),
-		"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": "olm", "name": "packageserver-service"},
-	}
 	record := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: migration.RecordName}, Data: map[string]string{"record.json": `{"phase":"TakenOver"}`},
 	}
@@ -138,11 +129,7 @@ func TestFirstEndpoint(t *testing.T) {
 // TestWithdraw deletes only the APIService of the own supervisors, and none during a handback.
 func TestWithdraw(t *testing.T) {
 	w := testenv.New(t)
-	live := apiService()
-	live.Object["spec"] = map[string]any{
-		"group": "packages.operators.coreos.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1),
-		"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": w.Namespace, "name": "chandlery-packagemanifests-service"},
-	}
+	live := apiServiceFor(w.Namespace, "chandlery-packagemanifests-service")
 	record := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: migration.RecordName}, Data: map[string]string{"record.json": `{"phase":"HandingBack"}`},
 	}
@@ -162,16 +149,8 @@ func TestWithdraw(t *testing.T) {
 
 // TestForeignAPIService starts a supervisor beside another package server. It registers its own one when the other one is gone.
 func TestForeignAPIService(t *testing.T) {
-	foreign := func() *unstructured.Unstructured {
-		u := apiService()
-		u.Object["spec"] = map[string]any{
-			"group": "packages.operators.coreos.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1),
-			"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": "olm", "name": "packageserver-service"},
-		}
-		return u
-	}
 	w := testenv.New(t)
-	u := foreign()
+	u := apiServiceFor("olm", "packageserver-service")
 	w.Create(u)
 	s := supervise(t)
 	w.Consistently(func(g gomega.Gomega) {
@@ -182,4 +161,14 @@ func TestForeignAPIService(t *testing.T) {
 	}).Should(gomega.Succeed())
 	w.Expect(w.Delete(t.Context(), u)).To(gomega.Succeed())
 	s.available()
+}
+
+// apiServiceFor returns an APIService that leads to a Service.
+func apiServiceFor(namespace, service string) *unstructured.Unstructured {
+	u := apiService()
+	u.Object["spec"] = map[string]any{
+		"group": "packages.operators.coreos.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1),
+		"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": namespace, "name": service},
+	}
+	return u
 }
