@@ -42,7 +42,7 @@ func (s *scene) measureRest(ctx context.Context) (f restFigures, err error) {
 		return f, err
 	}
 	const on, off = "auto", "disabled"
-	if f.on, err = s.atRest(ctx, on, number, func(ctx context.Context, started *process.Process) error {
+	if f.on, err = s.atRest(ctx, on, number, func(ctx context.Context, started *process.Process) (err error) {
 		f.lease, f.peak, err = s.listBesideLease(ctx, started)
 		return err
 	}); err != nil {
@@ -100,8 +100,8 @@ func (s *scene) atRest(ctx context.Context, mode string, port int32, serving fun
 	return bytes, serving(ctx, started)
 }
 
-// listBesideLease sends full lists at once to a leader, for as many rounds as there are calls. It returns the largest age of the
-// Lease meanwhile, and the resident memory of the leader.
+// listBesideLease sends full lists at once to a leader, for as many rounds as there are calls. It returns the largest age of
+// the Lease during these calls, and then the resident memory of the leader.
 func (s *scene) listBesideLease(ctx context.Context, leader *process.Process) (oldest time.Duration, peak int64, err error) {
 	watching, stop := context.WithCancel(ctx)
 	var watch errgroup.Group
