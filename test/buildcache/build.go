@@ -189,12 +189,29 @@ func (b builder) build(ctx context.Context, p Program) error {
 		return errors.Join(&BuildError{Package: p.Package, Output: withoutDownloads(out), Err: err}, discard(temporary))
 	}
 
+	for _, name := range p.Links {
+		err = b.link(name, p.Name)
+		if err != nil {
+			return fmt.Errorf("name %s %s: %w", p.Name, name, err)
+		}
+	}
+
 	err = os.Rename(temporary, target)
 	if err != nil {
 		return fmt.Errorf("put %s in its place: %w", p.Name, err)
 	}
 
 	return nil
+}
+
+// link makes a symbolic link to a program of the same folder.
+func (b builder) link(name, program string) error {
+	err := discard(filepath.Join(b.dir, name))
+	if err != nil {
+		return err
+	}
+
+	return os.Symlink(program, filepath.Join(b.dir, name))
 }
 
 func (b builder) copy(ctx context.Context, f File) error {

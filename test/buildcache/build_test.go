@@ -31,7 +31,7 @@ func hello(t *testing.T) Module {
 	return Module{
 		Name:     "hello",
 		Dir:      dir,
-		Programs: []Program{{Name: "hello", Package: "example.com/hello", LDFlags: "-X main.who=world"}},
+		Programs: []Program{{Name: "hello", Package: "example.com/hello", LDFlags: "-X main.who=world", Links: []string{"hi"}}},
 		Files:    []File{{Name: "data/copied.txt", Module: "example.com/dep", Path: "file.txt"}},
 	}
 }
@@ -56,13 +56,15 @@ func TestBuildMakesProgramsAndFiles(t *testing.T) {
 		t.Errorf("progress: want a line before and after the build, got %q", progress)
 	}
 
-	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "hello")).CombinedOutput()
-	if err != nil {
-		t.Fatalf("run the program: %v", err)
-	}
+	for _, name := range []string{"hello", "hi"} {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, name)).CombinedOutput()
+		if err != nil {
+			t.Fatalf("run the program as %s: %v", name, err)
+		}
 
-	if diff := cmp.Diff("hello world", string(out)); diff != "" {
-		t.Errorf("output of the program: -want, +got:\n%s", diff)
+		if diff := cmp.Diff("hello world", string(out)); diff != "" {
+			t.Errorf("output of the program as %s: -want, +got:\n%s", name, diff)
+		}
 	}
 
 	data, err := os.ReadFile(filepath.Join(dir, "data", "copied.txt"))
@@ -84,7 +86,7 @@ func TestBuildMakesProgramsAndFiles(t *testing.T) {
 		names = append(names, e.Name())
 	}
 
-	if diff := cmp.Diff([]string{"data", "hello"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"data", "hello", "hi"}, names); diff != "" {
 		t.Errorf("directory of the binaries: -want, +got:\n%s", diff)
 	}
 }

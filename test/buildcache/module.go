@@ -31,6 +31,8 @@ type Program struct {
 	Package string
 	// LDFlags go to the linker, after the flags that strip symbols.
 	LDFlags string
+	// Links are further names of the binary.
+	Links []string `json:",omitempty"`
 }
 
 // File is one file of a required module.
@@ -73,15 +75,22 @@ func (m Module) validate() error {
 
 // validate checks p and adds its name to seen.
 func (p Program) validate(seen map[string]bool) error {
-	if !element(p.Name) || strings.HasPrefix(p.Name, ".") {
-		return fmt.Errorf("%q: the name must be one path element without a leading dot", p.Name)
-	}
-
 	if p.Package == "" || strings.HasPrefix(p.Package, "-") {
 		return fmt.Errorf("%q: package %q must be an import path", p.Name, p.Package)
 	}
 
-	return add(seen, p.Name)
+	for _, name := range append([]string{p.Name}, p.Links...) {
+		if !element(name) || strings.HasPrefix(name, ".") {
+			return fmt.Errorf("%q: the name must be one path element without a leading dot", name)
+		}
+
+		err := add(seen, name)
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // validate checks f and adds its name to seen.

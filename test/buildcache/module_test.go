@@ -29,6 +29,14 @@ func TestBuildRefusesModules(t *testing.T) {
 			module: Module{Name: "m", Programs: []Program{{Name: "p", Package: "-toolexec=x"}}},
 		},
 		"Twice":      {reason: "Two programs may not overwrite each other.", module: Module{Name: "m", Programs: []Program{program, program}}},
+		"LinkIsAPath": {
+			reason: "A link is one file.",
+			module: Module{Name: "m", Programs: []Program{{Name: "p", Package: "p", Links: []string{"a/b"}}}},
+		},
+		"LinkTwice": {
+			reason: "A link may not overwrite a program.",
+			module: Module{Name: "m", Programs: []Program{program, {Name: "q", Package: "q", Links: []string{"p"}}}},
+		},
 		"FileLeaves": {reason: "A file may not leave the directory.", module: Module{Name: "m", Files: []File{{Name: "../f", Path: "f"}}}},
 		"FileTwice": {
 			reason: "A file may not overwrite a program.",

@@ -15,8 +15,9 @@ const (
 	kubernetesModule = "k8s.io/kubernetes"
 	kwokModule       = "sigs.k8s.io/kwok"
 
-	// program has all components. One program costs one run of the linker.
+	// program has all components, and kubectl by its other name. One program costs one run of the linker.
 	program = "controlplane"
+	kubectl = "kubectl"
 
 	// stagesFolder holds the stages of kwok beside the binaries.
 	stagesFolder = "stages"
@@ -40,7 +41,7 @@ const (
 // Build builds the programs of the control plane unless the cache has them, and returns their
 // directory. It writes a line to progress before and after each program that it builds.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
-	return build(ctx, progress, program, "kubectl")
+	return build(ctx, progress, program)
 }
 
 // BuildForNodes is Build with kubelet and kube-proxy, which real nodes run.
@@ -74,8 +75,7 @@ func binariesOf(dir, version string) buildcache.Module {
 		Name: "controlplane",
 		Dir:  dir,
 		Programs: []buildcache.Program{
-			{Name: program, Package: "./" + program, LDFlags: flags},
-			{Name: "kubectl", Package: kubernetesModule + "/cmd/kubectl", LDFlags: flags},
+			{Name: program, Package: "./" + program, LDFlags: flags, Links: []string{kubectl}},
 			{Name: kubelet, Package: kubernetesModule + "/cmd/kubelet", LDFlags: flags},
 			{Name: kubeProxy, Package: kubernetesModule + "/cmd/kube-proxy", LDFlags: flags},
 		},

@@ -52,7 +52,7 @@ func (f *files) Kubeconfig() string { return f.layout.kubeconfig("admin") }
 func (f *files) BinDir() string { return f.layout.binDir }
 
 // Kubectl returns the path of a kubectl of the same version.
-func (f *files) Kubectl() string { return filepath.Join(f.layout.binDir, "kubectl") }
+func (f *files) Kubectl() string { return filepath.Join(f.layout.binDir, kubectl) }
 
 // LogDir returns the directory of the logs: one file for each component, named after it.
 func (f *files) LogDir() string { return f.layout.logDir() }

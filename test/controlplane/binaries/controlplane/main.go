@@ -2,22 +2,27 @@
 //
 //	controlplane etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kwok FLAGS…
 //
-// Each process runs one component, as its own program would.
+// Each process runs one component, as its own program would. By the name kubectl, the program is kubectl.
 package main
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	_ "time/tzdata" // time zones of CronJobs
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/etcdmain"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // credentials of a kubeconfig
 	"k8s.io/component-base/cli"
+	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics of client-go
 	_ "k8s.io/component-base/metrics/prometheus/version"  // metric of the version
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -28,6 +33,12 @@ import (
 )
 
 func main() {
+	if filepath.Base(os.Args[0]) == "kubectl" {
+		runKubectl()
+
+		return
+	}
+
 	components := map[string]func() int{
 		"etcd":                    runEtcd,
 		"kube-apiserver":          kubernetes(apiserver.NewAPIServerCommand),
@@ -51,6 +62,17 @@ func main() {
 // because they register flags and feature gates of the process.
 func kubernetes(newCommand func() *cobra.Command) func() int {
 	return func() int { return cli.Run(newCommand()) }
+}
+
+// runKubectl ends the process if the command fails.
+func runKubectl() {
+	// The number of -v also counts while the command is created. Its error appears when the command reads it.
+	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))
+
+	err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand())
+	if err != nil {
+		util.CheckErr(err)
+	}
 }
 
 func runEtcd() int {
