@@ -135,7 +135,7 @@ func (r *reconciler) read(ctx context.Context, key types.NamespacedName, c *cont
 				packages = append(packages, p)
 			}
 		}
-		return nil
+		return manifest.Compact(packages)
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the packages of catalog %s: %w", key, err)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"io"
+	"runtime"
 )
 
 // Body writes a body of texts. After an error, it writes nothing more.
@@ -50,6 +51,7 @@ func (b *Body) Text(t Text) {
 	if b.gzip {
 		b.sum, b.size = combine(b.sum, t.sum, t.size), b.size+t.size
 		b.send(t.blocks)
+		runtime.KeepAlive(t.memory)
 		return
 	}
 	text, err := t.Bytes()

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -19,23 +20,41 @@ var texts = map[string][]string{
 	"LongPlain": {strings.Repeat("x", 200_000), "y"},
 }
 
-// body writes every second text in compressed form.
-func body(t *testing.T, out io.Writer, parts []string, packed bool) error {
+// compress returns every second text in compressed form, outside the heap.
+func compress(t *testing.T, parts []string) []*compressed.Text {
 	t.Helper()
 	compressor, err := compressed.NewCompressor()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := compressed.NewBody(out, packed)
+	var out []*compressed.Text
 	for i, part := range parts {
 		if i%2 == 0 {
-			b.Plain([]byte(part))
 			continue
 		}
 		text, err := compressor.Compress([]byte(part))
 		if err != nil {
 			t.Fatal(err)
 		}
+		out = append(out, &text)
+	}
+	if err := compressed.Move(out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// body writes every second text in compressed form.
+func body(t *testing.T, out io.Writer, parts []string, packed bool) error {
+	t.Helper()
+	stored := compress(t, parts)
+	b := compressed.NewBody(out, packed)
+	for i, part := range parts {
+		if i%2 == 0 {
+			b.Plain([]byte(part))
+			continue
+		}
+		text := *stored[i/2]
 		got, err := text.Bytes()
 		if err != nil || string(got) != part {
 			t.Errorf("text %d is %d bytes after decompression, want %d: %v", i, len(got), len(part), err)
@@ -72,6 +91,19 @@ func TestBody(t *testing.T) {
 				t.Errorf("%d bytes follow the stream", packed.Len())
 			}
 		})
+	}
+}
+
+// TestMemoryLivesWithTexts checks that a text can be read after all others of its memory are gone.
+func TestMemoryLivesWithTexts(t *testing.T) {
+	t.Parallel()
+	const want = "stays"
+	last := compress(t, []string{"", "goes", "", want})[1]
+	for range 3 {
+		runtime.GC()
+	}
+	if got, err := last.Bytes(); err != nil || string(got) != want {
+		t.Errorf("text %q, %v, want %q", got, err, want)
 	}
 }
 

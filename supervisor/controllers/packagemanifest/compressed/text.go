@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"runtime"
 	"sync"
 )
 
@@ -18,6 +19,8 @@ type Text struct {
 	// size and sum are the length and the CRC-32 of the text itself.
 	size int
 	sum  uint32
+	// memory is where the blocks are; nil for the heap.
+	memory *memory
 }
 
 // Compressor compresses texts. It is for one goroutine.
@@ -52,6 +55,7 @@ var readers = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader
 func (t Text) Bytes() ([]byte, error) {
 	reader := readers.Get().(io.ReadCloser) //nolint:forcetypeassert,errcheck // the pool has no others
 	defer readers.Put(reader)
+	defer runtime.KeepAlive(t.memory)
 	if err := reader.(flate.Resetter).Reset(bytes.NewReader(t.blocks), nil); err != nil { //nolint:forcetypeassert,errcheck // documented
 		return nil, fmt.Errorf("decompressing: %w", err)
 	}

@@ -72,6 +72,18 @@ func NewPackage(z *compressed.Compressor, pkg *content.Package, heads map[string
 	return p, nil
 }
 
+// Compact moves the contents of packages to memory in which they take less. It is called before the packages are used.
+func Compact(packages []*Package) error {
+	contents := make([]*compressed.Text, 0, len(packages))
+	for _, p := range packages {
+		contents = append(contents, &p.content)
+	}
+	if err := compressed.Move(contents); err != nil {
+		return fmt.Errorf("storing %d packages: %w", len(packages), err)
+	}
+	return nil
+}
+
 // deprecation returns a deprecation with a message; nil for none.
 func deprecation(message string) *Deprecation {
 	if message == "" {

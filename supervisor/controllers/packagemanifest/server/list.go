@@ -27,7 +27,7 @@ type fullLists struct {
 	storage storage
 	formats runtime.NegotiatedSerializer
 	next    http.Handler
-	last    *preparedLists
+	last    *lastList
 }
 
 // ServeHTTP answers a request.
@@ -42,7 +42,7 @@ func (l *fullLists) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.next.ServeHTTP(w, r)
 		return
 	}
-	items, err := l.last.list(l.storage.index, info.Namespace)
+	items, err := l.last.get(l.storage.index, info.Namespace)
 	if err != nil {
 		l.next.ServeHTTP(w, r)
 		return

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"weak"
 
 	"k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,33 +23,39 @@ type preparedItem struct {
 	rest             compressed.Text
 }
 
-// preparedLists keeps the last list, until the index changes. It is safe for concurrent use.
-type preparedLists struct {
-	mu        sync.Mutex
+// preparedList is what a namespace shows while the index has a number of changes; empty is all namespaces.
+type preparedList struct {
 	namespace string
 	changes   uint64
 	items     []preparedItem
 }
 
-// list returns the packages that a namespace shows; empty for all.
-func (l *preparedLists) list(index *manifest.Index, namespace string) ([]preparedItem, error) {
+// lastList finds the last list again until the index changes, or until the garbage collector frees it: an idle process
+// does not need it. It is safe for concurrent use.
+type lastList struct {
+	mu   sync.Mutex
+	list weak.Pointer[preparedList]
+}
+
+// get returns the packages that a namespace shows; empty for all.
+func (l *lastList) get(index *manifest.Index, namespace string) ([]preparedItem, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	changes := index.Changes()
-	if l.items != nil && l.namespace == namespace && l.changes == changes {
-		return l.items, nil
+	if last := l.list.Value(); last != nil && last.namespace == namespace && last.changes == changes {
+		return last.items, nil
 	}
 	found := index.List(namespace)
-	items := make([]preparedItem, 0, len(found))
+	list := &preparedList{namespace: namespace, changes: changes, items: make([]preparedItem, 0, len(found))}
 	for _, item := range found {
 		prepared, err := prepare(item, namespace)
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, prepared)
+		list.items = append(list.items, prepared)
 	}
-	l.namespace, l.changes, l.items = namespace, changes, items
-	return items, nil
+	l.list = weak.Make(list)
+	return list.items, nil
 }
 
 // prepare returns the JSON of a package.

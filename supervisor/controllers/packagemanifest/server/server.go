@@ -119,7 +119,7 @@ func genericConfig(c Config, proxy *authenticatorfactory.RequestHeaderConfig) (*
 	generic.ExternalAddress = c.Listener.Addr().String()
 	generic.EnableIndex, generic.EnableProfiling, generic.EnableMetrics = false, false, false
 	generic.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
-		handler = &fullLists{storage: storage{index: c.Index}, formats: textFormats{serializer.NewCodecFactory(scheme)}, next: handler, last: &preparedLists{}}
+		handler = &fullLists{storage: storage{index: c.Index}, formats: textFormats{serializer.NewCodecFactory(scheme)}, next: handler, last: &lastList{}}
 		return &peerHandler{certificate: c.Certificate, open: c.Contents, next: genericapiserver.DefaultBuildHandlerChain(handler, config)}
 	}
 	generic.MaxRequestsInFlight, generic.MaxMutatingRequestsInFlight = maxRequests, 1
