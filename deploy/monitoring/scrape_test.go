@@ -66,29 +66,52 @@ func catalogTemplate(t *testing.T) *corev1.PodTemplateSpec {
 	return &made.Spec.Template
 }
 
-// TestRegistryAlertsHaveTargets checks that the PodMonitor selects the replicas of catalogs, and keeps the metrics of the
-// registry that alerts use.
-func TestRegistryAlertsHaveTargets(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(component, "podmonitor.yaml"))
+// read reads the first object of a file.
+func read(t *testing.T, file string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	monitor := &podMonitor{}
-	if err := yaml.Unmarshal(text, monitor); err != nil {
+	if err := yaml.Unmarshal(text, into); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// checkTarget checks that a PodMonitor selects pods, and a port that they have.
+func checkTarget(t *testing.T, monitor *podMonitor, template *corev1.PodTemplateSpec) {
+	t.Helper()
 	selector, err := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := catalogTemplate(t)
-	if !monitor.Spec.NamespaceSelector.Any || !selector.Matches(labels.Set(template.Labels)) {
-		t.Errorf("%s in any namespace: %t; it does not select pods with %v", selector, monitor.Spec.NamespaceSelector.Any, template.Labels)
+	if !selector.Matches(labels.Set(template.Labels)) {
+		t.Errorf("%s does not select pods with %v", selector, template.Labels)
 	}
 	endpoint := monitor.Spec.PodMetricsEndpoints[0]
 	if !slices.ContainsFunc(template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == endpoint.Port }) {
 		t.Errorf("pods have no port %q, but %v", endpoint.Port, template.Spec.Containers[0].Ports)
 	}
+}
+
+// TestPackageServerIsScraped checks that a PodMonitor selects the pods of --packagemanifests=only.
+func TestPackageServerIsScraped(t *testing.T) {
+	monitor, server := &podMonitor{}, &appsv1.Deployment{}
+	read(t, filepath.Join(component, "packageserver.yaml"), monitor)
+	read(t, filepath.Join(component, "..", "packagemanifests", "deployment.yaml"), server)
+	checkTarget(t, monitor, &server.Spec.Template)
+}
+
+// TestRegistryAlertsHaveTargets checks that the PodMonitor selects the replicas of catalogs, and keeps the metrics of the
+// registry that alerts use.
+func TestRegistryAlertsHaveTargets(t *testing.T) {
+	monitor := &podMonitor{}
+	read(t, filepath.Join(component, "podmonitor.yaml"), monitor)
+	checkTarget(t, monitor, catalogTemplate(t))
+	if !monitor.Spec.NamespaceSelector.Any {
+		t.Error("the PodMonitor selects pods in its own namespace only")
+	}
+	endpoint := monitor.Spec.PodMetricsEndpoints[0]
 	keep := regexp.MustCompile("^(?:" + endpoint.MetricRelabelings[0].Regex + ")$")
 	_, alerts := readRules(t)
 	used := 0

@@ -197,7 +197,7 @@ func TestMonitoringAgrees(t *testing.T) {
 		settings = append(settings, "--set", "metrics."+name+".enabled=true")
 	}
 	charted, plain := rendered(t, settings...), kustomized(t, "testdata/monitoring")
-	if want := len(settings)/2 + 1; len(plain) != want { // serviceMonitor has two.
+	if want := len(settings)/2 + 2; len(plain) != want { // serviceMonitor has three.
 		t.Errorf("the component has %d objects, want %d", len(plain), want)
 	}
 	for key, u := range plain {
