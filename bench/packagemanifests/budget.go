@@ -37,6 +37,7 @@ func checkBudgets(own, peer figures, rest restFigures) error {
 	check("a full list", float64(own.list), float64(maxList), elapsed)
 	check("memory of the API without a catalog", float64(empty), maxAPI, size)
 	check("more memory of the API with a catalog", float64(increase-empty), maxCatalog, size)
+	check("a table during full lists", float64(rest.table), float64(maxTable), elapsed)
 	check("age of the Lease during full lists", float64(rest.lease), float64(maxLease), elapsed)
 	check("resident memory after full lists", float64(rest.peak), maxPeak, size)
 	check("memory of the API beside OLM's package server", float64(increase), maxPartOfMemory*float64(peer.idle), size)

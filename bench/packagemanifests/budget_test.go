@@ -44,6 +44,7 @@ func TestCheckBudgets(t *testing.T) {
 		"Catalog":   {func(_, _ *figures, r *restFigures) { r.on, r.emptyOff = 69*mebi, 31*mebi }, "with a catalog: 5.0 MiB, want at most 4.0 MiB"},
 		"Memory":    {func(_, peer *figures, _ *restFigures) { peer.idle = 80 * mebi }, "package server: 18.0 MiB, want at most 16.0 MiB"},
 		"Lease":     {func(_, _ *figures, r *restFigures) { r.lease = time.Minute }, "age of the Lease during full lists: 1m0s, want at most 10s"},
+		"Crowd":     {func(_, _ *figures, r *restFigures) { r.table = time.Second }, "a table during full lists: 1s, want at most 100ms"},
 		"Peak":      {func(_, _ *figures, r *restFigures) { r.peak = 1025 * mebi }, "resident memory after full lists: 1025.0 MiB, want at most 1024.0 MiB"},
 		"Processor": {func(own, _ *figures, _ *restFigures) { own.processor = time.Second }, "package server: 1s, want at most 400ms"},
 	} {

@@ -173,8 +173,13 @@ func (s *scene) median(ctx context.Context, accept string) (time.Duration, error
 		}
 		times = append(times, took)
 	}
+	return median(times), nil
+}
+
+// median returns the median of at least one time.
+func median(times []time.Duration) time.Duration {
 	slices.Sort(times)
-	return times[len(times)/2], nil
+	return times[len(times)/2]
 }
 
 // once sends a call and returns its time.

@@ -19,8 +19,8 @@ func markdown(o options, all []figures, rest restFigures) string {
 	fmt.Fprintf(&b, "\nTimes of single calls are medians of %d. Idle memory is anonymous (RssAnon), %s after the first answer; the peak is resident (VmHWM). Processor time is that of the server, without its time at rest.\n", o.calls, o.rest)
 	fmt.Fprintf(&b, "\nAnonymous memory of a whole supervisor at rest: %s with the API and the catalog, %s without the API; without a catalog %s and %s.\n",
 		mebibytes(rest.on), mebibytes(rest.off), mebibytes(rest.emptyOn), mebibytes(rest.emptyOff))
-	fmt.Fprintf(&b, "While a leader answered %d times %d full lists at once, its Lease was at most %.1f s old. Its peak was %s resident.\n",
-		o.calls, crowd, rest.lease.Seconds(), mebibytes(rest.peak))
+	fmt.Fprintf(&b, "While a leader answered %d times %d full lists at once, its Lease was at most %.1f s old, and a table took %s (median). Its peak was %s resident.\n",
+		o.calls, crowd, rest.lease.Seconds(), milliseconds(rest.table), mebibytes(rest.peak))
 	return b.String()
 }
 

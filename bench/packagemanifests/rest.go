@@ -24,9 +24,10 @@ type restFigures struct {
 	// on and off are the anonymous memory at rest with the API and without it, for a cluster with the catalog. emptyOn and
 	// emptyOff are so without catalogs.
 	on, off, emptyOn, emptyOff int64
-	// lease is the largest age of the Lease during full lists at once, and peak the resident memory of the leader after them.
-	lease time.Duration
-	peak  int64
+	// lease is the largest age of the Lease during full lists at once, table is the median time of a table then, and peak the
+	// resident memory of the leader after them.
+	lease, table time.Duration
+	peak         int64
 }
 
 // measureRest runs a whole supervisor with and without the API. It removes the catalog.
@@ -43,7 +44,11 @@ func (s *scene) measureRest(ctx context.Context) (f restFigures, err error) {
 	}
 	const on, off = "auto", "disabled"
 	if f.on, err = s.atRest(ctx, on, number, func(ctx context.Context, started *process.Process) (err error) {
-		f.lease, f.peak, err = s.listBesideLease(ctx, started)
+		f.lease, f.table, err = s.listAtOnceBeside(ctx)
+		if err != nil {
+			return err
+		}
+		f.peak, err = memory(started.PID(), "VmHWM:")
 		return err
 	}); err != nil {
 		return f, err
@@ -100,15 +105,26 @@ func (s *scene) atRest(ctx context.Context, mode string, port int32, serving fun
 	return bytes, serving(ctx, started)
 }
 
-// listBesideLease sends full lists at once to a leader, for as many rounds as there are calls. It returns the largest age of
-// the Lease during these calls, and then the resident memory of the leader.
-func (s *scene) listBesideLease(ctx context.Context, leader *process.Process) (oldest time.Duration, peak int64, err error) {
+// listAtOnceBeside sends full lists at once, for as many rounds as there are calls. It returns the largest age of the Lease
+// during these calls, and the median time of tables, one of which is read at a time.
+func (s *scene) listAtOnceBeside(ctx context.Context) (lease, tables time.Duration, err error) {
 	watching, stop := context.WithCancel(ctx)
 	var watch errgroup.Group
 	watch.Go(func() error {
 		var err error
-		oldest, err = s.watchLease(watching)
+		lease, err = s.watchLease(watching)
 		return err
+	})
+	var times []time.Duration
+	watch.Go(func() error {
+		for watching.Err() == nil {
+			took, err := s.once(ctx, table)
+			if err != nil {
+				return err
+			}
+			times = append(times, took)
+		}
+		return nil
 	})
 	for range s.calls {
 		if err = s.listAtOnce(ctx); err != nil {
@@ -116,12 +132,10 @@ func (s *scene) listBesideLease(ctx context.Context, leader *process.Process) (o
 		}
 	}
 	stop()
-	err = errors.Join(err, watch.Wait())
-	if err != nil {
+	if err = errors.Join(err, watch.Wait()); err != nil {
 		return 0, 0, err
 	}
-	peak, err = memory(leader.PID(), "VmHWM:")
-	return oldest, peak, err
+	return lease, median(times), nil
 }
 
 // watchLease reads the Lease of the supervisors until ctx ends, and returns its largest age.
