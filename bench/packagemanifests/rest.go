@@ -132,7 +132,7 @@ func (s *scene) listAtOnceBeside(ctx context.Context) (lease, tables time.Durati
 		}
 	}
 	stop()
-	if err = errors.Join(err, watch.Wait()); err != nil {
+	if err := errors.Join(err, watch.Wait()); err != nil {
 		return 0, 0, err
 	}
 	return lease, median(times), nil

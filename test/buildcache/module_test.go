@@ -28,7 +28,7 @@ func TestBuildRefusesModules(t *testing.T) {
 			reason: "A package may not turn into a flag of the go command.",
 			module: Module{Name: "m", Programs: []Program{{Name: "p", Package: "-toolexec=x"}}},
 		},
-		"Twice":      {reason: "Two programs may not overwrite each other.", module: Module{Name: "m", Programs: []Program{program, program}}},
+		"Twice": {reason: "Two programs may not overwrite each other.", module: Module{Name: "m", Programs: []Program{program, program}}},
 		"LinkIsAPath": {
 			reason: "A link is one file.",
 			module: Module{Name: "m", Programs: []Program{{Name: "p", Package: "p", Links: []string{"a/b"}}}},
