@@ -19,8 +19,8 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 # Programs, tests, linters and tools compile with the same settings, so that each package is compiled
 # once: without C, like the programs of a release, and without paths of this folder, so that what one
-# clone has compiled serves all others. Compilers and linkers collect garbage less often, which saves a tenth of their
-# processor time, and a fifth of a linker's.
+# clone has compiled serves all others. The toolchain collects garbage less often: compilers need a tenth less processor
+# time, and linkers a fifth less.
 BUILDING := -trimpath '-toolexec=env GOGC=400'
 export CGO_ENABLED := 0
 export GOFLAGS     := $(BUILDING) $(filter-out $(BUILDING),$(GOFLAGS))

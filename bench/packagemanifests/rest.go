@@ -106,7 +106,7 @@ func (s *scene) atRest(ctx context.Context, mode string, port int32, serving fun
 }
 
 // listAtOnceBeside sends full lists at once, for as many rounds as there are calls. It returns the largest age of the Lease
-// during these calls, and the median time of tables, one of which is read at a time.
+// during these calls, and the median time of tables that are read one after the other.
 func (s *scene) listAtOnceBeside(ctx context.Context) (lease, tables time.Duration, err error) {
 	watching, stop := context.WithCancel(ctx)
 	var watch errgroup.Group

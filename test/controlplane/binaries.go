@@ -15,7 +15,7 @@ const (
 	kubernetesModule = "k8s.io/kubernetes"
 	kwokModule       = "sigs.k8s.io/kwok"
 
-	// program has all components, and kubectl by its other name. One program costs one run of the linker.
+	// program has all components. Under the name kubectl, it is kubectl. One program costs one run of the linker.
 	program = "controlplane"
 	kubectl = "kubectl"
 

@@ -23,11 +23,12 @@ type preparedItem struct {
 	rest             compressed.Text
 }
 
-// preparedList is what a namespace shows while the index has a number of changes; empty is all namespaces.
+// preparedList has the packages that a namespace shows; an empty namespace means all.
 type preparedList struct {
 	namespace string
-	changes   uint64
-	items     []preparedItem
+	// changes is the number of changes of the index when the list was made.
+	changes uint64
+	items   []preparedItem
 }
 
 // lastList finds the last list again until the index changes, or until the garbage collector frees it: an idle process
