@@ -32,10 +32,11 @@ var stages = []string{
 	"kustomize/stage/pod/fast/pod-delete.yaml",
 }
 
-// The programs of Kubernetes that run on nodes. They are not part of the control plane but of the same source.
+// The programs of Kubernetes that a cluster with real nodes has besides: those of the nodes, and all controllers.
 const (
-	kubelet   = "kubelet"
-	kubeProxy = "kube-proxy"
+	controllerManager = "kube-controller-manager"
+	kubelet           = "kubelet"
+	kubeProxy         = "kube-proxy"
 )
 
 // Build builds the programs of the control plane unless the cache has them, and returns their
@@ -44,7 +45,7 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 	return build(ctx, progress, program)
 }
 
-// BuildForNodes is Build with kubelet and kube-proxy, which real nodes run.
+// BuildForNodes is Build with the programs of real nodes, and with all controllers.
 func BuildForNodes(ctx context.Context, progress io.Writer) (string, error) {
 	return build(ctx, progress)
 }
@@ -76,6 +77,7 @@ func binariesOf(dir, version string) buildcache.Module {
 		Dir:  dir,
 		Programs: []buildcache.Program{
 			{Name: program, Package: "./" + program, LDFlags: flags, Links: []string{kubectl}},
+			{Name: controllerManager, Package: kubernetesModule + "/cmd/" + controllerManager, LDFlags: flags},
 			{Name: kubelet, Package: kubernetesModule + "/cmd/kubelet", LDFlags: flags},
 			{Name: kubeProxy, Package: kubernetesModule + "/cmd/kube-proxy", LDFlags: flags},
 		},

@@ -69,10 +69,15 @@ func (l layout) command(c Component) command {
 		Kwok:                  l.kwokArgs,
 	}
 
+	path, arguments := filepath.Join(l.binDir, program), append([]string{string(c)}, args[c]()...)
+	if c == KubeControllerManager && l.address != "" {
+		path, arguments = filepath.Join(l.binDir, controllerManager), l.allControllersArgs()
+	}
+
 	return command{
 		component: c,
-		path:      filepath.Join(l.binDir, program),
-		args:      append([]string{string(c)}, args[c]()...),
+		path:      path,
+		args:      arguments,
 		env:       environment(l.largeObjects),
 		dir:       l.dir,
 		log:       filepath.Join(l.logDir(), string(c)+".log"),
@@ -160,30 +165,38 @@ func (l layout) apiServerArgs() []string {
 	return args
 }
 
+// controllerManagerArgs returns the arguments that both programs know.
 func (l layout) controllerManagerArgs() []string {
 	var excluded strings.Builder
 	for _, name := range l.withoutControllers {
 		excluded.WriteString(",-" + name)
 	}
+
 	return []string{
 		"--kubeconfig=" + l.kubeconfig(string(KubeControllerManager)),
 		"--root-ca-file=" + l.pki("ca.crt"),
 		"--service-account-private-key-file=" + l.pki("service-account.key"),
-		"--cluster-signing-cert-file=" + l.pki("ca.crt"),
-		"--cluster-signing-key-file=" + l.pki("ca.key"),
-		// Each controller has the permissions of its own role, as in a real cluster.
-		"--use-service-account-credentials=true",
 		"--node-monitor-grace-period=" + l.gracePeriod.String(),
 		"--node-monitor-period=" + min(5*time.Second, l.gracePeriod/4).String(),
-		// The component would create its folder for plugins of volumes.
-		"--flex-volume-plugin-dir=" + filepath.Join(l.dir, "volume-plugins"),
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
+		"--controllers=*" + excluded.String(),
+	}
+}
+
+// allControllersArgs returns the arguments of Kubernetes' own program.
+func (l layout) allControllersArgs() []string {
+	return append(l.controllerManagerArgs(),
+		"--cluster-signing-cert-file="+l.pki("ca.crt"),
+		"--cluster-signing-key-file="+l.pki("ca.key"),
+		// Each controller has the permissions of its own role, as in a real cluster.
+		"--use-service-account-credentials=true",
+		// The component would create its folder for plugins of volumes.
+		"--flex-volume-plugin-dir="+filepath.Join(l.dir, "volume-plugins"),
 		// There is one of each component. An election would only delay a restart.
 		"--leader-elect=false",
 		"--secure-port=0",
-		"--controllers=*" + excluded.String(),
-	}
+	)
 }
 
 func (l layout) schedulerArgs() []string {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	_ "time/tzdata" // time zones of CronJobs
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,12 +23,13 @@ import (
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"sigs.k8s.io/kwok/pkg/config"
 	kwok "sigs.k8s.io/kwok/pkg/kwok/cmd"
 	"sigs.k8s.io/kwok/pkg/log"
 	"sigs.k8s.io/kwok/pkg/utils/signals"
+
+	"github.com/chandlery/chandlery/test/controlplane/binaries/controllermanager"
 )
 
 func main() {
@@ -42,7 +42,7 @@ func main() {
 	components := map[string]func() int{
 		"etcd":                    runEtcd,
 		"kube-apiserver":          kubernetes(apiserver.NewAPIServerCommand),
-		"kube-controller-manager": kubernetes(controllermanager.NewControllerManagerCommand),
+		"kube-controller-manager": kubernetes(controllermanager.NewCommand),
 		"kube-scheduler":          kubernetes(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 		"kwok":                    runKwok,
 	}
