@@ -4,9 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TestOneLiners runs the command that OperatorHub.io prints for three operators. One serves all namespaces and is copied
@@ -28,11 +26,7 @@ func TestOneLiners(t *testing.T) {
 			if out := s.kubectl(nil, "get", "csv", "-n", l.namespace()); !strings.Contains(out, l.version) {
 				t.Errorf("the list lacks %s", l.version)
 			}
-			pods := &corev1.PodList{}
-			must(t, s.List(t.Context(), pods, client.InNamespace(l.namespace())))
-			if len(pods.Items) != 1 || pods.Items[0].Status.Phase != corev1.PodRunning {
-				t.Errorf("the operator has the pods %+v, want one that runs", pods.Items)
-			}
+			s.runningPod(l.namespace())
 		})
 	}
 	t.Run("copies", func(t *testing.T) {
