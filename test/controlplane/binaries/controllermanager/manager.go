@@ -25,8 +25,6 @@ import (
 )
 
 const (
-	// userAgent is the first part of the name under which the API server records who set a field.
-	userAgent = "kube-controller-manager"
 	// resync is the time after which informers repeat all objects.
 	resync = 12 * time.Hour
 	// discoveryPeriod is the time after which new kinds of objects are looked for.
@@ -55,13 +53,12 @@ func newManager(ctx context.Context, o options) (*manager, error) {
 	}
 
 	config.QPS, config.Burst = o.qps, o.burst
-	config.UserAgent = userAgent
 	m := &manager{options: o, informersStarted: make(chan struct{})}
 	m.root = clientbuilder.SimpleControllerClientBuilder{ClientConfig: config}
 
-	client, err := m.root.Client(userAgent)
+	client, err := m.root.Client("service-account-credentials")
 	if err != nil {
-		return nil, fmt.Errorf("create the client: %w", err)
+		return nil, fmt.Errorf("create the client of the service accounts: %w", err)
 	}
 
 	m.clients = clientbuilder.NewDynamicClientBuilder(rest.AnonymousClientConfig(config), client.CoreV1(), metav1.NamespaceSystem)
