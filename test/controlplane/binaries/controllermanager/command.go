@@ -1,7 +1,7 @@
 // Package controllermanager is kube-controller-manager with the controllers that a cluster without real nodes needs:
 // workloads, endpoints, namespaces, service accounts, quotas, node health and garbage collection. All of them are
-// Kubernetes' own. The others, volumes and autoscaling for example, bring the source of the kubelet and of volume
-// drivers, which takes a minute to compile.
+// Kubernetes' own. Among the others, those of volumes and the garbage collection of pods import the kubelet and
+// volume drivers, which take a minute to compile.
 package controllermanager
 
 import (
@@ -33,7 +33,7 @@ func (o *options) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.nodeMonitorGracePeriod, "node-monitor-grace-period", 50*time.Second, "time without a heartbeat after which a node is NotReady")
 	flags.Float32Var(&o.qps, "kube-api-qps", 20, "requests of each controller per second")
 	flags.IntVar(&o.burst, "kube-api-burst", 30, "requests of each controller at once")
-	flags.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "*, and names of controllers that do not run as -NAME")
+	flags.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "* for all controllers, then -NAME for each that does not run")
 }
 
 // NewCommand returns the command kube-controller-manager. It ends with a signal.
@@ -45,7 +45,7 @@ func NewCommand() *cobra.Command {
 		Short: "The controllers of Kubernetes that a cluster without real nodes needs",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			// The command prints only errors of its flags.
+			// The usage is printed only for errors in flags.
 			command.SilenceUsage = true
 
 			ctx := server.SetupSignalContext()

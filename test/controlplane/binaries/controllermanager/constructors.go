@@ -15,12 +15,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/scale"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/certificates/rootcacertpublisher"
 	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
+	"k8s.io/kubernetes/pkg/controller/cronjob"
+	"k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/controller/disruption"
 	"k8s.io/kubernetes/pkg/controller/endpoint"
@@ -32,6 +35,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 	"k8s.io/kubernetes/pkg/controller/resourcequota"
 	"k8s.io/kubernetes/pkg/controller/serviceaccount"
+	"k8s.io/kubernetes/pkg/controller/statefulset"
 	"k8s.io/kubernetes/pkg/controller/tainteviction"
 	"k8s.io/kubernetes/pkg/controller/ttlafterfinished"
 	"k8s.io/kubernetes/pkg/controller/volume/pvcprotection"
@@ -45,13 +49,16 @@ const (
 	namespaceWorkers  = 10
 	collectorWorkers  = 20
 	syncPeriod        = 5 * time.Minute
+	maxBackOff        = 15 * time.Minute
 	endpointsPerSlice = 100
-	// Nodes are evicted at a lower rate if more than unhealthyZone of the nodes of a zone are NotReady.
-	startupGracePeriod    = time.Minute
-	evictionRate          = 0.1
-	secondaryEvictionRate = 0.01
-	largeCluster          = 50
-	unhealthyZone         = 0.55
+	// startupGracePeriod is the time that a new node has for its first heartbeat.
+	startupGracePeriod = time.Minute
+	// Nodes are tainted at evictionRate per second. If more than unhealthyZoneThreshold of the nodes of a zone are
+	// NotReady, the rate is secondaryEvictionRate, or 0 in a cluster with at most largeClusterThreshold nodes.
+	evictionRate           = 0.1
+	secondaryEvictionRate  = 0.01
+	largeClusterThreshold  = 50
+	unhealthyZoneThreshold = 0.55
 )
 
 // constructor creates a controller and returns the function that runs it until ctx ends.
@@ -60,6 +67,8 @@ type constructor func(ctx context.Context, m *manager) (func(ctx context.Context
 // constructors are the controllers by their names in kube-controller-manager.
 var constructors = map[string]constructor{
 	names.ClusterRoleAggregationController:          as("clusterrole-aggregation-controller", newClusterRoleAggregation),
+	names.CronJobController:                         as("cronjob-controller", newCronJob),
+	names.DaemonSetController:                       as("daemon-set-controller", newDaemonSet),
 	names.DeploymentController:                      as("deployment-controller", newDeployment),
 	names.DisruptionController:                      as("disruption-controller", newDisruption),
 	names.EndpointsController:                       as("endpoint-controller", newEndpoints),
@@ -74,6 +83,7 @@ var constructors = map[string]constructor{
 	names.RootCACertificatePublisherController:      as("root-ca-cert-publisher", newRootCACertificatePublisher),
 	names.ServiceAccountController:                  as("service-account-controller", newServiceAccount),
 	names.ServiceAccountTokenController:             newServiceAccountToken,
+	names.StatefulSetController:                     as("statefulset-controller", newStatefulSet),
 	names.TaintEvictionController:                   as("node-controller", newTaintEviction),
 	names.TTLAfterFinishedController:                as("ttl-after-finished-controller", newTTLAfterFinished),
 }
@@ -105,6 +115,21 @@ func run(r runner, count int, err error) (func(context.Context), error) {
 
 func newClusterRoleAggregation(_ context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
 	return run(clusterroleaggregation.NewClusterRoleAggregation(m.typed.Rbac().V1().ClusterRoles(), client.RbacV1()), workers, nil)
+}
+
+func newCronJob(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
+	batch := m.typed.Batch().V1()
+	c, err := cronjob.NewControllerV2(ctx, batch.Jobs(), batch.CronJobs(), client)
+
+	return run(c, workers, err)
+}
+
+func newDaemonSet(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
+	apps, core := m.typed.Apps().V1(), m.typed.Core().V1()
+	c, err := daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(), core.Nodes(), client,
+		flowcontrol.NewBackOff(time.Second, maxBackOff))
+
+	return run(c, workers, err)
 }
 
 func newDeployment(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
@@ -211,7 +236,7 @@ func newNodeLifecycle(ctx context.Context, m *manager, client kubernetes.Interfa
 
 	c, err := nodelifecycle.NewNodeLifecycleController(ctx, m.typed.Coordination().V1().Leases(), core.Pods(), core.Nodes(), m.typed.Apps().V1().DaemonSets(),
 		client, m.options.nodeMonitorPeriod, startupGracePeriod, m.options.nodeMonitorGracePeriod,
-		evictionRate, secondaryEvictionRate, largeCluster, unhealthyZone)
+		evictionRate, secondaryEvictionRate, largeClusterThreshold, unhealthyZoneThreshold)
 	if err != nil {
 		return nil, err
 	}
@@ -309,6 +334,13 @@ func newServiceAccountToken(ctx context.Context, m *manager) (func(context.Conte
 		serviceaccount.TokensControllerOptions{TokenGenerator: generator, RootCA: rootCA})
 
 	return run(c, workers, err)
+}
+
+func newStatefulSet(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
+	apps, core := m.typed.Apps().V1(), m.typed.Core().V1()
+
+	return run(statefulset.NewStatefulSetController(ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(),
+		apps.ControllerRevisions(), client), workers, nil)
 }
 
 func newTaintEviction(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {

@@ -149,18 +149,19 @@ func (m *manager) run(ctx context.Context) error {
 // enabledControllers returns the names of the controllers that run, sorted: all except those in selection after a
 // minus sign.
 func enabledControllers(selection []string) ([]string, error) {
+	if len(selection) == 0 || selection[0] != "*" {
+		return nil, fmt.Errorf("--controllers: %q must begin with *", strings.Join(selection, ","))
+	}
+
 	disabled := map[string]bool{}
 
-	for _, entry := range selection {
+	for _, entry := range selection[1:] {
 		name, ok := strings.CutPrefix(entry, "-")
-
-		switch {
-		case entry == "*":
-		case !ok || constructors[name] == nil:
-			return nil, fmt.Errorf("--controllers: %q must be * or a minus sign and one of %s", entry, controllerNames())
-		default:
-			disabled[name] = true
+		if !ok || constructors[name] == nil {
+			return nil, fmt.Errorf("--controllers: %q must be a minus sign and one of %s", entry, controllerNames())
 		}
+
+		disabled[name] = true
 	}
 
 	return slices.DeleteFunc(controllerNames(), func(name string) bool { return disabled[name] }), nil

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	_ "time/tzdata" // time zones of CronJobs
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
