@@ -43,20 +43,28 @@ type Waiter struct {
 }
 
 // Wait calls read once a second until all states are final or one is a failure. It ends with a [Verdict] after
-// a failure, which the log states, and with [ErrInterrupted] when the context ends.
+// a failure, which the log states, and with [ErrInterrupted] when the context ends. If the first read fails, its error
+// is the result. Later, the API server may be unreachable for a time.
 func (w Waiter) Wait(ctx context.Context, read func(context.Context) ([]WaitState, error)) error {
 	limited, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	ticker := clock.RealClock{}.NewTicker(pollInterval)
 	defer ticker.Stop()
 	logged := map[string]string{}
-	var last []WaitState
+	var (
+		last    []WaitState
+		failure error
+	)
 	done := func() {}
 	defer func() { done() }() //nolint:gocritic // the loop replaces done
 	for {
 		now, err := read(limited)
-		if err != nil && isAnswer(err) {
-			return err
+		// The end of the wait also ends a read, whose error then has no meaning.
+		if limited.Err() == nil {
+			failure = err
+			if err != nil && (last == nil || isAnswer(err)) {
+				return err
+			}
 		}
 		if err == nil {
 			last, done = now, w.log(now, logged, done)
@@ -69,7 +77,7 @@ func (w Waiter) Wait(ctx context.Context, read func(context.Context) ([]WaitStat
 			if ctx.Err() != nil {
 				return ErrInterrupted
 			}
-			return w.timeoutError(last)
+			return w.timeoutError(last, failure)
 		case <-ticker.C():
 		}
 	}
@@ -83,7 +91,7 @@ func (w Waiter) log(now []WaitState, logged map[string]string, done func()) func
 	}
 	done()
 	_, _ = io.WriteString(w.Log, lines)
-	return progress.Start(w.Log, false, "Waiting until "+w.Aim)
+	return progress.Start(w.Log, false, "Waiting (goal: "+w.Aim+")")
 }
 
 // isAnswer reports whether an error is a final answer of the API server. While the API server is
@@ -100,16 +108,20 @@ func waitVerdict(failed bool) error {
 	return nil
 }
 
-// timeoutError returns the error for the objects that are not in a final state at the timeout.
-func (w Waiter) timeoutError(last []WaitState) error {
+// timeoutError returns the error for the objects that are not in a final state at the timeout, or for the last read if
+// it failed.
+func (w Waiter) timeoutError(last []WaitState, failure error) error {
+	if last == nil {
+		failure = context.DeadlineExceeded
+	}
+	if failure != nil {
+		return &Coded{Code: Unreachable, Err: fmt.Errorf("not %s within %s (--timeout): the API server does not answer: %w", w.Aim, w.Timeout, failure)}
+	}
 	var open []string
 	for _, s := range last {
 		if !s.Done {
 			open = append(open, s.Object+" "+s.Is)
 		}
-	}
-	if last == nil {
-		open = []string{"the API server does not answer"}
 	}
 	return &Coded{Code: Negative, Err: fmt.Errorf("not %s within %s (--timeout): %s; '%s' shows the reason",
 		w.Aim, w.Timeout, strings.Join(open, ", "), w.Remedy)}

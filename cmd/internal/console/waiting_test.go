@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/url"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,21 +18,24 @@ import (
 func TestWait(t *testing.T) {
 	t.Parallel()
 	open := WaitState{Object: "Lamp a", Is: "is off"}
+	refused := &url.Error{Op: "Get", URL: "https://lamps", Err: syscall.ECONNREFUSED}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "lamps"}, "a", nil)
 	noAPI := &apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "operators.coreos.com", Kind: "Lamp"}}
 	for name, tt := range map[string]struct {
 		reads []WaitState
-		err   error
-		code  Code
-		log   string
-		says  string
+		// err is the error of the first read, and later that of each read after the first.
+		err, later error
+		code       Code
+		log        string
+		says       string
 	}{
 		"Done":      {reads: []WaitState{open, open, {Object: "Lamp a", Is: "is on", Done: true}}, log: "Lamp a is off\nLamp a is on\n"},
 		"Failed":    {reads: []WaitState{{Object: "Lamp a", Is: "broke", Done: true, Failed: true}}, code: Negative, log: "Lamp a broke\n", says: "the command ends with exit code 2"},
 		"Timeout":   {reads: []WaitState{open}, code: Negative, log: "Lamp a is off\n", says: "not lit within 3s (--timeout): Lamp a is off; 'lamp status' shows the reason"},
 		"Forbidden": {err: forbidden, code: Forbidden, says: forbidden.Error()},
 		"NoAPI":     {err: noAPI, code: Failed, says: noAPI.Error()},
-		"Silent":    {err: context.DeadlineExceeded, code: Negative, says: "not lit within 3s (--timeout): the API server does not answer; 'lamp status' shows the reason"},
+		"Silent":    {err: refused, code: Unreachable, says: refused.Error()},
+		"Cut":       {reads: []WaitState{open}, later: refused, code: Unreachable, log: "Lamp a is off\n", says: "not lit within 3s (--timeout): the API server does not answer: " + refused.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,6 +44,9 @@ func TestWait(t *testing.T) {
 			err := Waiter{Log: &log, Timeout: 3 * time.Second, Aim: "lit", Remedy: "lamp status"}.Wait(t.Context(), func(context.Context) ([]WaitState, error) {
 				if tt.err != nil {
 					return nil, tt.err
+				}
+				if n > 0 && tt.later != nil {
+					return nil, tt.later
 				}
 				now := tt.reads[min(n, len(tt.reads)-1)]
 				n++
