@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/grpclog"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -70,6 +72,8 @@ caches, and one of them takes over when the leader stops or fails.`,
 			logger := logr.FromSlogHandler(program.Quiet(cmd.Context(), handler, supervisor.ErrLeaseTaken)).WithValues("identity", options.Identity)
 			ctrl.SetLogger(logger)
 			klog.SetLogger(logger)
+			// The libraries of API servers log each attempt to connect. The status of a CatalogSource shows the error.
+			grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 			cfg, err := console.RESTConfig(options.Kubeconfig, agent)
 			if err != nil {
 				return err
