@@ -301,12 +301,14 @@ func TestExplainResolution(t *testing.T) {
 			summary: []string{"namespace shop has no OperatorGroup"},
 		},
 		{
-			reason: "two groups", state: explain.Broken, code: explain.CodeOperatorGroupAmbiguous, object: "Namespace shop",
+			reason: "two groups, the first of which is newer", state: explain.Broken, code: explain.CodeOperatorGroupAmbiguous, object: "Namespace shop",
 			change: all(unresolved(api.ReasonErrorPreventedResolution, "found 2 operatorGroups, expected 1", api.ReasonOperatorGroupInvalid, "delete one"),
 				func(o *clusterState) {
 					o.OperatorGroups = append(o.OperatorGroups, operatorsv1.OperatorGroup{ObjectMeta: meta("shop", "other")})
+					o.OperatorGroups[0].CreationTimestamp = metav1.NewTime(o.OperatorGroups[1].CreationTimestamp.Add(time.Hour))
 				}),
 			summary: []string{"namespace shop has 2 OperatorGroups (group, other)"},
+			command: "kubectl -n shop delete operatorgroup group",
 		},
 		{
 			reason: "groups that may not be seen are not taken for missing", state: explain.Broken, code: explain.CodePackageNotFound,

@@ -36,13 +36,17 @@ func groupFinding(s *search, namespace string) *Finding {
 	}
 	if len(groups) > 1 {
 		names := make([]string, 0, len(groups))
+		newest := groups[0]
 		for _, g := range groups {
 			names = append(names, g.Name)
+			if !g.CreationTimestamp.Before(&newest.CreationTimestamp) {
+				newest = g
+			}
 		}
 		f := s.finding(CodeOperatorGroupAmbiguous, Wrong, fmt.Sprintf("namespace %s has %d OperatorGroups (%s), so the supervisor installs nothing in it",
 			namespace, len(groups), strings.Join(names, ", ")))
 		f.Object = Ref{Kind: KindNamespace, Name: namespace}
-		return f.withCommands("kubectl -n " + namespace + " delete operatorgroup " + names[len(names)-1])
+		return f.withCommands("kubectl -n " + namespace + " delete operatorgroup " + newest.Name)
 	}
 	group := groups[0]
 	at := s.follow(refTo(KindOperatorGroup, group), "", "")
