@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
@@ -70,14 +71,22 @@ func (l *lister) run(cmd *cobra.Command) error {
 	}
 	for _, unreadable := range s.Unreadable {
 		if unreadable.Resource == "catalogsources."+operatorsv1alpha1.GroupName {
-			return unreadableError(unreadable.Unreadable)
+			err = unreadableError(unreadable.Unreadable)
 		}
 	}
-	if l.output.ForMachines() {
-		return l.output.Document(cmd.OutOrStdout(), map[string]any{"catalogs": s.Catalogs})
+	if err != nil && len(s.Catalogs) == 0 {
+		return err
 	}
-	view := status.View{Wide: l.output.Form == console.Wide, Program: l.program, Paint: l.output.Paint(cmd.OutOrStdout())}
-	return write(cmd.OutOrStdout(), view.Catalogs(s))
+	return errors.Join(l.print(cmd.OutOrStdout(), s), err)
+}
+
+// print prints the catalogs that could be read.
+func (l *lister) print(out io.Writer, s *status.Status) error {
+	if l.output.ForMachines() {
+		return l.output.Document(out, map[string]any{"catalogs": s.Catalogs})
+	}
+	view := status.View{Wide: l.output.Form == console.Wide, Program: l.program, Paint: l.output.Paint(out)}
+	return write(out, view.Catalogs(s))
 }
 
 // unreadableError returns the error for CatalogSources that could not be listed.
