@@ -88,7 +88,11 @@ func (o *options) finish(out io.Writer, p *plan, done outcome) error {
 	case outcomePlanned:
 		return write(out, "\nNothing was changed (dry run).\n")
 	case outcomeCreated:
-		return write(out, fmt.Sprintf("\nSubscription %s exists. Wait for it: %s wait %s -n %s\n", name, o.request.program, p.Subscription, o.request.namespace))
+		next := "Wait for it: " + o.request.program + " wait "
+		if o.approval == string(operatorsv1alpha1.ApprovalManual) {
+			next = "Approve its InstallPlan: " + o.request.program + " approve "
+		}
+		return write(out, fmt.Sprintf("\nSubscription %s exists. %s%s -n %s\n", name, next, p.Subscription, o.request.namespace))
 	default:
 		return write(out, fmt.Sprintf("\nSubscription %s is installed.\n", name))
 	}
