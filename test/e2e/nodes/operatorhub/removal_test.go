@@ -40,12 +40,12 @@ func TestRemoval(t *testing.T) {
 		}
 	}
 	must(t, s.Get(t.Context(), client.ObjectKey{Name: "clusterserviceversions.operators.coreos.com"}, &apiextensionsv1.CustomResourceDefinition{}))
-	s.succeeded(namespace, "buoy.v0.3.0")
+	// The deletion of a namespace takes seconds, in which Kubernetes would also delete objects of the operator.
+	s.kubectl(nil, "create", "namespace", "other")
+	s.kubectl(nil, "delete", "namespace", "other", "--timeout=1m")
 	if after := s.runningPod(namespace); after != before {
 		t.Errorf("pod %s replaced %s of the operator", after, before)
 	}
-	s.kubectl(nil, "create", "namespace", "bystander")
-	s.kubectl(nil, "delete", "namespace", "bystander", "--timeout=1m")
 
 	s.kubectl(nil, "apply", "--server-side", "-k", filepath.Join(bin, "settings"))
 	s.kubectl(nil, "--namespace", systemNamespace, "rollout", "status", "deployment/chandlery-supervisor", "--timeout", patience.String())
