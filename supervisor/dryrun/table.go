@@ -20,7 +20,7 @@ func (res *Result) Table(out io.Writer) error {
 	t := &table{}
 	t.line(res.headline())
 	if res.Blocked != "" {
-		t.wrapped("Nothing is installed yet: ", "  ", res.Blocked)
+		t.wrapped("The supervisor installs nothing until this is fixed: ", "  ", res.Blocked)
 	}
 	t.steps(res)
 	stays := func(r Refusal) string {

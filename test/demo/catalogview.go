@@ -50,7 +50,7 @@ func (e *environment) query(ctx context.Context, question ...string) error {
 func quoted(command, answer string) []string {
 	lines := strings.Split(strings.TrimRight(answer, "\n"), "\n")
 	if rest := len(lines) - longestAnswer; rest > 0 {
-		lines = append(lines[:longestAnswer], fmt.Sprintf("… and %d more lines", rest))
+		lines = append(lines[:longestAnswer], fmt.Sprintf("… (%d lines left out)", rest))
 	}
 	indented := make([]string, 0, len(lines)+1)
 	indented = append(indented, "\n  $ "+command)

@@ -12,7 +12,7 @@ func TestQuoted(t *testing.T) {
 		t.Errorf("short answer: got %q, want %q", got, want)
 	}
 	long := quoted("list", strings.Repeat("x\n", longestAnswer+3))
-	if len(long) != longestAnswer+2 || long[len(long)-1] != "  … and 3 more lines" {
+	if len(long) != longestAnswer+2 || long[len(long)-1] != "  … (3 lines left out)" {
 		t.Errorf("long answer: got %q", long)
 	}
 }

@@ -44,7 +44,7 @@ func parse(args []string, output io.Writer) (config, error) {
 		"`names` of the packages to install, separated by commas (default: "+samplePackage+" of the sample catalog)")
 	flags.StringVar(&c.channel, "channel", "", "`name` of the channel to follow (default: each package's default channel)")
 	flags.BoolVar(&c.exit, "exit", false, "end when everything was shown, instead of leaving it running")
-	flags.DurationVar(&c.timeout, "timeout", 2*time.Minute, "how long to wait for each thing to come true")
+	flags.DurationVar(&c.timeout, "timeout", 2*time.Minute, "time limit of each step")
 	flags.StringVar(&c.bin, "bin", "", "`folder` with the programs registry and supervisor (default: build them)")
 	flags.StringVar(&c.dir, "dir", "out/demo", "`folder` for logs and the kubeconfig, emptied first")
 	flags.IntVar(&c.port, "port", 50051, "`port` of the registry; another one is taken when it is in use")

@@ -46,7 +46,7 @@ func ListManifests(ctx context.Context, reader client.Reader, namespace string) 
 
 // RefusedError returns the error that refuses a catalog, with the error of the PackageManifests in its place.
 func RefusedError(refused, manifests error) error {
-	return fmt.Errorf("%w; PackageManifests cannot be read in its place: %w", refused, manifests)
+	return fmt.Errorf("%w; PackageManifests cannot be read either: %w", refused, manifests)
 }
 
 func decodeManifests(list *unstructured.UnstructuredList) (Manifests, error) {

@@ -227,7 +227,7 @@ func wanted(d *appsv1.Deployment) int32 {
 }
 
 func leaseFacts(l *coordinationv1.Lease) []Fact {
-	line := Line{Subject: "leader", Name: l.Name, State: "nobody", Detail: "the lease was released", Tone: Busy}
+	line := Line{Subject: "leader", Name: l.Name, State: "no leader", Detail: "the lease was released", Tone: Busy}
 	if holder := Holder(l); holder != "" {
 		line.State, line.Tone, line.Detail = holder, Good, "leads"
 	}

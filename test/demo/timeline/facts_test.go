@@ -180,8 +180,8 @@ func TestLeaseFacts(t *testing.T) {
 	holder, none := "a", ""
 	for name, tc := range map[string]factCase{
 		"LeaseHeld":     {"a supervisor leads", lease(&holder), []Line{{Subject: "leader", Name: "lock", State: "a", Detail: "leads", Tone: Good}}},
-		"LeaseReleased": {"an empty holder does not lead", lease(&none), []Line{{Subject: "leader", Name: "lock", State: "nobody", Detail: "the lease was released", Tone: Busy}}},
-		"LeaseUnset":    {"without a holder, no supervisor leads", lease(nil), []Line{{Subject: "leader", Name: "lock", State: "nobody", Detail: "the lease was released", Tone: Busy}}},
+		"LeaseReleased": {"an empty holder does not lead", lease(&none), []Line{{Subject: "leader", Name: "lock", State: "no leader", Detail: "the lease was released", Tone: Busy}}},
+		"LeaseUnset":    {"without a holder, no supervisor leads", lease(nil), []Line{{Subject: "leader", Name: "lock", State: "no leader", Detail: "the lease was released", Tone: Busy}}},
 	} {
 		t.Run(name, tc.check)
 	}

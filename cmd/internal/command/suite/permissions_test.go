@@ -77,7 +77,7 @@ func TestRights(t *testing.T) {
 		{
 			args:  []string{"search"},
 			codes: map[string]int{"admin": 2, "viewer": 2, "reader": 3, "nobody": 3},
-			says:  map[string]string{"reader": "PackageManifests cannot be read in its place", "nobody": "permission to list catalogsources.operators.coreos.com"},
+			says:  map[string]string{"reader": "PackageManifests cannot be read either", "nobody": "permission to list catalogsources.operators.coreos.com"},
 		},
 		{
 			args:  []string{"approve", "my-lamp"},

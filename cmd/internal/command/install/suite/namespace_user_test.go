@@ -57,7 +57,7 @@ func (c *cluster) testNamespaceUser(t *testing.T) {
 	_, log = c.exec(t, 3, exec.CommandContext(t.Context(), program("kubectl-chandlery"), "install", "lantern", "--dry-run", "-n", "olm", "--kubeconfig", kubeconfig))
 	contains(t, log, "listing the OperatorGroups of namespace olm")
 	_, log = c.exec(t, 3, exec.CommandContext(t.Context(), program("kubectl-chandlery"), "search", "-n", "olm", "--kubeconfig", kubeconfig))
-	contains(t, log, "PackageManifests cannot be read in its place", "permission to list packagemanifests.packages.operators.coreos.com in namespace olm is missing")
+	contains(t, log, "PackageManifests cannot be read either", "permission to list packagemanifests.packages.operators.coreos.com in namespace olm is missing")
 }
 
 func manifestDefinition(group string) *apiextensionsv1.CustomResourceDefinition {
