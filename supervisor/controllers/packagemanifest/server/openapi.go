@@ -22,6 +22,12 @@ const (
 	generalPrefix = "io.k8s.apimachinery."
 )
 
+// descriptions are what "kubectl explain" prints first, by the name of the type.
+var descriptions = map[string]string{
+	"PackageManifest":     "A package of a catalog, with its channels and their versions.",
+	"PackageManifestList": "The packages of the catalogs that a namespace can use.",
+}
+
 // definitions returns the OpenAPI definitions of the API: those of its types, from their fields and the tag doc, and
 // those of the types of all APIs.
 func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
@@ -52,7 +58,9 @@ func (d *definer) reference(t reflect.Type) string {
 		return name
 	}
 	d.defined[name] = common.OpenAPIDefinition{}
-	object := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{}}}
+	object := spec.Schema{SchemaProps: spec.SchemaProps{
+		Description: descriptions[t.Name()], Type: []string{"object"}, Properties: map[string]spec.Schema{},
+	}}
 	used := map[string]bool{}
 	d.fields(t, &object, used)
 	d.defined[name] = common.OpenAPIDefinition{Schema: object, Dependencies: slices.Sorted(maps.Keys(used))}

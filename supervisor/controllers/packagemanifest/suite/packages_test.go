@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -289,6 +290,9 @@ func (w *world) explains() {
 		out, _ := w.run("explain", "packagemanifest.status.channels.entries")
 		return out
 	}).Should(gomega.ContainSubstring("Name of the ClusterServiceVersion."))
+	if out := w.kubectl("explain", "packagemanifest"); !strings.Contains(out, "A package of a catalog") {
+		w.T.Errorf("the kind is not described:\n%s", out)
+	}
 	var resources metav1.APIResourceList
 	if err := json.Unmarshal([]byte(w.kubectl("get", "--raw", "/apis/packages.operators.coreos.com/v1")), &resources); err != nil {
 		w.T.Fatal(err)
