@@ -109,12 +109,12 @@ func waitVerdict(failed bool) error {
 }
 
 // timeoutError returns the error for the objects that are not in a final state at the timeout, or for the last read if
-// it failed.
+// the API server could not be reached.
 func (w Waiter) timeoutError(last []WaitState, failure error) error {
 	if last == nil {
 		failure = context.DeadlineExceeded
 	}
-	if failure != nil {
+	if CodeOf(failure) == Unreachable {
 		return &Coded{Code: Unreachable, Err: fmt.Errorf("not %s within %s (--timeout): the API server does not answer: %w", w.Aim, w.Timeout, failure)}
 	}
 	var open []string

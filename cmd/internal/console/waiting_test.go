@@ -35,6 +35,7 @@ func TestWait(t *testing.T) {
 		"Forbidden": {err: forbidden, code: Forbidden, says: forbidden.Error()},
 		"NoAPI":     {err: noAPI, code: Failed, says: noAPI.Error()},
 		"Silent":    {err: refused, code: Unreachable, says: refused.Error()},
+		"Limited":   {reads: []WaitState{open}, later: errors.New("the next read would exceed the deadline"), code: Negative, log: "Lamp a is off\n", says: "not lit within 3s (--timeout): Lamp a is off; 'lamp status' shows the reason"},
 		"Cut":       {reads: []WaitState{open}, later: refused, code: Unreachable, log: "Lamp a is off\n", says: "not lit within 3s (--timeout): the API server does not answer: " + refused.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
