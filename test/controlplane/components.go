@@ -71,7 +71,8 @@ func (l layout) command(c Component) command {
 
 	path, arguments := filepath.Join(l.binDir, program), append([]string{string(c)}, args[c]()...)
 	if c == KubeControllerManager && l.address != "" {
-		path, arguments = filepath.Join(l.binDir, controllerManager), l.allControllersArgs()
+		// Kubernetes' own program has all controllers.
+		path, arguments = filepath.Join(l.binDir, controllerManager), arguments[1:]
 	}
 
 	return command{
@@ -165,14 +166,13 @@ func (l layout) apiServerArgs() []string {
 	return args
 }
 
-// controllerManagerArgs returns the arguments that both programs know.
 func (l layout) controllerManagerArgs() []string {
 	var excluded strings.Builder
 	for _, name := range l.withoutControllers {
 		excluded.WriteString(",-" + name)
 	}
 
-	return []string{
+	args := []string{
 		"--kubeconfig=" + l.kubeconfig(string(KubeControllerManager)),
 		"--root-ca-file=" + l.pki("ca.crt"),
 		"--service-account-private-key-file=" + l.pki("service-account.key"),
@@ -182,11 +182,12 @@ func (l layout) controllerManagerArgs() []string {
 		"--kube-api-burst=400",
 		"--controllers=*" + excluded.String(),
 	}
-}
+	if l.address == "" {
+		return args
+	}
 
-// allControllersArgs returns the arguments of Kubernetes' own program.
-func (l layout) allControllersArgs() []string {
-	return append(l.controllerManagerArgs(),
+	// Only Kubernetes' own program, which runs with real nodes, knows these.
+	return append(args,
 		"--cluster-signing-cert-file="+l.pki("ca.crt"),
 		"--cluster-signing-key-file="+l.pki("ca.key"),
 		// Each controller has the permissions of its own role, as in a real cluster.
