@@ -4,8 +4,7 @@
 //
 // Everything except the nodes is real. kwok renews the node objects and their leases and moves pods
 // through their phases without starting processes. Conditions, taints, evictions, garbage
-// collection and rollouts come from the real controllers. Those of volumes, certificates and autoscaling run with real
-// nodes only.
+// collection and rollouts come from the real controllers. Those of volumes and certificates run with real nodes only.
 //
 // The tests of a package share one control plane, and each test has its own namespace:
 //

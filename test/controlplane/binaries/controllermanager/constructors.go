@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/scale"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/keyutil"
@@ -32,6 +33,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/job"
 	"k8s.io/kubernetes/pkg/controller/namespace"
 	"k8s.io/kubernetes/pkg/controller/nodelifecycle"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 	"k8s.io/kubernetes/pkg/controller/resourcequota"
 	"k8s.io/kubernetes/pkg/controller/serviceaccount"
@@ -41,6 +44,9 @@ import (
 	"k8s.io/kubernetes/pkg/controller/volume/pvcprotection"
 	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
 	serviceaccounttokens "k8s.io/kubernetes/pkg/serviceaccount"
+	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+	"k8s.io/metrics/pkg/client/custom_metrics"
+	"k8s.io/metrics/pkg/client/external_metrics"
 )
 
 // Settings of the controllers, as kube-controller-manager has them by default.
@@ -51,6 +57,10 @@ const (
 	syncPeriod        = 5 * time.Minute
 	maxBackOff        = 15 * time.Minute
 	endpointsPerSlice = 100
+	// Autoscalers do nothing while the present number differs by less than the tolerance from the wanted one.
+	autoscalerPeriod         = 15 * time.Second
+	autoscalerTolerance      = 0.1
+	autoscalerReadinessDelay = 30 * time.Second
 	// startupGracePeriod is the time that a new node has for its first heartbeat.
 	startupGracePeriod = time.Minute
 	// Nodes are tainted at evictionRate per second. If more than unhealthyZoneThreshold of the nodes of a zone are
@@ -74,6 +84,7 @@ var constructors = map[string]constructor{
 	names.EndpointsController:                       as("endpoint-controller", newEndpoints),
 	names.EndpointSliceController:                   as("endpointslice-controller", newEndpointSlice),
 	names.GarbageCollectorController:                as("generic-garbage-collector", newGarbageCollector),
+	names.HorizontalPodAutoscalerController:         as("horizontal-pod-autoscaler", newHorizontalPodAutoscaler),
 	names.JobController:                             as("job-controller", newJob),
 	names.NamespaceController:                       newNamespace,
 	names.NodeLifecycleController:                   as("node-controller", newNodeLifecycle),
@@ -139,13 +150,18 @@ func newDeployment(ctx context.Context, m *manager, client kubernetes.Interface)
 	return run(c, workers, err)
 }
 
+// scales returns a client for the numbers of replicas of all kinds.
+func (m *manager) scales(config *rest.Config, client kubernetes.Interface) (scale.ScalesGetter, error) {
+	return scale.NewForConfig(config, m.mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(client.Discovery()))
+}
+
 func newDisruption(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
 	config, err := m.clients.Config("disruption-controller")
 	if err != nil {
 		return nil, err
 	}
 
-	scales, err := scale.NewForConfig(config, m.mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(client.Discovery()))
+	scales, err := m.scales(config, client)
 	if err != nil {
 		return nil, err
 	}
@@ -199,6 +215,34 @@ func newGarbageCollector(ctx context.Context, m *manager, client kubernetes.Inte
 			func() { collector.Run(ctx, collectorWorkers, discoveryPeriod) },
 			func() { collector.Sync(ctx, client.Discovery(), discoveryPeriod) })
 	}, nil
+}
+
+func newHorizontalPodAutoscaler(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
+	config, err := m.clients.Config("horizontal-pod-autoscaler")
+	if err != nil {
+		return nil, err
+	}
+
+	scales, err := m.scales(config, client)
+	if err != nil {
+		return nil, err
+	}
+
+	resources, err := resourceclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+
+	external, err := external_metrics.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+
+	custom := custom_metrics.NewForConfig(config, m.mapper, custom_metrics.NewAvailableAPIsGetter(client.Discovery()))
+
+	return run(podautoscaler.NewHorizontalController(ctx, client.CoreV1(), scales, client.AutoscalingV2(), m.mapper,
+		metrics.NewRESTMetricsClient(resources, custom, external), m.typed.Autoscaling().V2().HorizontalPodAutoscalers(), m.typed.Core().V1().Pods(),
+		autoscalerPeriod, syncPeriod, autoscalerTolerance, syncPeriod, autoscalerReadinessDelay), workers, nil)
 }
 
 func newJob(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
