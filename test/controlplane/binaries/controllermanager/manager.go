@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -106,7 +106,7 @@ func (m *manager) client(account string) (kubernetes.Interface, error) {
 
 // withoutManagedFields removes what no controller reads and takes most memory.
 func withoutManagedFields(object any) (any, error) {
-	if accessor, err := meta.Accessor(object); err == nil {
+	if accessor, err := apimeta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)
 	}
 
