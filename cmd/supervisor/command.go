@@ -72,7 +72,7 @@ caches, and one of them takes over when the leader stops or fails.`,
 			logger := logr.FromSlogHandler(program.Quiet(cmd.Context(), handler, supervisor.ErrLeaseTaken)).WithValues("identity", options.Identity)
 			ctrl.SetLogger(logger)
 			klog.SetLogger(logger)
-			// The libraries of API servers log each attempt to connect. The status of a CatalogSource shows the error.
+			// A library of API servers makes gRPC log each failed attempt to connect. The status of a CatalogSource shows the error.
 			grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 			cfg, err := console.RESTConfig(options.Kubeconfig, agent)
 			if err != nil {

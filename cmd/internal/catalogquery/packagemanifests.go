@@ -44,7 +44,7 @@ func ListManifests(ctx context.Context, reader client.Reader, namespace string) 
 	return decodeManifests(list)
 }
 
-// RefusedError returns the error that refuses a catalog, with the error of the PackageManifests in its place.
+// RefusedError joins the error that refuses a catalog with that of the PackageManifests, which were read instead.
 func RefusedError(refused, manifests error) error {
 	return fmt.Errorf("%w; PackageManifests cannot be read either: %w", refused, manifests)
 }

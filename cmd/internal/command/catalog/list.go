@@ -69,15 +69,16 @@ func (l *lister) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	var refused error
 	for _, unreadable := range s.Unreadable {
 		if unreadable.Resource == "catalogsources."+operatorsv1alpha1.GroupName {
-			err = unreadableError(unreadable.Unreadable)
+			refused = unreadableError(unreadable.Unreadable)
 		}
 	}
-	if err != nil && len(s.Catalogs) == 0 {
-		return err
+	if refused != nil && len(s.Catalogs) == 0 {
+		return refused
 	}
-	return errors.Join(l.print(cmd.OutOrStdout(), s), err)
+	return errors.Join(l.print(cmd.OutOrStdout(), s), refused)
 }
 
 // print prints the catalogs that could be read.

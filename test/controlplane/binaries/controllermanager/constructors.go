@@ -57,8 +57,11 @@ const (
 	syncPeriod        = 5 * time.Minute
 	maxBackOff        = 15 * time.Minute
 	endpointsPerSlice = 100
-	// Autoscalers do nothing while the present number differs by less than the tolerance from the wanted one.
+	// An autoscaler does nothing while its metric is within the tolerance of the target. It reduces replicas only
+	// after the stabilization window, and ignores the processor time of pods during their initialization.
 	autoscalerPeriod         = 15 * time.Second
+	autoscalerStabilization  = 5 * time.Minute
+	autoscalerInitialization = 5 * time.Minute
 	autoscalerTolerance      = 0.1
 	autoscalerReadinessDelay = 30 * time.Second
 	// startupGracePeriod is the time that a new node has for its first heartbeat.
@@ -242,7 +245,7 @@ func newHorizontalPodAutoscaler(ctx context.Context, m *manager, client kubernet
 
 	return run(podautoscaler.NewHorizontalController(ctx, client.CoreV1(), scales, client.AutoscalingV2(), m.mapper,
 		metrics.NewRESTMetricsClient(resources, custom, external), m.typed.Autoscaling().V2().HorizontalPodAutoscalers(), m.typed.Core().V1().Pods(),
-		autoscalerPeriod, syncPeriod, autoscalerTolerance, syncPeriod, autoscalerReadinessDelay), workers, nil)
+		autoscalerPeriod, autoscalerStabilization, autoscalerTolerance, autoscalerInitialization, autoscalerReadinessDelay), workers, nil)
 }
 
 func newJob(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {

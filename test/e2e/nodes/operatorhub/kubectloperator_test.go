@@ -33,13 +33,7 @@ func TestKubectlOperator(t *testing.T) {
 		}
 	}
 	// The catalog has just been created if this is the first test.
-	s.eventually(func() string {
-		pkg := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "packages.operators.coreos.com/v1", "kind": "PackageManifest"}}
-		if err := s.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: compass}, pkg); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	s.published(namespace, compass)
 	operator("catalog list -A", "operatorhubio-catalog olm Community Operators grpc OperatorHub.io")
 	operator("list-available", "buoy Community Operators alpha buoy.v0.3.0", "compass Community Operators stable compass.v2.2.0",
 		"lantern Community Operators stable lantern.v1.2.0", "sextant Community Operators alpha sextant.v1.0.0")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/deploy/release"
@@ -157,6 +158,18 @@ func (s scene) installed(namespace, subscription, version string) {
 	})
 	s.succeeded(namespace, version)
 	s.t.Logf("%s has succeeded after %s", version, time.Since(begun).Round(100*time.Millisecond))
+}
+
+// published waits until a namespace shows a package.
+func (s scene) published(namespace, name string) {
+	s.t.Helper()
+	s.eventually(func() string {
+		pkg := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "packages.operators.coreos.com/v1", "kind": "PackageManifest"}}
+		if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, pkg); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }
 
 // succeeded waits until a version has succeeded.

@@ -11,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -49,13 +48,7 @@ func TestRemoval(t *testing.T) {
 
 	s.kubectl(nil, "apply", "--server-side", "-k", filepath.Join(bin, "settings"))
 	s.kubectl(nil, "--namespace", systemNamespace, "rollout", "status", "deployment/chandlery-supervisor", "--timeout", patience.String())
-	s.eventually(func() string {
-		pkg := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "packages.operators.coreos.com/v1", "kind": "PackageManifest"}}
-		if err := s.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "buoy"}, pkg); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	s.published(namespace, "buoy")
 	s.succeeded(namespace, "buoy.v0.3.0")
 	if after := s.runningPod(namespace); after != before {
 		t.Errorf("pod %s replaced %s of the operator", after, before)
