@@ -429,9 +429,7 @@ func TestStoreAsksTheReplicaThatIsLeft(t *testing.T) {
 		}
 	}
 	b.serving(2)
-	if state, _ := b.store.State(shop); !state.Ready() {
-		t.Errorf("state %+v", state)
-	}
+	b.ready(t)
 	one.Stop()
 	two.Stop()
 	away := b.becomes(t, "away", func(s catalogs.State) bool { return s.Connectivity == "TRANSIENT_FAILURE" })
