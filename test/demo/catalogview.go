@@ -33,7 +33,7 @@ func (e *environment) showGraph(ctx context.Context) error {
 func (e *environment) query(ctx context.Context, question ...string) error {
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, &lateError{"the registry answers", e.timeout})
 	defer cancel()
-	cmd := exec.CommandContext(limited, filepath.Join(e.crew.bin, "registry"), append([]string{"query", e.registry}, question...)...)
+	cmd := exec.CommandContext(limited, filepath.Join(e.processes.bin, "registry"), append([]string{"query", e.registry}, question...)...)
 	var answer, problem bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &answer, &problem
 	if err := cmd.Run(); err != nil {

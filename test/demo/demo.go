@@ -20,29 +20,29 @@ const (
 	refresh = "2s"
 )
 
-// demo plays a story in an environment.
+// demo runs its steps in an environment.
 type demo struct {
 	config
-	*teller
+	*printer
 
 	env     *environment
 	results []timeline.Summary
 }
 
 // run runs the demo and then waits until ctx ends. The end of ctx is the user's way to stop it and no error.
-func run(ctx context.Context, c config, t *teller) (err error) {
+func run(ctx context.Context, c config, p *printer) (err error) {
 	lock, err := filelock.Try(strings.TrimRight(c.dir, "/") + ".lock")
 	if err != nil {
 		return fmt.Errorf("another demo uses %s (give --dir another folder): %w", c.dir, err)
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
 
-	playing, fail := context.WithCancelCause(ctx)
+	running, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	go t.refresh(playing)
-	env := &environment{config: c, teller: t, metrics: map[string]string{}, crew: &crew{fail: fail}}
-	d := &demo{config: c, teller: t, env: env}
-	err = d.play(playing)
+	go p.refresh(running)
+	env := &environment{config: c, printer: p, metrics: map[string]string{}, processes: &processes{fail: fail}}
+	d := &demo{config: c, printer: p, env: env}
+	err = d.run(running)
 	if ctx.Err() != nil {
 		err = nil // errors are expected after the user has stopped the demo
 	}
@@ -50,18 +50,18 @@ func run(ctx context.Context, c config, t *teller) (err error) {
 	return errors.Join(err, env.stop())
 }
 
-// play runs all steps.
-func (d *demo) play(ctx context.Context) error {
+// run runs all steps.
+func (d *demo) run(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{d.env.start, d.addCatalog} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	story := d.playGiven
+	steps := d.runCatalog
 	if d.catalog == "" {
-		story = d.playSample
+		steps = d.runSample
 	}
-	err := story(ctx)
+	err := steps(ctx)
 	if err != nil {
 		d.explain(ctx)
 	}

@@ -22,14 +22,14 @@ import (
 // its field.
 type environment struct {
 	config
-	*teller
+	*printer
 
-	crew     *crew
-	plane    *controlplane.ControlPlane
-	registry string // host:port
-	metrics  map[string]string
-	conn     *grpc.ClientConn
-	world    *world
+	processes *processes
+	plane     *controlplane.ControlPlane
+	registry  string // host:port
+	metrics   map[string]string
+	conn      *grpc.ClientConn
+	world     *world
 }
 
 // start starts everything.
@@ -50,23 +50,23 @@ func (e *environment) prepare(ctx context.Context) error {
 		return fmt.Errorf("finding the demo's folder: %w", err)
 	}
 	e.dir = dir
-	e.crew.logs = filepath.Join(dir, "logs")
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(e.crew.logs, 0o755)); err != nil {
+	e.processes.logs = filepath.Join(dir, "logs")
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(e.processes.logs, 0o755)); err != nil {
 		return fmt.Errorf("preparing the demo's folder: %w", err)
 	}
 	if e.bin != "" {
-		e.crew.bin = e.bin
+		e.processes.bin = e.bin
 		return nil
 	}
-	e.crew.bin = filepath.Join(dir, "bin")
+	e.processes.bin = filepath.Join(dir, "bin")
 	return e.build(ctx, "registry")
 }
 
 // build builds one of our programs.
 func (e *environment) build(ctx context.Context, name string) error {
-	progress, began := buildProgress{e.teller}, time.Now()
+	progress, began := buildProgress{e.printer}, time.Now()
 	fmt.Fprintf(progress, "building %s\n", name)
-	if err := programs.Build(ctx, e.crew.bin, "./cmd/"+name); err != nil {
+	if err := programs.Build(ctx, e.processes.bin, "./cmd/"+name); err != nil {
 		return err
 	}
 	fmt.Fprintf(progress, "built %s in %.0f s\n", name, time.Since(began).Seconds())
@@ -94,7 +94,7 @@ func (e *environment) startControlPlane(ctx context.Context) error {
 			return err
 		}
 	}
-	progress := buildProgress{e.teller}
+	progress := buildProgress{e.printer}
 	if _, err := controlplane.Build(ctx, progress); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (e *environment) startControlPlane(ctx context.Context) error {
 			return fmt.Errorf("preparing the demo's folder: %w", err)
 		}
 	}
-	e.say(timeline.Line{
+	e.printNow(timeline.Line{
 		Subject: "control plane", Name: fmt.Sprintf("%d nodes", len(plane.Nodes())), State: "ready", Tone: timeline.Good,
 		Detail: "etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok",
 	})
@@ -136,7 +136,7 @@ func (e *environment) startRegistry(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the registry's address: %w", err)
 	}
-	if err := e.crew.start(ctx, task{"registry", "registry", []string{
+	if err := e.processes.start(ctx, task{"registry", "registry", []string{
 		"serve", served, "--host", host, "--port", port, "--metrics-address", e.metrics["registry"],
 	}}); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (e *environment) startRegistry(ctx context.Context) error {
 	if err := serving(limited, e.conn); err != nil {
 		return err
 	}
-	e.say(timeline.Line{Subject: "registry", Name: e.registry, State: "serving", Detail: served, Tone: timeline.Good})
+	e.printNow(timeline.Line{Subject: "registry", Name: e.registry, State: "serving", Detail: served, Tone: timeline.Good})
 	return nil
 }
 
@@ -158,12 +158,12 @@ func (e *environment) sampleDir() string { return filepath.Join(e.dir, "catalog"
 // startSupervisors installs the definitions and starts two supervisors.
 func (e *environment) startSupervisors(ctx context.Context) error {
 	install := task{"supervisor", "install-crds", []string{"install-crds", "--kubeconfig", e.plane.Kubeconfig()}}
-	if err := e.crew.finish(ctx, install, e.timeout); err != nil {
+	if err := e.processes.finish(ctx, install, e.timeout); err != nil {
 		return err
 	}
-	e.say(timeline.Line{Subject: "definitions", Name: "operators.coreos.com", State: "installed", Tone: timeline.Good})
+	e.printNow(timeline.Line{Subject: "definitions", Name: "operators.coreos.com", State: "installed", Tone: timeline.Good})
 	var err error
-	if e.world, err = newWorld(ctx, e.plane.Config(), e.teller); err != nil {
+	if e.world, err = newWorld(ctx, e.plane.Config(), e.printer); err != nil {
 		return err
 	}
 	e.world.steps = len(e.packages) == 1
@@ -191,7 +191,7 @@ func (e *environment) startSupervisor(ctx context.Context, name string) error {
 	}
 	began := time.Now()
 	e.metrics[name] = metrics
-	err = e.crew.start(ctx, task{"supervisor", name, []string{
+	err = e.processes.start(ctx, task{"supervisor", name, []string{
 		"run",
 		"--kubeconfig", e.plane.Kubeconfig(),
 		"--identity", name,
@@ -209,7 +209,7 @@ func (e *environment) startSupervisor(ctx context.Context, name string) error {
 	if err := ready(limited, "http://"+health+"/readyz"); err != nil {
 		return fmt.Errorf("starting %s: %w", name, err)
 	}
-	e.say(timeline.Line{
+	e.printNow(timeline.Line{
 		Subject: "supervisor", Name: name, State: "ready",
 		Detail: fmt.Sprintf("%.1f s after its start", time.Since(began).Seconds()),
 	})
@@ -219,7 +219,7 @@ func (e *environment) startSupervisor(ctx context.Context, name string) error {
 // stop stops everything, in the order of dependencies.
 func (e *environment) stop() error {
 	e.titlef("Stopping")
-	failures := []error{e.crew.stopAll()}
+	failures := []error{e.processes.stopAll()}
 	if e.conn != nil {
 		failures = append(failures, e.conn.Close())
 	}
@@ -228,7 +228,7 @@ func (e *environment) stop() error {
 	}
 	err := errors.Join(failures...)
 	if err == nil {
-		e.say(timeline.Line{Subject: "everything", State: "stopped", Tone: timeline.Good, Detail: "logs are in " + e.crew.logs})
+		e.printNow(timeline.Line{Subject: "everything", State: "stopped", Tone: timeline.Good, Detail: "logs are in " + e.processes.logs})
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func start() int {
 	klog.SetLogger(logr.Discard())
 	// The first signal requests a clean end. A second one ends the program.
 	context.AfterFunc(ctx, stop)
-	if err := run(ctx, c, newTeller(os.Stdout)); err != nil {
+	if err := run(ctx, c, newPrinter(os.Stdout)); err != nil {
 		fmt.Fprintln(os.Stderr, "\ndemo:", err)
 		return 1
 	}

@@ -31,7 +31,7 @@ func (w *world) ensure(ctx context.Context, object client.Object) error {
 	if object.GetNamespace() != "" {
 		detail = "in namespace " + object.GetNamespace()
 	}
-	w.teller.say(timeline.Line{Subject: "user", Name: kind + " " + name, State: "applied", Detail: detail})
+	w.printer.printNow(timeline.Line{Subject: "user", Name: kind + " " + name, State: "applied", Detail: detail})
 	return nil
 }
 

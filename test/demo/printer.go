@@ -13,8 +13,8 @@ import (
 	"github.com/chandlery/chandlery/test/demo/timeline"
 )
 
-// teller prints the timeline. It is safe for concurrent use.
-type teller struct {
+// printer prints the timeline. It is safe for concurrent use.
+type printer struct {
 	style timeline.Style
 	began time.Time
 	// terminal is set if the output is a terminal, where the last line can be rewritten.
@@ -28,46 +28,46 @@ type teller struct {
 	drawn   bool
 }
 
-// newTeller returns a teller for the output. On a terminal it uses colors and cuts lines to the width.
-func newTeller(out *os.File) *teller {
-	t := &teller{out: out, began: time.Now()}
+// newPrinter returns a printer for the output. On a terminal it uses colors and cuts lines to the width.
+func newPrinter(out *os.File) *printer {
+	p := &printer{out: out, began: time.Now()}
 	size, err := unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ)
 	if err == nil {
-		t.terminal = true
-		t.style = timeline.Style{Color: os.Getenv("NO_COLOR") == "", Width: int(size.Col)}
+		p.terminal = true
+		p.style = timeline.Style{Color: os.Getenv("NO_COLOR") == "", Width: int(size.Col)}
 	}
 	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {
-		t.style.Width = columns
+		p.style.Width = columns
 	}
-	return t
+	return p
 }
 
 // at returns the time since the start of the demo.
-func (t *teller) at() time.Duration { return time.Since(t.began) }
+func (p *printer) at() time.Duration { return time.Since(p.began) }
 
 // titlef prints a heading.
-func (t *teller) titlef(format string, args ...any) {
-	t.print(t.style.Title(fmt.Sprintf(format, args...)))
+func (p *printer) titlef(format string, args ...any) {
+	p.print(p.style.Title(fmt.Sprintf(format, args...)))
 }
 
-// say prints one line with the current time.
-func (t *teller) say(line timeline.Line) {
-	line.At = t.at()
-	t.tell(line)
+// printNow prints one line with the current time.
+func (p *printer) printNow(line timeline.Line) {
+	line.At = p.at()
+	p.printLines(line)
 }
 
-// tell prints lines that have their times.
-func (t *teller) tell(lines ...timeline.Line) {
+// printLines prints lines that have their times.
+func (p *printer) printLines(lines ...timeline.Line) {
 	for _, line := range lines {
-		t.print(t.style.Line(line))
+		p.print(p.style.Line(line))
 	}
 }
 
 // print writes a text and a line break, and ignores errors.
-func (t *teller) print(text string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.clear()
-	fmt.Fprintln(t.out, text)
-	t.draw()
+func (p *printer) print(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	fmt.Fprintln(p.out, text)
+	p.draw()
 }

@@ -19,8 +19,8 @@ import (
 // grace is how long a program may take to stop.
 const grace = 20 * time.Second
 
-// crew is the set of our running processes. A process that ends without being stopped ends the demo.
-type crew struct {
+// processes is the set of our running processes. A process that ends without being stopped ends the demo.
+type processes struct {
 	bin, logs string
 	fail      context.CancelCauseFunc
 
@@ -34,18 +34,18 @@ type task struct {
 	args          []string
 }
 
-func (c *crew) launch(ctx context.Context, t task) (*process.Process, error) {
+func (ps *processes) launch(ctx context.Context, t task) (*process.Process, error) {
 	return process.Start(ctx, process.Spec{
 		Name: t.name,
-		Path: filepath.Join(c.bin, t.program),
+		Path: filepath.Join(ps.bin, t.program),
 		Args: t.args,
-		Log:  filepath.Join(c.logs, t.name+".log"),
+		Log:  filepath.Join(ps.logs, t.name+".log"),
 	})
 }
 
 // finish runs a program and waits until it has ended.
-func (c *crew) finish(ctx context.Context, t task, limit time.Duration) error {
-	p, err := c.launch(ctx, t)
+func (ps *processes) finish(ctx context.Context, t task, limit time.Duration) error {
+	p, err := ps.launch(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -62,46 +62,46 @@ func (c *crew) finish(ctx context.Context, t task, limit time.Duration) error {
 }
 
 // start runs a program that runs until it is stopped.
-func (c *crew) start(ctx context.Context, t task) error {
-	p, err := c.launch(ctx, t)
+func (ps *processes) start(ctx context.Context, t task) error {
+	p, err := ps.launch(ctx, t)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.running = append(c.running, p)
-	c.mu.Unlock()
+	ps.mu.Lock()
+	ps.running = append(ps.running, p)
+	ps.mu.Unlock()
 	go func() {
 		<-p.Done()
-		if c.forget(p) { // the process was not stopped by the demo
-			c.fail(p.Unexpected())
+		if ps.forget(p) { // the process was not stopped by the demo
+			ps.fail(p.Unexpected())
 		}
 	}()
 	return nil
 }
 
 // forget removes a process from the running ones. It reports whether it was one of them.
-func (c *crew) forget(p *process.Process) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	i := slices.Index(c.running, p)
+func (ps *processes) forget(p *process.Process) bool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	i := slices.Index(ps.running, p)
 	if i < 0 {
 		return false
 	}
-	c.running = slices.Delete(c.running, i, i+1)
+	ps.running = slices.Delete(ps.running, i, i+1)
 	return true
 }
 
 // stop ends one process.
-func (c *crew) stop(p *process.Process) error {
-	c.forget(p)
+func (ps *processes) stop(p *process.Process) error {
+	ps.forget(p)
 	return p.Stop(grace)
 }
 
 // named returns the running process with a name, or nil.
-func (c *crew) named(name string) *process.Process {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, p := range c.running {
+func (ps *processes) named(name string) *process.Process {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, p := range ps.running {
 		if p.Name() == name {
 			return p
 		}
@@ -110,13 +110,13 @@ func (c *crew) named(name string) *process.Process {
 }
 
 // stopAll stops all processes, the last started first.
-func (c *crew) stopAll() error {
-	c.mu.Lock()
-	running := slices.Clone(c.running)
-	c.mu.Unlock()
+func (ps *processes) stopAll() error {
+	ps.mu.Lock()
+	running := slices.Clone(ps.running)
+	ps.mu.Unlock()
 	failures := make([]error, 0, len(running))
 	for _, p := range slices.Backward(running) {
-		failures = append(failures, c.stop(p))
+		failures = append(failures, ps.stop(p))
 	}
 	return errors.Join(failures...)
 }

@@ -14,21 +14,21 @@ import (
 	"github.com/chandlery/chandlery/test/process"
 )
 
-// newCrew returns a crew with a program "shell", and the context that ends on failures.
-func newCrew(t *testing.T) (*crew, context.Context) {
+// newProcesses returns a set of processes with a program "shell", and the context that ends on failures.
+func newProcesses(t *testing.T) (*processes, context.Context) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Symlink("/bin/sh", filepath.Join(dir, "shell")); err != nil {
 		t.Fatal(err)
 	}
 	ctx, fail := context.WithCancelCause(t.Context())
-	c := &crew{bin: dir, logs: dir, fail: fail}
+	ps := &processes{bin: dir, logs: dir, fail: fail}
 	t.Cleanup(func() {
-		if err := c.stopAll(); err != nil {
+		if err := ps.stopAll(); err != nil {
 			t.Error(err)
 		}
 	})
-	return c, ctx
+	return ps, ctx
 }
 
 func script(name, text string) task { return task{"shell", name, []string{"-c", text}} }
@@ -37,9 +37,9 @@ func script(name, text string) task { return task{"shell", name, []string{"-c", 
 const patient = `trap 'exit 0' TERM; echo patient; while :; do sleep 0.01; done`
 
 // hears waits until the process with a name has printed that line.
-func hears(t *testing.T, c *crew, name string) {
+func hears(t *testing.T, ps *processes, name string) {
 	t.Helper()
-	log := filepath.Join(c.logs, name+".log")
+	log := filepath.Join(ps.logs, name+".log")
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(grace)
@@ -58,23 +58,23 @@ func hears(t *testing.T, c *crew, name string) {
 
 func TestCrewStopsWithoutComplaint(t *testing.T) {
 	t.Parallel()
-	c, ctx := newCrew(t)
+	ps, ctx := newProcesses(t)
 	for _, name := range []string{"a", "b"} {
-		if err := c.start(ctx, script(name, patient)); err != nil {
+		if err := ps.start(ctx, script(name, patient)); err != nil {
 			t.Fatal(err)
 		}
-		hears(t, c, name)
+		hears(t, ps, name)
 	}
-	if c.named("a") == nil || c.named("c") != nil {
+	if ps.named("a") == nil || ps.named("c") != nil {
 		t.Error("named does not tell who runs from who does not")
 	}
-	if err := c.stop(c.named("a")); err != nil {
+	if err := ps.stop(ps.named("a")); err != nil {
 		t.Error(err)
 	}
-	if c.named("a") != nil {
+	if ps.named("a") != nil {
 		t.Error("a stopped process is still found by its name")
 	}
-	if err := c.stopAll(); err != nil {
+	if err := ps.stopAll(); err != nil {
 		t.Error(err)
 	}
 	if ctx.Err() != nil {
@@ -84,8 +84,8 @@ func TestCrewStopsWithoutComplaint(t *testing.T) {
 
 func TestCrewFailsWithItsMembers(t *testing.T) {
 	t.Parallel()
-	c, ctx := newCrew(t)
-	if err := c.start(ctx, script("weak", "echo no strength; exit 4")); err != nil {
+	ps, ctx := newProcesses(t)
+	if err := ps.start(ctx, script("weak", "echo no strength; exit 4")); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -113,12 +113,12 @@ func TestCrewFinish(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, ctx := newCrew(t)
+			ps, ctx := newProcesses(t)
 			limit := 10 * time.Second
 			if name == "Late" {
 				limit = 200 * time.Millisecond
 			}
-			err := c.finish(ctx, script("once", tc.text), limit)
+			err := ps.finish(ctx, script("once", tc.text), limit)
 			if (err == nil) != (tc.want == "") || (err != nil && !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("%s: finish = %v, want %q", tc.reason, err, tc.want)
 			}

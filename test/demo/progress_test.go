@@ -15,14 +15,14 @@ func TestBuildProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			teller := &teller{out: &out, began: time.Now(), terminal: terminal}
-			if _, err := (buildProgress{teller}).Write([]byte("building etcd (1 of 6)\n")); err != nil {
+			printer := &printer{out: &out, began: time.Now(), terminal: terminal}
+			if _, err := (buildProgress{printer}).Write([]byte("building etcd (1 of 6)\n")); err != nil {
 				t.Fatal(err)
 			}
-			teller.print("another line")
+			printer.print("another line")
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			teller.refresh(ctx)
+			printer.refresh(ctx)
 			got := out.String()
 			if !strings.Contains(got, "programs     building etcd (1 of 6)") || !strings.Contains(got, "another line\n") {
 				t.Errorf("output %q: want both lines", got)

@@ -91,7 +91,7 @@ func (d *demo) explain(ctx context.Context) {
 			return nil
 		})
 	}
-	d.print("  logs: " + d.env.crew.logs + " and " + d.env.plane.LogDir())
+	d.print("  logs: " + d.env.processes.logs + " and " + d.env.plane.LogDir())
 }
 
 // lookAround prints what a user may try while everything remains running.
@@ -115,7 +115,7 @@ func (d *demo) lookAround() {
 		"  kubectl -n " + catalogNamespace + " get lease " + leaseName + " -o jsonpath='{.spec.holderIdentity}{\"\\n\"}'",
 		"",
 		"  # the logs",
-		"  tail -f " + filepath.Join(d.env.crew.logs, "*.log"),
+		"  tail -f " + filepath.Join(d.env.processes.logs, "*.log"),
 		"",
 		"Enter or Ctrl-C stops everything.",
 	}, "\n"))

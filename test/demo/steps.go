@@ -16,9 +16,9 @@ import (
 	"github.com/chandlery/chandlery/test/demo/timeline"
 )
 
-// playSample installs the first version of each package and upgrades to the second. The supervisor
+// runSample installs the first version of each package and upgrades to the second. The supervisor
 // that takes over installs the third.
-func (d *demo) playSample(ctx context.Context) error {
+func (d *demo) runSample(ctx context.Context) error {
 	for _, pkg := range d.packages {
 		if err := d.install(ctx, pkg); err != nil {
 			return err
@@ -40,9 +40,9 @@ func (d *demo) playSample(ctx context.Context) error {
 	return d.env.startSupervisor(ctx, stopped)
 }
 
-// playGiven installs the packages one by one. The supervisor that takes over repairs the last one
+// runCatalog installs the packages one by one. The supervisor that takes over repairs the last one
 // that was installed.
-func (d *demo) playGiven(ctx context.Context) error {
+func (d *demo) runCatalog(ctx context.Context) error {
 	var failures []error
 	var installed target
 	for _, pkg := range d.packages {
@@ -52,7 +52,7 @@ func (d *demo) playGiven(ctx context.Context) error {
 		}
 		if err != nil {
 			failures = append(failures, err)
-			d.say(timeline.Line{Subject: "package", Name: pkg, State: "not installed", Detail: err.Error(), Tone: timeline.Bad})
+			d.printNow(timeline.Line{Subject: "package", Name: pkg, State: "not installed", Detail: err.Error(), Tone: timeline.Bad})
 			continue
 		}
 		installed, err = find(ctx, d.env.conn, pkg, d.channel)
@@ -150,7 +150,7 @@ func (d *demo) newHead(ctx context.Context, before timeline.Summary) (string, er
 			return "", errors.Join(err, context.Cause(limited))
 		}
 		if t.csv != before.CSV {
-			d.say(timeline.Line{Subject: "registry", Name: d.env.registry, State: "serves " + t.csv, Tone: timeline.Good})
+			d.printNow(timeline.Line{Subject: "registry", Name: d.env.registry, State: "serves " + t.csv, Tone: timeline.Good})
 			return t.csv, nil
 		}
 		select {
@@ -168,21 +168,21 @@ func (d *demo) stopLeader(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p := d.env.crew.named(name)
+	p := d.env.processes.named(name)
 	if p == nil {
 		return "", fmt.Errorf("the lease is held by %q, which is no supervisor of this demo", name)
 	}
 	d.titlef("The leader, %s, is stopped", name)
 	began := time.Now()
-	if err := d.env.crew.stop(p); err != nil {
+	if err := d.env.processes.stop(p); err != nil {
 		return "", err
 	}
-	d.say(timeline.Line{Subject: "supervisor", Name: name, State: "stopped", Tone: timeline.Busy})
+	d.printNow(timeline.Line{Subject: "supervisor", Name: name, State: "stopped", Tone: timeline.Busy})
 	next, err := d.env.world.leader(ctx, name, d.timeout)
 	if err != nil {
 		return "", err
 	}
-	d.say(timeline.Line{
+	d.printNow(timeline.Line{
 		Subject: "supervisor", Name: next, State: "took over", Tone: timeline.Good,
 		Detail: fmt.Sprintf("%.1f s after the stop began", time.Since(began).Seconds()),
 	})

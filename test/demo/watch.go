@@ -24,8 +24,8 @@ import (
 type world struct {
 	client.Client // for writes, and for reads without the cache
 
-	seen   client.Reader // for reads from the informers
-	teller *teller
+	seen    client.Reader // for reads from the informers
+	printer *printer
 	// steps enables the lines about the steps of InstallPlans.
 	steps bool
 
@@ -58,7 +58,7 @@ func newScheme() (*runtime.Scheme, error) {
 }
 
 // newWorld watches the cluster until ctx ends. The definitions of the watched kinds must be served already.
-func newWorld(ctx context.Context, config *rest.Config, t *teller) (*world, error) {
+func newWorld(ctx context.Context, config *rest.Config, p *printer) (*world, error) {
 	s, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func newWorld(ctx context.Context, config *rest.Config, t *teller) (*world, erro
 		return nil, fmt.Errorf("making informers: %w", err)
 	}
 	w := &world{
-		Client: direct, seen: informers, teller: t, steps: true,
+		Client: direct, seen: informers, printer: p, steps: true,
 		tracker: timeline.NewTracker(), changed: make(chan struct{}),
 	}
 	for _, kind := range watched() {
@@ -87,7 +87,7 @@ func newWorld(ctx context.Context, config *rest.Config, t *teller) (*world, erro
 	go func() {
 		// The informers end with ctx. A failed watch shows as a wait that times out.
 		if err := informers.Start(ctx); err != nil {
-			t.say(timeline.Line{Subject: "demo", Name: "watch", State: "failed", Detail: err.Error(), Tone: timeline.Bad})
+			p.printNow(timeline.Line{Subject: "demo", Name: "watch", State: "failed", Detail: err.Error(), Tone: timeline.Bad})
 		}
 	}()
 	if !informers.WaitForCacheSync(ctx) {
@@ -112,9 +112,9 @@ func (w *world) observe(seen any) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, line := range w.tracker.Observe(object, w.teller.at()) {
+	for _, line := range w.tracker.Observe(object, w.printer.at()) {
 		if w.steps || line.Subject != timeline.StepSubject {
-			w.teller.tell(line)
+			w.printer.printLines(line)
 		}
 	}
 	w.wake()
@@ -130,7 +130,7 @@ func (w *world) gone(seen any) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.teller.tell(w.tracker.Gone(object, w.teller.at())...)
+	w.printer.printLines(w.tracker.Gone(object, w.printer.at())...)
 	w.wake()
 }
 

@@ -17,7 +17,7 @@ import (
 
 func newSilentWorld(out *bytes.Buffer) *world {
 	return &world{
-		teller:  &teller{out: out, began: time.Now()},
+		printer: &printer{out: out, began: time.Now()},
 		tracker: timeline.NewTracker(),
 		changed: make(chan struct{}),
 	}
