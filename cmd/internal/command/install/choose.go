@@ -61,17 +61,17 @@ func choose(r *request, offers []offer) (choice, error) {
 	pkg := one.Value
 	channel := pkg.Channel(cmp.Or(r.channel, pkg.DefaultChannel))
 	if channel == nil {
-		return choice{}, notFound("package %s of catalog %s has no channel %q; set --channel to one of %s",
+		return choice{}, negative("package %s of catalog %s has no channel %q; set --channel to one of %s",
 			pkg.Name, one.Catalog, cmp.Or(r.channel, pkg.DefaultChannel), strings.Join(channelNames(pkg), ", "))
 	}
 	if channel.Err != nil {
-		return choice{}, notFound("channel %s of package %s in catalog %s is unusable: %v; set --channel to another one of %s",
+		return choice{}, negative("channel %s of package %s in catalog %s is unusable: %v; set --channel to another one of %s",
 			channel.Name, pkg.Name, one.Catalog, channel.Err, strings.Join(channelNames(pkg), ", "))
 	}
 	entry := channel.Chain[0]
 	if r.version != "" {
 		if entry = findVersion(channel, r.version); entry == nil {
-			return choice{}, notFound("channel %s of package %s in catalog %s has no version %q; set --version to one of %s, or --channel to another channel",
+			return choice{}, negative("channel %s of package %s in catalog %s has no version %q; set --version to one of %s, or --channel to another channel",
 				channel.Name, pkg.Name, one.Catalog, r.version, strings.Join(versions(channel), ", "))
 		}
 	}
@@ -96,7 +96,7 @@ func chooseCatalog(r *request, offers []offer) (offer, error) {
 	}
 	switch {
 	case len(found) > 1:
-		return offer{}, notFound("package %s is in the catalogs %s; choose one with --catalog", r.pkg, strings.Join(names, ", "))
+		return offer{}, negative("package %s is in the catalogs %s; choose one with --catalog", r.pkg, strings.Join(names, ", "))
 	case len(found) == 1:
 		return found[0], nil
 	case len(unreadable) > 0:
@@ -154,8 +154,8 @@ func from(catalog string) string {
 	return " and the name " + catalog
 }
 
-// notFound returns an error for something that does not exist.
-func notFound(format string, args ...any) error {
+// negative returns an error with the exit code of a package that cannot be installed.
+func negative(format string, args ...any) error {
 	return &console.Coded{Code: console.Negative, Err: fmt.Errorf(format, args...)}
 }
 

@@ -140,6 +140,9 @@ func TestMissing(t *testing.T) {
 			text := ""
 			if err != nil {
 				text = err.Error()
+				if code := console.CodeOf(err); code != console.Negative {
+					t.Errorf("exit code %d", code)
+				}
 			}
 			if diff := cmp.Diff(tt.want, described(objects)); diff != "" || text != tt.err {
 				t.Errorf("error %q, want %q (-want +got):\n%s", text, tt.err, diff)

@@ -78,7 +78,7 @@ func existingSubscription(r *request, c choice, o *inventory) (*operatorsv1alpha
 	i := slices.IndexFunc(o.subscriptions, func(sub operatorsv1alpha1.Subscription) bool { return sub.Spec != nil && sub.Spec.Package == r.pkg })
 	if i < 0 {
 		if slices.ContainsFunc(o.subscriptions, func(sub operatorsv1alpha1.Subscription) bool { return sub.Name == r.pkg }) {
-			return nil, fmt.Errorf("subscription %s/%s exists, and is for another package (spec.name); choose another --namespace", r.namespace, r.pkg)
+			return nil, negative("subscription %s/%s exists, and is for another package (spec.name); choose another --namespace", r.namespace, r.pkg)
 		}
 		return nil, nil //nolint:nilnil // a Subscription that does not exist is no error
 	}
@@ -94,7 +94,7 @@ func existingSubscription(r *request, c choice, o *inventory) (*operatorsv1alpha
 		{"installPlanApproval", string(sub.GetInstallPlanApproval()), string(r.approval), "--approval"},
 	} {
 		if field.wanted != "" && field.has != field.wanted {
-			return nil, fmt.Errorf("subscription %s/%s exists, and its spec.%s is %q, not %q; leave out %s, or change the Subscription",
+			return nil, negative("subscription %s/%s exists, and its spec.%s is %q, not %q; leave out %s, or change the Subscription",
 				r.namespace, sub.Name, field.name, field.has, field.wanted, field.flag)
 		}
 	}
@@ -115,7 +115,7 @@ func checkInstalled(r *request, c choice, sub *operatorsv1alpha1.Subscription) e
 			remedy = "set its spec.installPlanApproval to Manual, and " + remedy
 		}
 	}
-	return notFound("subscription %s/%s has %s installed, not version %s; %s", r.namespace, sub.Name, installed, number, remedy)
+	return negative("subscription %s/%s has %s installed, not version %s; %s", r.namespace, sub.Name, installed, number, remedy)
 }
 
 // startingCSV returns the ClusterServiceVersion that the user names for a Subscription without a version; empty for none.
@@ -131,7 +131,7 @@ func missingGroup(r *request, c choice, o *inventory, modes []operatorsv1alpha1.
 	if len(o.groups) > 0 {
 		has := o.groups[0].Spec.TargetNamespaces
 		if len(r.targets) > 0 && !slices.Equal(slices.Sorted(slices.Values(has)), slices.Sorted(slices.Values(r.targets))) {
-			return nil, fmt.Errorf("OperatorGroup %s/%s exists, and its spec.targetNamespaces is %q, not %q; "+
+			return nil, negative("OperatorGroup %s/%s exists, and its spec.targetNamespaces is %q, not %q; "+
 				"leave out --target-namespaces, or choose another --namespace",
 				r.namespace, o.groups[0].Name, has, r.targets)
 		}
@@ -175,7 +175,7 @@ func targetsOf(r *request, c choice, modes []operatorsv1alpha1.InstallMode) ([]s
 			names = append(names, string(m.Type))
 		}
 	}
-	return nil, fmt.Errorf("ClusterServiceVersion %s does not support install mode %s (spec.installModes), but %s; change --target-namespaces",
+	return nil, negative("ClusterServiceVersion %s does not support install mode %s (spec.installModes), but %s; change --target-namespaces",
 		c.entry.Bundle.Name, mode, cmp.Or(strings.Join(names, ", "), "none"))
 }
 

@@ -39,7 +39,7 @@ func readInventory(ctx context.Context, c client.Client, namespace string) (*inv
 	case err != nil && !apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("reading namespace %s: %w", namespace, err)
 	case live.DeletionTimestamp != nil:
-		return nil, notFound("namespace %s is being deleted; wait until it is gone", namespace)
+		return nil, negative("namespace %s is being deleted; wait until it is gone", namespace)
 	}
 	var groups operatorsv1.OperatorGroupList
 	if err := c.List(ctx, &groups, client.InNamespace(namespace)); err != nil {

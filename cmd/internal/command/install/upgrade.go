@@ -109,7 +109,7 @@ func (o *upgradeOptions) run(cmd *cobra.Command, args []string) error {
 	if found.Subscription == nil || found.Subscription.Spec == nil {
 		return &console.Coded{Code: console.Negative, Err: fmt.Errorf("subscription %s/%s does not exist; check the name and --namespace", namespace, args[0])}
 	}
-	if err := o.validate(found.Subscription); err != nil {
+	if err := o.validate(found); err != nil {
 		return err
 	}
 	res, err := o.predict(cmd, found.Subscription)
@@ -120,8 +120,9 @@ func (o *upgradeOptions) run(cmd *cobra.Command, args []string) error {
 }
 
 // validate returns an error for flags that do not fit the Subscription.
-func (o *upgradeOptions) validate(sub *operatorsv1alpha1.Subscription) error {
-	if o.version != "" && sub.GetInstallPlanApproval() != operatorsv1alpha1.ApprovalManual {
+func (o *upgradeOptions) validate(found *wait.Objects) error {
+	sub := found.Subscription
+	if o.version != "" && !isInstalled(found, o.version) && sub.GetInstallPlanApproval() != operatorsv1alpha1.ApprovalManual {
 		return fmt.Errorf("--version needs the approval Manual, and spec.installPlanApproval of Subscription %s/%s is Automatic; set it to Manual, or hold the version with the annotation %s",
 			sub.Namespace, sub.Name, api.AnnotationPin)
 	}
@@ -315,7 +316,7 @@ func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, erro
 	if version == "" {
 		return p, nil
 	}
-	return path{last: math.MaxInt}, notFound("subscription %s/%s has no upgrade to version %q; %s",
+	return path{last: math.MaxInt}, negative("subscription %s/%s has no upgrade to version %q; %s",
 		found.Subscription.Namespace, found.Subscription.Name, version, versionRemedy(known))
 }
 

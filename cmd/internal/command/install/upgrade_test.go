@@ -181,3 +181,20 @@ func TestOutcome(t *testing.T) {
 		})
 	}
 }
+
+// TestVersionNeedsManualApproval covers --version for a Subscription with automatic approval: only the installed version
+// is accepted.
+func TestVersionNeedsManualApproval(t *testing.T) {
+	t.Parallel()
+	found := &wait.Objects{Subscription: &operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lamp"},
+		Spec:       &operatorsv1alpha1.SubscriptionSpec{InstallPlanApproval: operatorsv1alpha1.ApprovalAutomatic},
+		Status:     operatorsv1alpha1.SubscriptionStatus{InstalledCSV: "lamp.v1"},
+	}}
+	for version, accepted := range map[string]bool{"": true, "lamp.v1": true, "lamp.v2": false} {
+		err := (&upgradeOptions{version: version}).validate(found)
+		if (err == nil) != accepted {
+			t.Errorf("version %q: %v", version, err)
+		}
+	}
+}

@@ -181,7 +181,7 @@ func (c *cluster) testInstall(t *testing.T) {
 	out, _ = c.run(t, 0, append(args, "--wait")...)
 	contains(t, out, "Subscription quay/lantern exists.")
 	c.run(t, 0, "wait", "lantern", "-n", "quay", "--for", "approval", "--timeout", testenv.Patience.String())
-	_, log = c.run(t, 1, "install", "lantern", "-n", "quay", "--channel", "candidate")
+	_, log = c.run(t, 2, "install", "lantern", "-n", "quay", "--channel", "candidate")
 	contains(t, log, `subscription quay/lantern exists, and its spec.channel is "stable", not "candidate"; leave out --channel`)
 	out, _ = c.run(t, 0, "install", "compass", "-n", "bridge", "--dry-run", "-o", "json")
 	contains(t, out, `"outcome": "planned"`, `"kind": "Subscription"`)
