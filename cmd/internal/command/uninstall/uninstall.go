@@ -3,12 +3,14 @@
 package uninstall
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
@@ -40,6 +42,9 @@ Exit codes:
 // defaultNamespace is the namespace of supervisors in a documented installation.
 const defaultNamespace = "chandlery-system"
 
+// removeOperator is the remedy for users who want to remove an operator, for the name of the program and a Subscription.
+const removeOperator = "to remove the operator of a Subscription: %s remove %s"
+
 // options are the flags of the command.
 type options struct {
 	connection       console.Connection
@@ -65,13 +70,20 @@ func New(name, agent string) *cobra.Command {
 			"  " + name + " uninstall --everything",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("uninstall removes the supervisor, and takes no arguments; to remove the operator of a Subscription: %s remove %s", name, args[0])
+				return fmt.Errorf("uninstall removes the supervisor, and takes no arguments; "+removeOperator, name, args[0])
 			}
 			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              o.run,
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		unknown, is := errors.AsType[*pflag.NotExistError](err)
+		if is && (unknown.GetSpecifiedName() == "namespace" || unknown.GetSpecifiedShortnames() == "n") {
+			err = fmt.Errorf("%w; uninstall removes the supervisor; "+removeOperator, err, name, "SUBSCRIPTION -n NAMESPACE")
+		}
+		return cmd.Root().FlagErrorFunc()(cmd, err)
+	})
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.catalogNamespace)
