@@ -137,6 +137,26 @@ func TestStatusFallsBack(t *testing.T) {
 	}
 }
 
+// TestCatalogListPrintsReadableCatalogs lists catalogs as a user who may not read the global ones.
+func TestCatalogListPrintsReadableCatalogs(t *testing.T) {
+	w := newWorld(t)
+	w.Create(&operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "own-wares"},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: "wares.example.com:50051"},
+	})
+	for _, user := range createUsers(w) {
+		if user.name != "reader" {
+			continue
+		}
+		got := callers()[1].call(t, user.kubeconfig, "catalog", "list", "-n", w.Namespace)
+		if got.code != 3 {
+			t.Errorf("exit code %d, want 3", got.code)
+		}
+		contains(t, got.out, "own-wares")
+		contains(t, got.log, "listing the CatalogSources")
+	}
+}
+
 // TestDocuments checks that JSON and YAML hold the same document, for all users.
 func TestDocuments(t *testing.T) {
 	w := newWorld(t)
