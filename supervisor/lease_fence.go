@@ -31,7 +31,7 @@ var ErrLeaseLost = errors.New("another process leads now")
 var ErrLeaseTaken = errors.New("another process took the Lease first")
 
 // fence prevents writes by a process that does not lead. Leader election alone does not prevent them. A process
-// that was frozen, or cut off, believes for a while that it still leads, and its writes are based on outdated
+// that was frozen, or cut off, still acts as the leader for a while, and its writes are based on outdated
 // state.
 //
 // The fence is open only while the last renewal of the Lease is younger than the renew deadline. A standby

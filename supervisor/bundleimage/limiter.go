@@ -12,7 +12,7 @@ const (
 	maxPullsPerHost = 3
 )
 
-// Limits of concurrent requests that resolve a reference, likewise.
+// Limits of concurrent requests that resolve a reference.
 const (
 	maxQueries        = 64
 	maxQueriesPerHost = 8

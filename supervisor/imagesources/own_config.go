@@ -21,7 +21,7 @@ import (
 // maxOwnConfigs is the number of ConfigMaps whose rules are remembered.
 const maxOwnConfigs = 200
 
-// OwnConfigs reads the rules of some kind in ConfigMaps of catalogs, and remembers them. It is safe for concurrent use.
+// OwnConfigs reads the rules of some kind in ConfigMaps of catalogs, and caches them. It is safe for concurrent use.
 type OwnConfigs[T any] struct {
 	// annotation names the ConfigMap of a catalog, and parse reads it.
 	annotation string

@@ -101,7 +101,11 @@ func (s sentences) condense(reasons []reason) []string {
 	for _, key := range order {
 		text := s.about(groups[key].first)
 		if more := groups[key].more; more > 0 {
-			text += fmt.Sprintf(" (likewise %d other versions of package %s)", more, groups[key].first.subjectPackage())
+			noun := "versions"
+			if more == 1 {
+				noun = "version"
+			}
+			text += fmt.Sprintf(" (also %d other %s of package %s)", more, noun, groups[key].first.subjectPackage())
 		}
 		texts = append(texts, text)
 	}

@@ -46,7 +46,7 @@ type failure struct {
 	problem   string
 }
 
-// versionState is the state that this process remembers of a version and its copies. It is not safe for
+// versionState is what this process has observed of a version and its copies. It is not safe for
 // concurrent use.
 type versionState struct {
 	// uid and version identify the content of the version that lastFingerprint was computed from.

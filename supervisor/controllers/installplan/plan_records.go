@@ -22,7 +22,7 @@ type planRecords struct {
 	records map[types.NamespacedName]*planRecord
 }
 
-// planRecord is what the controller remembers of one plan between two passes. Only the worker that
+// planRecord is the state of one plan that the controller keeps between two reconciles. Only the worker that
 // reconciles the plan uses it, except for triggered.
 type planRecord struct {
 	uid        types.UID

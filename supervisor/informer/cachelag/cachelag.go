@@ -13,7 +13,7 @@ import (
 // Limit is how long a cache counts as late after a write. An event that takes longer may never arrive.
 const Limit = 30 * time.Second
 
-// Tracker remembers the versions that writes returned, until the cache has them. A reconciliation with an older
+// Tracker stores the versions that writes returned, until the cache has them. A reconciliation with an older
 // version would repeat a write, and the API server would refuse it. A Tracker is safe for concurrent use; the
 // zero value is ready.
 type Tracker struct {

@@ -640,7 +640,7 @@ type PackageSummary struct {
 	Keywords []string `protobuf:"bytes,5,rep,name=keywords,proto3" json:"keywords,omitempty"`
 	// Categories, in the catalog's order; at most 100.
 	Categories []string `protobuf:"bytes,6,rep,name=categories,proto3" json:"categories,omitempty"`
-	// Name of the channel to use when nobody chooses one.
+	// Name of the channel of users who choose none.
 	DefaultChannel string `protobuf:"bytes,7,opt,name=default_channel,json=defaultChannel,proto3" json:"default_channel,omitempty"`
 	// Names of all channels, in byte order; at most 100.
 	Channels []string `protobuf:"bytes,8,rep,name=channels,proto3" json:"channels,omitempty"`
@@ -784,7 +784,7 @@ type UpgradeGraph struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the package.
 	Package string `protobuf:"bytes,1,opt,name=package,proto3" json:"package,omitempty"`
-	// Name of the channel to use when nobody chooses one.
+	// Name of the channel of users who choose none.
 	DefaultChannel string `protobuf:"bytes,2,opt,name=default_channel,json=defaultChannel,proto3" json:"default_channel,omitempty"`
 	// Set when the catalog's authors have deprecated the whole package.
 	Deprecation *Deprecation `protobuf:"bytes,3,opt,name=deprecation,proto3" json:"deprecation,omitempty"`
