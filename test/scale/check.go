@@ -12,8 +12,8 @@ import (
 	"github.com/chandlery/chandlery/test/audit"
 )
 
-// Exceeded returns a sentence for each exceeded limit of a batch. Conflicts have their own limit
-// and count for no row.
+// Exceeded returns a sentence for each exceeded limit of a batch. Conflicts count for no row: TooManyConflicts has their
+// limit.
 func Exceeded(b *Batch) []string {
 	var found []string
 	t := b.Totals()
@@ -24,7 +24,6 @@ func Exceeded(b *Batch) []string {
 	}{
 		{"requests", t.Requests(), MaxRequests},
 		{"reads", t.Reads, MaxReads},
-		{"conflicts", t.Conflicts, float64(MaxConflicts) / ConflictsPer},
 	} {
 		if allowed := allowance(limit.max, b.Namespaces); limit.n > allowed {
 			found = append(found, fmt.Sprintf("%d %s for %d installations, want at most %d", limit.n, limit.what, b.Namespaces, allowed))
@@ -50,6 +49,28 @@ func Exceeded(b *Batch) []string {
 		}
 	}
 	return found
+}
+
+// TooManyConflicts returns a sentence if batches have more conflicts than MaxConflicts allows for all of their
+// installations, with the number for each kind of request; empty otherwise. A few installations may have more than their
+// share.
+func TooManyConflicts(batches ...*Batch) string {
+	var installations, conflicts int
+	counts := map[string]int{}
+	for _, b := range batches {
+		installations += b.Namespaces
+		for _, r := range b.Requests {
+			if isConflict(r) {
+				conflicts++
+				counts[kindOf(r).String()]++
+			}
+		}
+	}
+	allowed := allowance(float64(MaxConflicts)/ConflictsPer, installations)
+	if conflicts <= allowed {
+		return ""
+	}
+	return fmt.Sprintf("%d conflicts for %d installations, want at most %d: %v", conflicts, installations, allowed, counts)
 }
 
 // isConflict reports whether a write conflicted with a newer object or another field manager. The

@@ -72,11 +72,6 @@ func exceededRequests() map[string]exceededCase {
 		"Conflicts": {
 			reason: "conflicts have a limit of their own and count for no row",
 			change: func(b *Batch) { b.Requests = append(b.Requests, requests(3, "update", "deployments.apps", 409)...) },
-			want:   []string{"3 conflicts for 10 installations, want at most 2"},
-		},
-		"FewConflicts": {
-			reason: "a few conflicts are within the limit",
-			change: func(b *Batch) { b.Requests = append(b.Requests, requests(2, "update", "deployments.apps", 409)...) },
 		},
 		"Exists": {
 			reason: "the creation of what exists is one more creation",
@@ -131,6 +126,30 @@ func TestExceeded(t *testing.T) {
 			tc.change(b)
 			if diff := cmp.Diff(tc.want, Exceeded(b)); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestTooManyConflicts(t *testing.T) {
+	batch := func(namespaces, conflicts int) *Batch {
+		return &Batch{Namespaces: namespaces, Requests: slices.Concat(
+			requests(conflicts, "update", "deployments.apps", 409), requests(9, "update", "deployments.apps", 200), requests(9, "create", "deployments.apps", 409),
+		)}
+	}
+	for name, tc := range map[string]struct {
+		batches []*Batch
+		want    string
+	}{
+		"None":    {batches: []*Batch{batch(10, 0)}},
+		"Limit":   {batches: []*Batch{batch(10, 2)}},
+		"TooMany": {batches: []*Batch{batch(10, 3)}, want: "3 conflicts for 10 installations, want at most 2: map[update deployments.apps:3]"},
+		"Few":     {batches: []*Batch{batch(5, 2), batch(20, 3)}},
+		"Sum":     {batches: []*Batch{batch(5, 2), batch(20, 4)}, want: "6 conflicts for 25 installations, want at most 5: map[update deployments.apps:6]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := TooManyConflicts(tc.batches...); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -38,10 +38,11 @@ func TestMain(m *testing.M) {
 // replaces the first. The Subscriptions between them are to a channel without that version.
 func TestInstallationsCostTheSame(t *testing.T) {
 	total := namespaces(t)
-	c, err := scale.Start(t.Context(), scale.Options{Root: "../../..", Dir: bin})
+	started, err := scale.Start(t.Context(), scale.Options{Root: "../../..", Dir: bin})
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := &cluster{Cluster: started}
 	t.Cleanup(func() {
 		if err := c.Stop(); err != nil {
 			t.Error(err)
@@ -49,27 +50,38 @@ func TestInstallationsCostTheSame(t *testing.T) {
 	})
 	early, from := scale.Names(0, shared+size), shared+size
 	prepare(t, c, early)
-	install(t, c.Install, 0, early[:shared])
-	first := install(t, c.Install, shared, early[shared:])
-	update(t, c, append(early, compare(t, c, first, from, total)...))
+	c.measure(t, c.Install, 0, early[:shared])
+	first := c.measure(t, c.Install, shared, early[shared:])
+	later := compare(t, c, first, from, total)
+	if problem := scale.TooManyConflicts(c.measured...); problem != "" {
+		t.Error(problem)
+	}
+	update(t, c, append(early, later...))
+}
+
+// cluster has the programs under test, and the batches of installations so far.
+type cluster struct {
+	*scale.Cluster
+
+	measured []*scale.Batch
 }
 
 // compare installs the operator in further namespaces up to a total number, and compares the cost of
 // the last ones with an early batch. It returns the last ones.
-func compare(t *testing.T, c *scale.Cluster, first *scale.Batch, from, total int) []string {
+func compare(t *testing.T, c *cluster, first *scale.Batch, from, total int) []string {
 	t.Helper()
 	between, later := scale.Names(from, total-size), scale.Names(total-size, total)
 	prepare(t, c, append(between, later...))
 	if len(between) > 0 {
-		install(t, c.InstallFirst, from, between)
+		c.measure(t, c.InstallFirst, from, between)
 	}
-	late := []*scale.Batch{install(t, c.Install, total-size, later)}
+	late := []*scale.Batch{c.measure(t, c.Install, total-size, later)}
 	grown := scale.Grown(first, late...)
 	for i := 0; i < repetitions && len(grown) > 0; i++ {
 		t.Logf("measuring more installations:\n%s", strings.Join(grown, "\n"))
 		more := scale.Names(total+i*size, total+(i+1)*size)
 		prepare(t, c, more)
-		late = append(late, install(t, c.Install, total+i*size, more))
+		late = append(late, c.measure(t, c.Install, total+i*size, more))
 		later = append(later, more...)
 	}
 	if grown = scale.Grown(first, late...); len(grown) > 0 {
@@ -79,7 +91,7 @@ func compare(t *testing.T, c *scale.Cluster, first *scale.Batch, from, total int
 }
 
 // update updates the operator in namespaces and compares the cost with the limits.
-func update(t *testing.T, c *scale.Cluster, names []string) {
+func update(t *testing.T, c *cluster, names []string) {
 	t.Helper()
 	b, err := c.Update(t.Context(), names)
 	if err != nil {
@@ -94,8 +106,8 @@ func update(t *testing.T, c *scale.Cluster, names []string) {
 	if each := b.Each(reconciles); each > scale.MaxUpdateReconciles {
 		t.Errorf("%.1f reconciles for each of %d updates at once, want at most %d", each, len(names), scale.MaxUpdateReconciles)
 	}
-	if most := max(1, len(names)*scale.MaxConflicts/scale.ConflictsPer); totals.Conflicts > most {
-		t.Errorf("%d conflicts in %d updates at once, want at most %d", totals.Conflicts, len(names), most)
+	if problem := scale.TooManyConflicts(b); problem != "" {
+		t.Error(problem)
 	}
 }
 
@@ -106,16 +118,16 @@ func namespaces(t *testing.T) int {
 }
 
 // prepare creates namespaces for installations.
-func prepare(t *testing.T, c *scale.Cluster, names []string) {
+func prepare(t *testing.T, c *cluster, names []string) {
 	t.Helper()
 	if err := c.Prepare(t.Context(), names); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// install installs the operator in prepared namespaces with a function, and compares the cost with
+// measure installs the operator in prepared namespaces with a function, and compares the cost with
 // the budget. before is the number of namespaces that have the operator.
-func install(t *testing.T, in func(context.Context, int, []string) (*scale.Batch, error), before int, names []string) *scale.Batch {
+func (c *cluster) measure(t *testing.T, in func(context.Context, int, []string) (*scale.Batch, error), before int, names []string) *scale.Batch {
 	t.Helper()
 	b, err := in(t.Context(), before, names)
 	if err != nil {
@@ -127,5 +139,6 @@ func install(t *testing.T, in func(context.Context, int, []string) (*scale.Batch
 	if exceeded := scale.Exceeded(b); len(exceeded) > 0 {
 		t.Errorf("%d installations beside %d others:\n%s", b.Namespaces, before, strings.Join(exceeded, "\n"))
 	}
+	c.measured = append(c.measured, b)
 	return b
 }
