@@ -45,7 +45,7 @@ export PLANS         ?= 10
 # Packages that are uninstalled without trace.
 export PACKAGES      ?= 2
 # Namespaces with the same operator.
-export NAMESPACES    ?= 100
+export NAMESPACES    ?= 60
 # Faults of the API server: one in FAULTS.
 export FAULTS        ?= 48
 # Removals of the supervisor. One of it with other objects is beside three operators with 1, and beside ten with more.
@@ -258,16 +258,20 @@ whole: ## The tests of `make test` with the race detector everywhere, and nothin
 	  KILLS=0 INSTALLATIONS=0 LOAD=60s LARGE_OBJECTS=20 LEADER_KILLS=12 EXPLAIN_SHARE=1 CASE_SHARE=1 CALLS=1 RELEASES=2
 	@$(MAKE) operatorhub disconnected
 
-# Two rows of packages are tested side by side: one that computes most of the time, and one that waits
-# for control planes, three packages at a time. Beside so much load, the limits of the compatibility rules
+# Two rows of packages are tested side by side: one computes most of the time and then has the short suites, the other
+# has the long ones, which wait for control planes. Beside so much load, the limits of the compatibility rules
 # count four times; `make compat` checks them exactly.
 .PHONY: computing waiting
 computing:
 	@$(MAKE) units
 	@$(MAKE) peers
+	@$(call suites,short,4)
 waiting:
-	@$(GO) run ./test/packages suites e2e | grep -vxF "$$($(GO) list $(RACED))" | \
-	  COMPAT_SHARE=$(COMPAT_SHARE) COMPAT_LIMIT_FACTOR=4 xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -p 3 -timeout $(TEST_TIMEOUT)
+	@$(call suites,long,3)
+
+# suites tests a class of suites, so many packages at a time. Those of the units are not among them.
+suites = $(GO) run ./test/packages $(1) | grep -vxF "$$($(GO) list $(RACED) $(PAGES))" | \
+  COMPAT_SHARE=$(COMPAT_SHARE) COMPAT_LIMIT_FACTOR=4 xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -p $(2) -timeout $(TEST_TIMEOUT)
 
 .PHONY: units
 units:

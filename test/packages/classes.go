@@ -32,8 +32,7 @@ const module = "github.com/chandlery/chandlery/"
 func peers() []string { return []string{module + "test/conformance", module + "deploy/images"} }
 
 // long returns the packages whose tests take minutes, in the order in which they begin. They run first:
-// at the end, nothing would remain to run in parallel. The cases of test/compat have limits of seconds, so they begin when
-// the tests that compute have ended.
+// at the end, nothing would remain to run in parallel.
 func long() []string {
 	return []string{
 		endToEnd + "/takeover", endToEnd + "/owners",
@@ -43,13 +42,14 @@ func long() []string {
 		endToEnd + "/faults", endToEnd + "/transitions", endToEnd + "/scale",
 		endToEnd + "/inventory", module + "cmd/internal/command/suite", endToEnd + "/cleanup",
 		module + "supervisor/controllers/copiedcsv/suite", module + "deploy/suite", module + "supervisor/controllers/subscription/suite",
+		module + "supervisor/migration/suite", module + "supervisor/controllers/packagemanifest/suite", endToEnd + "/packages",
 		module + "supervisor/controllers/failover/suite", module + "supervisor/catalogs", module + "supervisor/informer",
 	}
 }
 
 // classes returns the names of the classes, in the order of the documentation.
 func classes() []string {
-	return []string{"unit", "suites", "e2e", "nodes", "peers", "bench", "fuzz"}
+	return []string{"unit", "long", "short", "e2e", "nodes", "peers", "bench", "fuzz"}
 }
 
 // lines returns the output for a class.
@@ -57,8 +57,10 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 	switch class {
 	case "unit":
 		return longFirst(paths(packages, isUnit)), nil
-	case "suites":
-		return longFirst(paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && isSuite(p) })), nil
+	case "long":
+		return longFirst(paths(packages, func(p golist.Package) bool { return isParallelSuite(p) && isLong(p) })), nil
+	case "short":
+		return paths(packages, func(p golist.Package) bool { return isParallelSuite(p) && !isLong(p) }), nil
 	case "e2e":
 		return longFirst(paths(packages, hasNoNodes)), nil
 	case "nodes":
@@ -80,6 +82,12 @@ func isEndToEnd(p golist.Package) bool {
 
 // isUnit reports whether the package's tests need only Go.
 func isUnit(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && !isSuite(p) }
+
+// isParallelSuite reports whether the package is a suite that may run beside others.
+func isParallelSuite(p golist.Package) bool { return hasNoNodes(p) || !isUnit(p) && !isEndToEnd(p) && !isPeer(p) }
+
+// isLong reports whether the tests of the package take minutes.
+func isLong(p golist.Package) bool { return slices.Contains(long(), p.ImportPath) }
 
 // hasNoNodes reports whether the package is an end-to-end suite that may run beside others.
 func hasNoNodes(p golist.Package) bool { return isEndToEnd(p) && !hasNodes(p) }

@@ -22,6 +22,7 @@ func TestLines(t *testing.T) {
 		{ImportPath: "m/pure", Dir: dir, TestFiles: []string{"a_test.go", "gone_test.go"}, TestDeps: []string{"fmt"}},
 		{ImportPath: "m/untested", Deps: []string{builder}},
 		{ImportPath: "m/suite", TestDeps: []string{"fmt", builder}},
+		{ImportPath: endToEnd + "/takeover", TestDeps: []string{builder}},
 		{ImportPath: endToEnd + "/install", TestDeps: []string{builder}},
 		{ImportPath: realNodes + "/web", TestDeps: []string{builder}},
 		{ImportPath: compatNodes, TestDeps: []string{builder}},
@@ -33,8 +34,9 @@ func TestLines(t *testing.T) {
 		want   []string
 	}{
 		"Unit":   {"what a package is built of does not make its tests a suite", "unit", []string{"m/pure", "m/untested"}},
-		"Suites": {"needing a built program makes a suite", "suites", []string{"m/suite"}},
-		"E2E":    {"the folder makes an end-to-end suite, and the compatibility tests with a real node are one", "e2e", []string{compatNodes, endToEnd + "/install"}},
+		"Long":   {"suites that take minutes are named", "long", []string{endToEnd + "/takeover", compatNodes}},
+		"Short":  {"needing a built program makes a suite", "short", []string{"m/suite", endToEnd + "/install"}},
+		"E2E":    {"the folder makes an end-to-end suite, and the compatibility tests with a real node are one", "e2e", []string{endToEnd + "/takeover", compatNodes, endToEnd + "/install"}},
 		"Nodes":  {"suites on several real nodes are apart", "nodes", []string{realNodes + "/web"}},
 		"Peers":  {"what watches other programs is named", "peers", []string{peers()[0]}},
 		"Bench":  {"one line for a package with benchmarks", "bench", []string{"m/pure"}},
@@ -66,7 +68,7 @@ func TestLongTestsComeFirst(t *testing.T) {
 func TestLinesNamesTheClasses(t *testing.T) {
 	t.Parallel()
 	_, err := lines("fast", nil)
-	if err == nil || !strings.Contains(err.Error(), "unit, suites") {
+	if err == nil || !strings.Contains(err.Error(), "unit, long") {
 		t.Errorf("lines(fast) = %v, want an error that lists the classes", err)
 	}
 }

@@ -1,10 +1,11 @@
-// Command packages prints the packages of the module for a make target. Each test belongs to
-// exactly one class by its requirements, because tags could be forgotten:
+// Command packages prints the packages of the module for a make target. The requirements of a test decide
+// its class, because tags could be forgotten. Each test belongs to one of unit, long, short, nodes and peers:
 //
 //	packages unit    tests that need nothing but Go
-//	packages suites  tests that need programs built by test/buildcache (a control
-//	                 plane, a peer server)
-//	packages e2e     end-to-end suites: our programs as processes (below test/e2e)
+//	packages long    suites that take minutes; a suite needs programs built by test/buildcache
+//	                 (a control plane, a peer server)
+//	packages short   the other suites
+//	packages e2e     of both, the end-to-end suites: our programs as processes (below test/e2e)
 //	packages nodes   end-to-end suites on several real nodes: nothing runs beside them
 //	packages peers   those that only watch programs which run apart from them: in no other class
 //	packages bench   packages with benchmarks
