@@ -98,7 +98,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Identity, "identity", defaultIdentity(), "name of this process in leader election; a random suffix makes it unique")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(),
 		"namespace of the Lease "+api.LeaseName+"; in a pod, the default is the namespace of the pod")
-	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces in which each Deployment that looks like OLM, and each holder of a Lease "+api.LeaseName+", counts as a competing manager; elsewhere, it counts only if its ServiceAccount may write the status of ClusterServiceVersions or InstallPlans in all namespaces")
+	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces in which each Deployment that resembles OLM, and each holder of a Lease "+api.LeaseName+", counts as a competing manager; in other namespaces, only one whose ServiceAccount has cluster-wide permission to write the status of ClusterServiceVersions or InstallPlans")
 	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "time without renewal after which a standby takes the Lease; whole seconds, at most 60s")
 	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "time limit for the leader to renew the Lease before it stops leading; at least 1s less than --lease-duration")
 	fs.DurationVar(&o.RetryPeriod, "retry-period", 500*time.Millisecond, "pause between attempts to take or renew the Lease")
@@ -112,7 +112,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.InstallPlans.BundleKinds, plansteps.FlagKind, "additional kind that bundles may contain, as GROUP/KIND, or GROUP/KIND:cluster for a cluster-scoped kind; may be repeated; 'supervisor rbac' prints the permissions that the supervisor needs for it")
 	fs.BoolVar(&o.InstallPlans.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles as the ServiceAccount that the OperatorGroup names, if any")
 	o.Caches.addFlags(fs)
-	fs.Var(&o.ImagePull, nodepull.Flag, "who pulls bundle images; auto: the supervisor, or a node if no source lets it; supervisor or node: only these")
+	fs.Var(&o.ImagePull, nodepull.Flag, "what pulls bundle images: supervisor, node, or auto (the supervisor; a node if no source allows the supervisor to pull)")
 	fs.DurationVar(&o.BundleUnpackTimeout, "bundle-unpack-timeout", bundleimage.DefaultTimeout, "time limit for pulling a bundle image, if the OperatorGroup has no annotation operatorframework.io/bundle-unpack-timeout; 0: no limit")
 	fs.Float64Var(&o.FailoverRate, "failover-rate", 10, "largest number of catalog pods per second that the supervisor marks as not ready or deletes after a node is lost")
 	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "number of catalog pods that fail over without delay, before --failover-rate applies")
@@ -120,7 +120,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.TakeOver, "takeover", false, "if OLM runs, take over from it before leading, instead of waiting")
 	fs.Var(&o.PackageManifests.Mode, "packagemanifests", "when to serve PackageManifests (packages.operators.coreos.com/v1); auto: if the supervisor runs in a pod; disabled: never, and the supervisor deletes the APIService of this installation; only: always, and the supervisor runs no controllers")
 	fs.StringVar(&o.PackageManifests.Address, "packagemanifests-address", ":10250", "address that serves PackageManifests to the API server")
-	fs.Var(&o.OpenShift, optional.OpenShift, "whether to use OpenShift's settings: Proxy \"cluster\" for operator containers, and objects with mirrors or policies of images; auto: if the API config.openshift.io exists; required: always, and fail without the API; disabled: never")
+	fs.Var(&o.OpenShift, optional.OpenShift, "whether to use OpenShift's settings: Proxy \"cluster\" for operator containers, and the objects with image mirrors and policies; auto: if the cluster has the API group config.openshift.io; required: always, and fail without the group; disabled: never")
 	fs.StringVar(&o.OperatorProxy, operatorproxy.Flag, "", "ConfigMap with the proxies of operators, as NAMESPACE/NAME; overrides OpenShift's Proxy \"cluster\"")
 	o.Catalogs.AddFlags(fs, o.Version)
 }

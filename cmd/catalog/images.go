@@ -35,8 +35,8 @@ func newImagesCommand() *cobra.Command {
 		Long: "List the images of a catalog, or of the part that flags select. These are the catalog image, the bundle images and\n" +
 			"their related images. Output formats for mirror tools are skopeo (for 'skopeo sync'), oc-mirror, and mapping (for\n" +
 			"'oc image mirror').\n\n" +
-			"With --check, the command prints the images that a mirror lacks, those without their configuration or layers for the\n" +
-			"platform, and tags that differ from their registry. The mirror must use the same paths.\n\n" +
+			"With --check, the command prints images that the mirror lacks, and images without a configuration or layers for the\n" +
+			"platform. It also prints tags with another digest than in their own registry. The mirror must use the same paths.\n\n" +
 			"Exit codes:\n" +
 			"  0  the mirror has all images, or --check is not set\n" +
 			"  1  the mirror lacks images\n" +
@@ -50,8 +50,8 @@ func newImagesCommand() *cobra.Command {
 	flags.StringVarP(&o.form, "output", "o", mirror.Lines, "output format: "+strings.Join(mirror.Forms(), ", "))
 	complete(cmd, "output", mirror.Forms()...)
 	flags.StringSliceVar(&o.mirrors, "mirror", nil,
-		"destination for -o mapping, as HOST or HOST/PREFIX, after REGISTRY= for the images of one registry; may be repeated")
-	flags.StringSliceVar(&o.check, "check", nil, "mirror to check for the images, as for --mirror")
+		"destination for -o mapping, as [REGISTRY=]HOST[/PREFIX]; with REGISTRY=, for the images of that registry only; may be repeated")
+	flags.StringSliceVar(&o.check, "check", nil, "mirror that must have the images, in the format of --mirror")
 	o.selection.AddFlags(flags)
 	o.read.addFlags(flags)
 	flagenv.Describe(flags, envPrefix)

@@ -22,11 +22,11 @@ func newCopyContentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy-content",
 		Short: "Copy this program or a catalog from one container to another",
-		Long: "Copy this program, or a catalog, to a volume. A container can then serve the catalog of an image\n" +
-			"that does not contain this program:\n\n" +
-			"1. In the image of this program, run this program with --program.to to copy it.\n" +
-			"2. In the catalog's image, run that copy with --catalog.from and --catalog.to to copy the catalog.\n" +
-			"   The image needs no shell.",
+		Long: "Copy this program, or a catalog, to a volume. With two steps, a container can serve a catalog\n" +
+			"whose image does not contain this program:\n\n" +
+			"1. In a container of the registry image, copy the program: set --program.to.\n" +
+			"2. In a container of the catalog image, run the copy and copy the catalog: set --catalog.from and\n" +
+			"   --catalog.to. The image needs no shell.",
 		Example: "  registry copy-content --program.to=/utilities/registry\n" +
 			"  /utilities/registry copy-content --catalog.from=/configs --catalog.to=/extracted-catalog/catalog",
 		Args: cobra.NoArgs,

@@ -25,7 +25,7 @@ func (o *limitFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.Uint32Var(&o.values.ConnectionStreams, "max-connection-streams", o.values.ConnectionStreams,
 		"largest number of concurrent calls on one connection; further calls wait")
 	flags.IntVar(&o.values.Connections, "max-connections", o.values.Connections,
-		"largest number of connections; at the limit, a new one replaces one of the client that has the most, or is closed after 5s; 0: no limit")
+		"largest number of connections; at the limit, the server closes a connection of the client with the most connections, or else the new one after 5s; 0: no limit")
 	flags.Float64Var(&o.values.CallRate, "max-call-rate", o.values.CallRate,
 		"largest average number of calls per second from each client address; 0: no limit")
 	flags.IntVar(&o.values.CallBurst, "max-call-burst", o.values.CallBurst,

@@ -109,7 +109,7 @@ func clusterCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeNotInstalled, "The Subscription API is not installed in the cluster.", "Install the CustomResourceDefinitions of the release's prerequisites.yaml."},
 		{CodeSupervisorNotRunning, "No supervisor holds the Lease chandlery-supervisor. Statuses may be out of date.", "Find out why no supervisor pod runs or becomes the leader."},
-		{CodePackageManifestsUnavailable, "The APIService of PackageManifests is unavailable. Until it is available, Kubernetes deletes no namespace.", "Find out why API servers do not reach port 10250 of a supervisor. If no supervisor is installed, delete the APIService."},
+		{CodePackageManifestsUnavailable, "The APIService of PackageManifests is unavailable. Until it is available, deletions of namespaces do not finish.", "Find out why API servers do not reach port 10250 of a supervisor. If no supervisor is installed, delete the APIService."},
 		{CodeUninstallBlocked, "Something blocks the uninstallation of an operator whose Subscription was deleted.", "Remove the obstacle in the message. To keep the operator, remove the annotation chandlery.dev/on-delete."},
 		{CodeCleanupBlocked, "Something blocks the deletion of a ClusterServiceVersion.", "Remove the obstacle in the message. To skip the clean-up of custom resources, set the annotation chandlery.dev/skip-cleanup=true on the ClusterServiceVersion."},
 		{CodeConfigInvalid, "A Subscription contains invalid settings for the Deployments of the operator.", "Correct spec.config or the annotation chandlery.dev/config."},
@@ -137,7 +137,7 @@ func catalogCodes() []CodeInfo {
 		{CodeCatalogUnreachable, "Nothing answers at the address of a catalog.", "Correct spec.address. Check that the catalog serves at this address and that the supervisor's pods can reach it."},
 		{CodeCatalogTLSFailing, "TLS to the address of a catalog fails, or its certificate expires soon.", "Correct the certificate or the annotation that the message names."},
 		{CodeCatalogFailing, "A catalog fails for another reason.", "Fix the cause that the status shows."},
-		{CodeCatalogStarting, "A catalog is new, or the supervisor reads its content.", "Wait a moment."},
+		{CodeCatalogStarting, "A catalog is new, or the supervisor is still reading its content.", "Wait a moment."},
 	}
 }
 

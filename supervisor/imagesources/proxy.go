@@ -49,9 +49,9 @@ func (p *Proxy) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&p.URL, "image-proxy", "",
 		"URL of the proxy for image registries, instead of HTTPS_PROXY")
 	fs.StringVar(&p.Exceptions, "image-no-proxy", "",
-		"exceptions from --image-proxy, in the form of NO_PROXY; .svc and .cluster.local always are")
+		"hosts that bypass --image-proxy, in the format of NO_PROXY; .svc and .cluster.local always bypass it")
 	fs.StringVar(&p.Credentials, "image-proxy-credentials", "",
-		"Secret with username and password for --image-proxy, as NAMESPACE/NAME; its key address overrides --image-proxy")
+		"Secret with username and password for --image-proxy, as NAMESPACE/NAME; the key 'address' of the Secret overrides --image-proxy")
 }
 
 // Validate returns an error that names every invalid setting and its remedy.

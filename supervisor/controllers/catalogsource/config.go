@@ -35,7 +35,7 @@ type Config struct {
 // AddFlags adds a flag with a default for each setting.
 func (c *Config) AddFlags(fs *pflag.FlagSet, version string) {
 	fs.StringVar(&c.RegistryImage, "registry-image", deployment.DefaultRegistryImage(version), "image of Chandlery's registry, which serves catalogs from ConfigMaps and from the content of images")
-	fs.StringVar(&c.Server, "catalog-server", deployment.ServerImage, "program that serves the image of a CatalogSource without spec.grpcPodConfig.extractContent; image: the program in the image; registry: --registry-image")
+	fs.StringVar(&c.Server, "catalog-server", deployment.ServerImage, "program that serves the catalog in an image if the CatalogSource does not set spec.grpcPodConfig.extractContent; image: the program in that image; registry: the one in --registry-image")
 	fs.IntVar(&c.Replicas, "catalog-replicas", 0,
 		"replicas of a catalog without the annotation "+api.AnnotationReplicas+"; 0: two if two nodes can run them, else one")
 	fs.StringVar(&c.Content, "catalog-content", deployment.ContentAuto, "how containers of --registry-image get the content of a catalog image: image-volume, init-container or auto (image-volume if every node supports image volumes, else init-container)")

@@ -41,21 +41,22 @@ With -f FILE, it reads Subscriptions from files, and assumes that their namespac
 contains nothing else. With both, it assumes that you have applied the files to the
 namespace. From a directory, -f reads all *.yaml, *.yml and *.json files. The files can
 also contain InstallPlans, OperatorGroups, CatalogSources and installed
-ClusterServiceVersions. The command ignores a status that names objects outside the
-files.
+ClusterServiceVersions. If the status of an object in a file names objects that are in no
+file, the command ignores this status.
 
 --catalog [[NAMESPACE/]NAME=]SOURCE sets the content of a catalog. SOURCE is a
-directory, an index file, or host:port of a server. Without a name, it is the content of
-every catalog. If you set -f, and --catalog for every catalog, the command does not
-contact a cluster. It reads other catalogs from the cluster, at their spec.address or
-through a port-forward.
+directory, an index file, or host:port of a server. Without a name, SOURCE is the content
+of every catalog. The command reads catalogs that no flag names from the cluster, at
+their spec.address or through a port-forward. With -f, and --catalog for every catalog,
+it does not contact a cluster.
 
---images shows the images of the steps. With --check, the command asks for each image
-where the supervisor would, verifies signatures of bundles, and shows the answers. It
-also checks the images that bundle images name. It uses the image settings, pull secrets
-and signature rules of the supervisor's Deployment and the CatalogSources, and
-OpenShift's mirrors. If a flag for registries is set, or no cluster is used, the flags
-and the credentials of docker or podman apply.
+--images shows the images of the steps. With --check, the command requests each image
+from the sources that the supervisor would use, verifies the signatures of bundle images,
+and shows the results. It also checks the images that the manifests in bundle images
+name. It uses the image settings, pull secrets and signature rules of the supervisor's
+Deployment and the CatalogSources, and OpenShift's mirrors. If you set a flag for image
+registries, or use no cluster, it uses these flags and the credentials of docker or
+podman instead.
 
 The output marks steps that wait for approval, and also shows the steps after them. It
 assumes that the catalogs do not change and that every installation succeeds.
@@ -64,7 +65,7 @@ Exit codes:
   0  every Subscription is up to date, or its operator can be installed
   1  the command failed
   2  the operator of a Subscription cannot be installed, its catalog cannot be read, or
-     --check finds an image that no source has or a rule refuses
+     --check finds an image that no source has or that a rule refuses
   3  a permission is missing
   4  the API server cannot be reached`
 

@@ -22,17 +22,17 @@ the cluster with its earlier state.
 
 The command compares operator Deployments and their generations, pods and their restarts,
 ClusterServiceVersions, Subscriptions, webhooks and APIs. It expects differences in a
-namespace if an InstallPlan was in progress there. It lists versions and APIs that work
-again as recovered.
+namespace if an InstallPlan was in progress there. Versions and APIs that failed before
+and work now are listed as recovered.
 
 With --back, the command hands the cluster back to OLM, waits until OLM is ready, and
 compares the cluster. -o wide lists the objects of each step, with what is done to them.
 
-While a supervisor leads, --finish lists and removes the objects that only OLM uses: its
-Deployments and package server, their Services and NetworkPolicies, the ConfigMaps
-and Jobs of bundle images, Helm's record of the release of chart olm, and the takeover
+--finish needs a supervisor that leads. It lists and removes the objects that only OLM
+uses: OLM's Deployments and package server with their Services and NetworkPolicies,
+the ConfigMaps and Jobs that unpacked bundles, Helm's record of OLM, and the takeover
 record. It keeps namespaces, CustomResourceDefinitions, RBAC, catalogs, operators, and
-NetworkPolicies of other pods; with --dry-run, it lists what stays.
+NetworkPolicies that do not select OLM's pods; with --dry-run, it lists what stays.
 Afterwards, you cannot hand the cluster back.
 
 You can interrupt and repeat the command. Each run compares the cluster
@@ -40,11 +40,11 @@ with its state at the start of that run. You need the permissions of a cluster
 administrator.
 
 Exit codes:
-  0  the migration is complete without unexpected changes, also if it was complete
-     before; with --dry-run: it is possible
+  0  the migration is complete, now or already before, and nothing changed unexpectedly;
+     with --dry-run: it is possible
   1  the command failed, or you did not confirm
-  2  there is no OLM, or with --back and --finish no takeover; or the migration is
-     blocked, or something unexpected changed
+  2  OLM is not installed; with --back or --finish: there was no takeover; the migration
+     is blocked; or something changed unexpectedly
   3  a permission is missing
   4  the API server cannot be reached
   130  you interrupted the command`

@@ -20,9 +20,9 @@ import (
 const help = `Take over from the OLM that runs in this cluster. The command scales OLM's Deployments
 to 0 and does not delete them. The supervisors then manage the installed operators
 in their current state. No operator pod restarts. Before it scales OLM's Deployments,
-the command records their replicas. When their pods are deleted, it records the objects
+the command records their replicas. After OLM's pods are deleted, it records the objects
 that supervisors may replace. The records are ConfigMaps in the namespace of the
-supervisors. The handback command restores replicas and objects from them.
+supervisors. The handback command restores replica counts and objects from the records.
 
 You can interrupt and repeat the command. Supervisors that run with
 --takeover do the same automatically.
@@ -38,11 +38,12 @@ Exit codes:
   130  you interrupted the command`
 
 const helpBack = `Hand this cluster back to the OLM that managed it before the takeover. The command
-scales the supervisors to 0. It restores the objects that they changed or deleted, and
-deletes those that replaced objects of OLM. Then it restores the replica counts of OLM's
-Deployments. While OLM starts, it removes the supervisors' labels and annotations from
-other objects. When OLM's pods of catalogs are ready, at most after a minute, it deletes
-the supervisors' replicas. Operators keep their current versions.
+scales the supervisors to 0. It restores the objects that the supervisors changed or
+deleted, and deletes the objects with which they replaced OLM's. Then it restores the
+replica counts of OLM's Deployments. While OLM starts, the command removes the
+supervisors' labels and annotations from other objects. It waits up to a minute until
+OLM's catalog pods are ready, and then deletes the catalog replicas of the supervisors.
+Operators keep their current versions.
 
 You can interrupt and repeat the command.
 
@@ -139,7 +140,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors and of the takeover record")
-	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces in which each Deployment that looks like OLM counts as OLM; elsewhere, it counts only if its ServiceAccount may write the status of ClusterServiceVersions or InstallPlans in all namespaces")
+	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces in which each Deployment that resembles OLM counts as OLM; in other namespaces, only one whose ServiceAccount has cluster-wide permission to write the status of ClusterServiceVersions or InstallPlans")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the steps; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
 	o.output.AddFlags(cmd)

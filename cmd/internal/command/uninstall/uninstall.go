@@ -21,13 +21,13 @@ operators and the CustomResourceDefinitions of operators.coreos.com. A superviso
 you install later manages them again.
 
 With --everything, the command first removes all operators and catalogs. If a supervisor
-is ready, it cleans up the operators. Otherwise, the command removes the finalizers of
-the supervisor. Then the command removes the CustomResourceDefinitions of
-operators.coreos.com. It removes the ClusterRoles for users, the namespace "operators"
-and the namespace of the global catalogs only if they have the label
-app.kubernetes.io/part-of=chandlery. CustomResourceDefinitions of operators and their
-custom resources stay. If OLM is installed, the command refuses --everything, because OLM
-uses the same kinds.
+is ready, the supervisor cleans up the operators. Otherwise, the command removes the
+supervisor's finalizers from their objects. Then the command removes the
+CustomResourceDefinitions of operators.coreos.com. It removes the ClusterRoles for
+users, the namespace "operators" and the namespace of the global catalogs only if they
+have the label app.kubernetes.io/part-of=chandlery. CustomResourceDefinitions of
+operators and their custom resources stay. If OLM is installed, the command refuses
+--everything, because OLM uses the same kinds.
 
 The command lists the objects that it removes and keeps, and asks for confirmation. You
 can interrupt and repeat it. You need the permissions of a cluster administrator.
