@@ -251,6 +251,39 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
+// TestManifestWithAnotherDigest pulls a digest from a registry that sends another manifest. For the type of old signed
+// manifests, the library takes the digest from a header of the answer.
+func TestManifestWithAnotherDigest(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a", 64)
+	text := `{"schemaVersion":2,"config":{"mediaType":"` + string(types.OCIConfigJSON) + `","digest":"` + digest + `","size":2},"layers":[]}`
+	r := serve(t, (*httptest.Server).Start)
+	for name, tc := range map[string]struct {
+		kind types.MediaType
+		text string
+	}{
+		"Current": {types.OCIManifestSchema1, "does not match requested digest"},
+		"Old":     {types.DockerManifestSchema1Signed, "schema version 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.answer(func(w http.ResponseWriter, request *http.Request) bool {
+				if !strings.Contains(request.URL.Path, "/manifests/") {
+					return false
+				}
+				w.Header().Set("Content-Type", string(tc.kind))
+				w.Header().Set("Docker-Content-Digest", digest)
+				_, _ = w.Write([]byte(text))
+				return true
+			})
+			to := newPulled(t)
+			_, err := client(t, nil).Extract(t.Context(), r.host()+"/forged@"+digest, Catalog(), to.dir, to.scratch)
+			if err == nil || !strings.Contains(err.Error(), tc.text) {
+				t.Errorf("error %v, want one with %q", err, tc.text)
+			}
+			to.clean(t)
+		})
+	}
+}
+
 // TestForgedManifests serves manifests that no tool would push.
 func TestForgedManifests(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)

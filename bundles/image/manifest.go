@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // manifest is the manifest of an image for one platform.
@@ -83,10 +84,21 @@ func (s *session) fetchManifest(ctx context.Context, ref name.Reference) (*remot
 		s.admitted = s.admitted || err == nil
 		return err
 	})
-	if err == nil && found.Size > s.client.options.Limits.MaxManifestBytes {
+	switch {
+	case err != nil:
+		return nil, err
+	case found.Size > s.client.options.Limits.MaxManifestBytes:
 		return nil, tooLongAnswer(ref.Context().RegistryStr(), s.client.options.Limits.MaxManifestBytes)
+	case found.MediaType == types.DockerManifestSchema1Signed:
+		// For this type, the library takes the digest from a header, and does not compute it.
+		return nil, unsupportedSchema(found, 1)
 	}
-	return found, err
+	return found, nil
+}
+
+// unsupportedSchema returns the error for a manifest with a schema version that is not supported.
+func unsupportedSchema(d *remote.Descriptor, version int) error {
+	return fail(ReasonInvalid, "manifest %s has schema version %d, which is not supported: push the image with a current tool", d.Digest, version)
 }
 
 // errNoManifest is the error of a document that is no manifest of any version.
@@ -101,8 +113,7 @@ func parseDocument(d *remote.Descriptor) (*document, error) {
 	case out.SchemaVersion == 0:
 		return nil, fail(ReasonInvalid, "manifest %s %w: it has no schema version", d.Digest, errNoManifest)
 	case out.SchemaVersion != 2:
-		return nil, fail(ReasonInvalid, "manifest %s has schema version %d, which is not supported: push the image with a current tool",
-			d.Digest, out.SchemaVersion)
+		return nil, unsupportedSchema(d, out.SchemaVersion)
 	case len(out.Manifests) == 0 && len(out.Layers) == 0:
 		return nil, fail(ReasonInvalid, "manifest %s is neither of an image nor of an index: it has neither layers nor manifests", d.Digest)
 	}
