@@ -8,7 +8,6 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
@@ -142,28 +141,53 @@ func unsatisfied(s operatorsv1alpha1.DependentStatus) bool {
 	return s.Status != operatorsv1alpha1.DependentStatusReasonSatisfied
 }
 
+// A rule of a few KB can stand for a billion combinations of groups, resources, verbs and names, and the comparison lists
+// them all. Beyond these limits, a rule that is not granted literally counts as not satisfied.
+const (
+	// maxCombinations is the largest number of combinations of one rule.
+	maxCombinations = 100_000
+	// maxComparisons is the largest number of comparisons of combinations with granted rules, for one account of a version.
+	maxComparisons = 2_000_000
+)
+
+// ruleStatuses returns for each asked rule whether it is granted. Most are granted literally, which needs no comparison.
 func ruleStatuses(prefix string, asked, granted []rbacv1.PolicyRule) []operatorsv1alpha1.DependentStatus {
-	var out []operatorsv1alpha1.DependentStatus
+	if len(asked) == 0 {
+		return nil
+	}
+	literal := make(map[string]bool, len(granted))
+	for _, rule := range granted {
+		literal[ruleText(rule)] = true
+	}
+	out := make([]operatorsv1alpha1.DependentStatus, 0, len(asked))
+	comparisons := 0.0
 	for _, rule := range asked {
+		text := ruleText(rule)
 		s := operatorsv1alpha1.DependentStatus{
 			Group: rbacv1.GroupName, Version: "v1", Kind: "PolicyRule",
 			Status:  operatorsv1alpha1.DependentStatusReasonSatisfied,
-			Message: prefix + ruleText(rule),
+			Message: prefix + text,
 		}
-		if !covered(rule, granted) {
-			s.Status = operatorsv1alpha1.DependentStatusReasonNotSatisfied
+		if !literal[text] {
+			n := combinations(rule)
+			comparisons += n * float64(len(granted))
+			if n > maxCombinations || comparisons > maxComparisons || !covered(rule, granted) {
+				s.Status = operatorsv1alpha1.DependentStatusReasonNotSatisfied
+			}
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
-// covered reports whether a rule is granted. It first looks for an equal rule, which is the usual
-// case and avoids the comparison of every verb with every resource.
+// combinations returns the number of permissions that a rule stands for. It can exceed any integer type.
+func combinations(rule rbacv1.PolicyRule) float64 {
+	resources := float64(len(rule.APIGroups)) * float64(len(rule.Resources)) * float64(max(1, len(rule.ResourceNames)))
+	return float64(len(rule.Verbs)) * (resources + float64(len(rule.NonResourceURLs)))
+}
+
+// covered reports whether a rule is granted by several rules together.
 func covered(rule rbacv1.PolicyRule, granted []rbacv1.PolicyRule) bool {
-	if slices.ContainsFunc(granted, func(g rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(g, rule) }) {
-		return true
-	}
 	ok, _ := validation.Covers(granted, []rbacv1.PolicyRule{rule})
 	return ok
 }
