@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -180,17 +181,32 @@ func normalizeCSV(u *unstructured.Unstructured, b Bundle) (*operatorsv1alpha1.Cl
 }
 
 // keepUnknown adds to an object the fields of its manifest that its Go type does not have. It omits empty
-// values, as the type does.
+// values, as the type does, and fields whose names differ only in case from one of the type: the type has read them.
 func keepUnknown(normal, raw map[string]any) {
+	names := make(map[string]bool, len(normal))
+	for name := range normal {
+		names[folded(name)] = true
+	}
 	for key, value := range raw {
 		has, found := normal[key]
 		switch {
-		case !found && isNonZero(value) && !hasDifferentCase(normal, key):
+		case !found && isNonZero(value) && !names[folded(key)]:
 			normal[key] = runtime.DeepCopyJSONValue(value)
 		case found:
 			keepUnknownIn(has, value)
 		}
 	}
+}
+
+// folded returns a name that is equal for all names that differ only in case, as strings.EqualFold compares them.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		smallest := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			smallest = min(smallest, next)
+		}
+		return smallest
+	}, name)
 }
 
 func keepUnknownIn(normal, raw any) {
@@ -206,17 +222,6 @@ func keepUnknownIn(normal, raw any) {
 			}
 		}
 	}
-}
-
-// hasDifferentCase reports whether an object has a field whose name differs only in case. Its Go type has then
-// read the value.
-func hasDifferentCase(normal map[string]any, key string) bool {
-	for name := range normal {
-		if strings.EqualFold(name, key) {
-			return true
-		}
-	}
-	return false
 }
 
 func isNonZero(value any) bool {
