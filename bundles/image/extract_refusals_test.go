@@ -51,6 +51,10 @@ func refusedPaths(t *testing.T) map[string]refusedImage {
 			reason: "paths are bounded", layers: [][]byte{layer(t, entry{name: "configs/" + strings.Repeat("n/", 2000) + "c", text: "1"})},
 			want: ReasonInvalid, text: "a path of 4001 bytes",
 		},
+		"DeepPath": {
+			reason: "each element costs system calls", layers: [][]byte{layer(t, entry{name: "configs/" + strings.Repeat("n/", 64) + "c", text: "1"})},
+			want: ReasonInvalid, text: "a path of 65 elements",
+		},
 		"NotText": {
 			reason: "names are text", layers: [][]byte{layer(t, entry{name: "configs/\xff", text: "1"})},
 			want: ReasonInvalid, text: "not UTF-8",

@@ -40,6 +40,10 @@ const (
 	maxPathBytes = 3000
 )
 
+// maxPathElements is the largest number of elements of a path. Each element of a path costs a system call for each of
+// its parents, and tiny entries can repeat a deep path a million times.
+const maxPathElements = 64
+
 // BundleLimits returns the limits of bundle images. They are far above what real bundles need. They bound the disk space
 // of each pull, for its layers and its content.
 func BundleLimits() Limits {

@@ -89,6 +89,9 @@ func checkLocal(local string) error {
 	if len(local) > maxPathBytes {
 		return fail(ReasonInvalid, "a layer holds a path of %d bytes, at most %d are possible: %q", len(local), maxPathBytes, clip(local))
 	}
+	if n := strings.Count(local, "/") + 1; n > maxPathElements {
+		return fail(ReasonInvalid, "a layer holds a path of %d elements, at most %d are possible: %q", n, maxPathElements, clip(local))
+	}
 	for element := range strings.SplitSeq(local, "/") {
 		if len(element) > maxNameBytes {
 			return fail(ReasonInvalid, "a layer holds a name of %d bytes, at most %d are possible: %q",
