@@ -116,7 +116,12 @@ var (
 	errLongSecret = errors.New("is larger than a Secret can be")
 	errNoAuths    = errors.New("is no configuration of type dockerconfigjson: field auths is missing")
 	errSecretJSON = errors.New("is not JSON of type dockerconfigjson")
+
+	errManyEntries = fmt.Errorf("has more than %d entries in auths: remove those that are not needed", maxEntries)
 )
+
+// maxEntries is the largest number of entries of a pull secret. Each takes several times as much memory as text.
+const maxEntries = 1000
 
 // credential applies to the repositories of a registry whose names begin with a path; to all if the
 // path is empty.
@@ -155,6 +160,9 @@ func parseSecret(data []byte) (credentials, error) {
 			return nil, errNoAuths
 		}
 		config.Auths = legacy
+	}
+	if len(config.Auths) > maxEntries {
+		return nil, errManyEntries
 	}
 	found := make(credentials, 0, len(config.Auths))
 	for _, key := range slices.Sorted(maps.Keys(config.Auths)) {
@@ -197,14 +205,13 @@ func (c credentials) entries() (credentials, error) { return c, nil }
 func (c credentials) fitting(target authn.Resource) credentials {
 	host := target.RegistryStr()
 	repository := strings.Trim(strings.TrimPrefix(target.String(), host), "/")
-	ordered := slices.Clone(c)
+	ordered := slices.DeleteFunc(slices.Clone(c), func(c credential) bool { return !c.fits(host, repository) })
 	slices.SortStableFunc(ordered, func(a, b credential) int {
 		return strings.Compare(b.host+"/"+b.path, a.host+"/"+a.path)
 	})
 	var found credentials
 	for i := range ordered {
-		known := slices.ContainsFunc(found, func(c credential) bool { return c.auth == ordered[i].auth })
-		if ordered[i].fits(host, repository) && !known {
+		if len(found) < maxCandidates && !slices.ContainsFunc(found, func(c credential) bool { return c.auth == ordered[i].auth }) {
 			found = append(found, ordered[i])
 		}
 	}

@@ -1,10 +1,13 @@
 package image
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -80,6 +83,37 @@ func TestBadPullSecret(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: got %v", text, err)
 		}
+	}
+}
+
+// TestManyCredentials bounds what a tenant's pull secret takes, and how many credentials are tried.
+func TestManyCredentials(t *testing.T) {
+	entries := func(n int) []byte {
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i] = fmt.Sprintf(`"example.com/%d":{"username":"u%d","password":"p"}`, i%10, i)
+			if i >= 10 {
+				parts[i] = fmt.Sprintf(`"*.example.com/a%d":{}`, i)
+			}
+		}
+		return []byte(`{"auths":{` + strings.Join(parts, ",") + `}}`)
+	}
+	if _, err := ParsePullSecret(entries(maxEntries)); err != nil {
+		t.Error(err)
+	}
+	if _, err := ParsePullSecret(entries(maxEntries + 1)); !errors.Is(err, errManyEntries) {
+		t.Errorf("error %v, want %v", err, errManyEntries)
+	}
+	var many credentials
+	for i := range 10 * maxCandidates {
+		many = append(many, credential{host: "example.com", auth: authn.AuthConfig{Username: strconv.Itoa(i)}})
+	}
+	repository, err := name.NewRepository("example.com/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(many.fitting(repository)); got != maxCandidates {
+		t.Errorf("%d credentials, want %d", got, maxCandidates)
 	}
 }
 

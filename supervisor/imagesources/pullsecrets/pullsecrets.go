@@ -96,6 +96,10 @@ func Find(ctx context.Context, reader client.Reader, q Query) (*Set, error) {
 	return found, nil
 }
 
+// maxSecrets is the largest number of pull secrets of a catalog. A tenant decides how many a ServiceAccount names, and all are
+// in memory during a pull.
+const maxSecrets = 32
+
 // read reads Secrets, each once. It notes the first unusable one and omits all such.
 func (s *Set) read(ctx context.Context, reader client.Reader, keys []types.NamespacedName) ([]*Secret, error) {
 	var found []*Secret
@@ -105,6 +109,10 @@ func (s *Set) read(ctx context.Context, reader client.Reader, keys []types.Names
 			continue
 		}
 		seen[key] = true
+		if len(seen) > maxSecrets {
+			s.Problem = cmp.Or(s.Problem, fmt.Sprintf("%s is not used: a catalog can have at most %d", key, maxSecrets))
+			break
+		}
 		one, err := Read(ctx, reader, key)
 		if err != nil {
 			return nil, err
