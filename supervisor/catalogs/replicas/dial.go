@@ -49,7 +49,7 @@ func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 func dial(target string, params grpc.ConnectParams, secure credentials.TransportCredentials, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	options := append([]grpc.DialOption{
 		grpc.WithTransportCredentials(secure),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.ForceCodecV2(newBoundedCodec())),
 		grpc.WithConnectParams(params),
 		grpc.WithReadBufferSize(bufferSize),
 		grpc.WithWriteBufferSize(bufferSize),
