@@ -128,13 +128,16 @@ func (a approver) patch(ctx context.Context, p *operatorsv1alpha1.InstallPlan, v
 	return a.client.Patch(ctx, p.DeepCopy(), client.RawPatch(types.MergePatchType, text), options...)
 }
 
+// ErrDeleted is returned for an InstallPlan that no longer exists. The supervisor deletes a plan that another one replaces.
+var ErrDeleted = errors.New("was deleted before it could be approved")
+
 // approvalError returns the error for an InstallPlan that could not be approved, with a remedy.
 func approvalError(p *operatorsv1alpha1.InstallPlan, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("approving InstallPlan %s/%s: %w; %s", p.Namespace, p.Name, err, missingRule("installplans", "patch"))
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("InstallPlan %s/%s was deleted before it could be approved", p.Namespace, p.Name)
+		return fmt.Errorf("InstallPlan %s/%s %w", p.Namespace, p.Name, ErrDeleted)
 	default:
 		return fmt.Errorf("approving InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
 	}

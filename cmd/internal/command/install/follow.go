@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -122,6 +123,10 @@ func (f *follower) follow(ctx context.Context, subscription, version string, exp
 		case expects(expected, o.Plan.Spec.ClusterServiceVersionNames):
 			s.Is = "has the approved InstallPlan " + o.Plan.Name
 			_, err = approve.Approve(ctx, f.Client, f.Agent, o.Plan)
+			if errors.Is(err, approve.ErrDeleted) {
+				// Another plan replaces it. If that is not the expected one either, the next pass fails.
+				s.Is, err = "waits for the plan that replaces "+o.Plan.Name, nil
+			}
 		default:
 			s.Is = fmt.Sprintf("has InstallPlan %s, which installs %s and not what was shown; check it with '%s approve %s -n %s --dry-run'",
 				o.Plan.Name, strings.Join(o.Plan.Spec.ClusterServiceVersionNames, ", "), f.Program, subscription, f.Namespace)

@@ -2,6 +2,8 @@ package install
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -9,8 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/cmd/internal/command/approve"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
@@ -88,5 +94,31 @@ func TestFollow(t *testing.T) {
 				t.Errorf("patches %v, want %d; log %q, want %q", writes.Patches, tt.patches, log.String(), tt.says)
 			}
 		})
+	}
+}
+
+// deletedPlans is a client for which InstallPlans are deleted before they can be approved.
+type deletedPlans struct{ client.Client }
+
+func (deletedPlans) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "installplans"}, object.GetName())
+}
+
+// TestFollowReplacedPlan has an InstallPlan that another one replaces before it is approved.
+func TestFollowReplacedPlan(t *testing.T) {
+	t.Parallel()
+	sub := fixtures.Subscription("shop", "lamp", "lamp", "wares")
+	sub.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: "shop", Name: "install-a"}
+	plan := &operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "install-a"},
+		Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"lamp.v1"}},
+		Status:     operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhaseRequiresApproval},
+	}
+	c, _ := fixtures.RecordingClient(t, sub, plan)
+	var log bytes.Buffer
+	f := follower{Client: deletedPlans{c}, Namespace: "shop", Log: &log, Timeout: 500 * time.Millisecond, Program: "kubectl chandlery"}
+	err := f.follow(t.Context(), "lamp", "", []versionSet{{"lamp.v1"}})
+	if err == nil || errors.Is(err, approve.ErrDeleted) || !strings.Contains(log.String(), "waits for the plan that replaces install-a") {
+		t.Errorf("error %v, want that of the timeout; log %q", err, log.String())
 	}
 }
