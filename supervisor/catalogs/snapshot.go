@@ -28,6 +28,9 @@ type Snapshot struct {
 	manifests map[bundleKey]sum
 }
 
+// IsAnnounced reports whether the server announced a digest of its content, which also covers heads of channels.
+func (s *Snapshot) IsAnnounced() bool { return s.announced != "" }
+
 type bundleKey struct{ pkg, name string }
 
 // sum is a SHA-256 digest.

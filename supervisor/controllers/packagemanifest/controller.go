@@ -51,29 +51,48 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.update(ctx, req.NamespacedName, source)
+	return r.update(ctx, req.NamespacedName, source)
 }
 
+// retryBroken is how long channels are left out before their heads are read again. The content may not have changed.
+const retryBroken = 10 * time.Minute
+
 // update updates the packages of a catalog that exists.
-func (r *reconciler) update(ctx context.Context, key types.NamespacedName, source *operatorsv1alpha1.CatalogSource) (err error) {
+func (r *reconciler) update(ctx context.Context, key types.NamespacedName, source *operatorsv1alpha1.CatalogSource) (result ctrl.Result, err error) {
 	state, _ := r.store.State(key)
 	old, known := r.index.Catalog(key)
 	// Heads are read from the catalog. The store publishes when it can be reached.
 	readable := state.Snapshot != nil && state.Connectivity == connectivity.Ready.String()
 	if !known && !readable {
-		return nil
+		return ctrl.Result{}, nil
 	}
 	next := old
 	next.Source = r.source(source, state, old)
-	if !readable || state.Snapshot.Digest == old.Digest {
+	if !readable || isCurrent(old, state, r.clock.Now()) {
 		r.index.Set(next)
-	} else if next, err = r.readSnapshot(ctx, key, state.Snapshot, next); err == nil || known {
+	} else if next, err = r.readSnapshot(ctx, key, state, next); err == nil || known {
 		r.index.Set(next)
 	}
 	if readable && err == nil {
 		r.store.SetBrokenChannels(key, state.Snapshot, next.BrokenChannels)
 	}
-	return err
+	if len(next.BrokenChannels) > 0 {
+		result.RequeueAfter = retryBroken
+	}
+	return result, err
+}
+
+// isCurrent reports whether the packages of a catalog need not be read again. Without an announced digest, heads may
+// differ although the entries of all channels are equal, so they are read for each connection.
+func isCurrent(c manifest.Catalog, state catalogs.State, now time.Time) bool {
+	switch {
+	case c.Digest != state.Snapshot.Digest:
+		return false
+	case len(c.BrokenChannels) > 0 && now.Sub(c.ReadAt) >= retryBroken:
+		return false
+	default:
+		return state.Snapshot.IsAnnounced() || c.Connected.Equal(state.LastConnect)
+	}
 }
 
 // source returns what packages show of a CatalogSource.
@@ -94,17 +113,18 @@ func (r *reconciler) source(cs *operatorsv1alpha1.CatalogSource, state catalogs.
 // readSnapshot returns a catalog with the packages of a snapshot, and the catalog as it was with an error. The error is
 // errOutdated if the catalog has another snapshot afterwards.
 func (r *reconciler) readSnapshot(
-	ctx context.Context, key types.NamespacedName, snapshot *catalogs.Snapshot, catalog manifest.Catalog,
+	ctx context.Context, key types.NamespacedName, state catalogs.State, catalog manifest.Catalog,
 ) (manifest.Catalog, error) {
-	packages, broken, err := r.read(ctx, key, snapshot.Content)
+	packages, broken, err := r.read(ctx, key, state.Snapshot.Content)
 	if err != nil {
 		return catalog, err
 	}
-	if now, _ := r.store.State(key); now.Snapshot != snapshot {
+	if now, _ := r.store.State(key); now.Snapshot != state.Snapshot {
 		return catalog, fmt.Errorf("catalog %s: %w", key, errOutdated)
 	}
 	record(key, len(packages), len(broken))
-	catalog.Packages, catalog.BrokenChannels, catalog.Digest = packages, broken, snapshot.Digest
+	catalog.Packages, catalog.BrokenChannels, catalog.Digest = packages, broken, state.Snapshot.Digest
+	catalog.Connected, catalog.ReadAt = state.LastConnect, r.clock.Now()
 	return catalog, nil
 }
 
@@ -160,6 +180,7 @@ func readPackage(
 		head := manifest.Head{}
 		if err == nil {
 			head, err = manifest.ParseHead(text)
+			head.Bundle = name
 		}
 		if err != nil {
 			problems[channel.Name] = err
@@ -223,7 +244,7 @@ func (r *reconciler) allRead(ctx context.Context) bool {
 func (r *reconciler) readIcon(ctx context.Context, item manifest.Item) (icon manifest.Icon, err error) {
 	key := types.NamespacedName{Namespace: item.Source.Namespace, Name: item.Source.Name}
 	err = r.store.ReadHeads(ctx, key, func(ctx context.Context, heads catalogs.HeadReader) error {
-		text, err := heads.CSV(ctx, item.Package.Name, item.Package.Icon.Channel, item.Package.Icon.CSV)
+		text, err := heads.CSV(ctx, item.Package.Name, item.Package.Icon.Channel, item.Package.Icon.Bundle)
 		if err != nil {
 			return err
 		}

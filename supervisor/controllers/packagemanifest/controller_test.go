@@ -257,3 +257,33 @@ func heap() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
+
+// TestIsCurrent covers content without an announced digest, as opm serves it, whose heads may change with each connection,
+// and channels whose heads could not be read.
+func TestIsCurrent(t *testing.T) {
+	t.Parallel()
+	read := time.Unix(1e9, 0)
+	first, second := read.Add(-time.Minute), read.Add(time.Minute)
+	for name, tt := range map[string]struct {
+		digest    string
+		connected time.Time
+		broken    []string
+		age       time.Duration
+		want      bool
+	}{
+		"Same":           {digest: "a", connected: first, want: true},
+		"OtherDigest":    {digest: "b", connected: first},
+		"NewConnection":  {digest: "a", connected: second},
+		"BrokenRecently": {digest: "a", connected: first, broken: []string{"lamp/stable"}, age: retryBroken - time.Second, want: true},
+		"BrokenLong":     {digest: "a", connected: first, broken: []string{"lamp/stable"}, age: retryBroken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			known := manifest.Catalog{Digest: "a", Connected: first, ReadAt: read, BrokenChannels: tt.broken}
+			state := catalogs.State{LastConnect: tt.connected, Snapshot: &catalogs.Snapshot{Digest: tt.digest}}
+			if got := isCurrent(known, state, read.Add(tt.age)); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}

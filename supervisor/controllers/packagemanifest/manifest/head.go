@@ -11,6 +11,8 @@ import (
 
 // Head is the head of a channel, as its ClusterServiceVersion describes it.
 type Head struct {
+	// Bundle is the name of the bundle, which can differ from that of its ClusterServiceVersion.
+	Bundle string
 	// Name and Labels are those of the ClusterServiceVersion.
 	Name   string
 	Labels map[string]string

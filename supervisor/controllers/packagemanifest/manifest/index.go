@@ -29,6 +29,8 @@ type Catalog struct {
 	BrokenChannels []string
 	// Digest identifies the content from which Packages were made.
 	Digest string
+	// Connected is when the connection began from which Packages were read, and ReadAt when they were read.
+	Connected, ReadAt time.Time
 }
 
 // Item is a package of a catalog.

@@ -147,6 +147,7 @@ func heads(t *testing.T, names ...string) map[string]manifest.Head {
 		if err != nil {
 			t.Fatal(err)
 		}
+		head.Bundle = "lamp-" + name
 		out[name] = head
 	}
 	return out
@@ -237,7 +238,7 @@ func TestPackageLabels(t *testing.T) {
 	if p.Icon != (manifest.IconSource{}) {
 		t.Errorf("icon of a head without one: %+v", p.Icon)
 	}
-	if got := pack(t, "b").Icon; got != (manifest.IconSource{Channel: "b", CSV: "lamp.v2.0.0"}) {
+	if got := pack(t, "b").Icon; got != (manifest.IconSource{Channel: "b", Bundle: "lamp-b", CSV: "lamp.v2.0.0"}) {
 		t.Errorf("icon: %+v", got)
 	}
 }

@@ -25,9 +25,9 @@ type Package struct {
 	content compressed.Text
 }
 
-// IconSource names the channel, and the ClusterServiceVersion at its head, that has the icon of a package. It is zero
-// if the package has no icon.
-type IconSource struct{ Channel, CSV string }
+// IconSource names the channel, and the bundle at its head with its ClusterServiceVersion, that has the icon of a package.
+// It is zero if the package has no icon.
+type IconSource struct{ Channel, Bundle, CSV string }
 
 // NewPackage returns a package with the channels whose heads are known. It is nil without any such channel.
 func NewPackage(z *compressed.Compressor, pkg *content.Package, heads map[string]Head) (*Package, error) {
@@ -63,11 +63,9 @@ func NewPackage(z *compressed.Compressor, pkg *content.Package, heads map[string
 	if p.content, err = z.Compress(text[1:]); err != nil {
 		return nil, fmt.Errorf("storing package %s: %w", pkg.Name, err)
 	}
-	if c.DefaultChannel != "" {
-		maps.Copy(p.labels, shown.Labels)
-		if shown.HasIcon {
-			p.Icon = IconSource{Channel: c.DefaultChannel, CSV: shown.Name}
-		}
+	maps.Copy(p.labels, shown.Labels)
+	if c.DefaultChannel != "" && shown.HasIcon {
+		p.Icon = IconSource{Channel: c.DefaultChannel, Bundle: shown.Bundle, CSV: shown.Name}
 	}
 	return p, nil
 }
