@@ -181,6 +181,15 @@ func TestPackage(t *testing.T) {
 	}
 }
 
+// TestRepeatedSkip has an entry that skips a bundle twice, for which opm has two answers.
+func TestRepeatedSkip(t *testing.T) {
+	keys := newSearchKeys()
+	keys.addReplaced(&encodedEntry{replaces: "a", skips: []string{"a", "b", "b"}}, 3)
+	if diff := cmp.Diff(map[string][]uint32{"a": {3}, "b": {3, 3}}, keys.replaced); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestEntries(t *testing.T) {
 	x := build(t)
 	cases := map[string]struct {

@@ -44,8 +44,8 @@ func newSearchKeys() searchKeys {
 
 func (k *searchKeys) addReplaced(e *encodedEntry, row uint32) {
 	k.replaced[e.replaces] = append(k.replaced[e.replaces], row)
-	for i, skipped := range e.skips {
-		if skipped != e.replaces && !slices.Contains(e.skips[:i], skipped) {
+	for _, skipped := range e.skips {
+		if skipped != e.replaces {
 			k.replaced[skipped] = append(k.replaced[skipped], row)
 		}
 	}
