@@ -51,7 +51,7 @@ func (o *sourceFlags) AddFlags(flags *pflag.FlagSet) {
 func (o *sourceFlags) addCacheFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.cacheDir, "cache-dir", "",
 		"directory for cached catalog content, for a faster start; the program rebuilds missing or stale content")
-	flags.BoolVar(&o.cacheOnly, "cache-only", false, "fill the cache directory and exit")
+	flags.BoolVar(&o.cacheOnly, "cache-only", false, "fill the cache directory and exit; without --cache-dir, only check the content")
 	flags.BoolVar(&o.cacheEnforceIntegrity, "cache-enforce-integrity", false,
 		"verify a cached index against the catalog before its first use; false: verify it after its first use")
 }
@@ -142,18 +142,14 @@ func (o *sourceFlags) openImage(reference string, filter source.Filter) (server.
 
 // The errors that prevent --cache-only.
 var (
-	errNoCacheDir = errors.New("--cache-only fills a cache: name its directory with --cache-dir")
-	errNotCached  = errors.New("--cache-only: only a directory or an image has a cache; " +
+	errNotCached = errors.New("--cache-only: only a directory or an image has a cache; " +
 		"an index file needs none, and 'registry build' creates an index file from a ConfigMap")
 	errCacheNotFilled = errors.New("the index could not be stored in --cache-dir")
 	errSeeWarnings    = errors.New("see the warnings")
 )
 
-// fillCache reads the content to fill the cache.
+// fillCache reads the content to fill the cache. Without a directory for the cache, it only checks the content, as opm does.
 func (o *sourceFlags) fillCache(ctx context.Context, from server.Source, logger *slog.Logger) error {
-	if o.cacheDir == "" {
-		return errNoCacheDir
-	}
 	switch from.(type) {
 	case source.Dir, *source.Image:
 	default:
@@ -164,6 +160,10 @@ func (o *sourceFlags) fillCache(ctx context.Context, from server.Source, logger 
 		return fmt.Errorf("filling the cache: %w", err)
 	}
 	stats := x.Stats()
+	if o.cacheDir == "" {
+		logger.InfoContext(ctx, "The content is valid; without --cache-dir, no cache is kept", "packages", stats.Packages, "bundles", stats.Bundles)
+		return nil
+	}
 	// Only a cached index records its source. An empty one records nothing.
 	if len(x.Sources()) == 0 && stats.Packages > 0 {
 		return fmt.Errorf("%w %s: %w", errCacheNotFilled, o.cacheDir, whyNotWritable(o.cacheDir))

@@ -100,7 +100,8 @@ func TestCacheOnly(t *testing.T) {
 		failed bool
 		want   string
 	}{
-		"NoDirectory": {"there is nothing to fill", []string{dir}, true, "name its directory with --cache-dir"},
+		"NoDirectory": {"scripts check content with it, as with opm", []string{dir}, false, "The content is valid"},
+		"Invalid":     {"invalid content fails also without a directory", []string{file}, true, ""},
 		"IndexFile":   {"it is an index already", []string{indexFile, "--cache-dir", cache}, true, "an index file needs none"},
 		"ConfigMap":   {"none is kept", []string{configMapPrefix + dir, "--cache-dir", cache}, true, "only a directory or an image has a cache"},
 		"Unwritable":  {"the reason is named", []string{dir, "--cache-dir", filepath.Join(file, "cache")}, true, "could not be stored in --cache-dir " + filepath.Join(file, "cache") + ": open "},
