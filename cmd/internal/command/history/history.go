@@ -33,8 +33,8 @@ duration. Then print the current state and the possible next actions. Without a
 SUBSCRIPTION, the command prints the history of each Subscription of the namespace.
 
 The annotation chandlery.dev/transitions stores the newest 64 transitions. In the column
-SEEN, "live" means that the supervisor recorded a phase before the next phase began, and
-"afterwards" that it recorded the phase later.
+SEEN, "live" means that the supervisor recorded a phase before the next phase began. With
+"afterwards", it recorded the phase later.
 
 With --watch, the command also prints new transitions, and changes of the state and of
 conditions. With -o json or yaml, it prints one document for each transition.
