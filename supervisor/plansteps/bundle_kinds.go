@@ -167,7 +167,7 @@ func (*Kinds) Type() string { return "kind" }
 // ScopeOf returns the scope of a kind and reports whether a plan may contain objects of it. BundleSecret counts
 // as Secret.
 func (k Kinds) ScopeOf(gk schema.GroupKind) (scope Scope, ok bool) {
-	gk = objectKind(gk)
+	gk = ObjectKind(gk)
 	if scope, ok = supported[gk]; !ok {
 		scope, ok = k[gk]
 	}
@@ -214,8 +214,8 @@ func (k Kinds) Labelled() []schema.GroupKind {
 	return kinds
 }
 
-// objectKind returns the kind of the object that a step of a kind applies.
-func objectKind(gk schema.GroupKind) schema.GroupKind {
+// ObjectKind returns the kind of the object that a step of a kind applies: Secret for BundleSecret.
+func ObjectKind(gk schema.GroupKind) schema.GroupKind {
 	if gk.Group == "" && gk.Kind == kindBundleSecret {
 		gk.Kind = kindSecret
 	}

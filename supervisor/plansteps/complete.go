@@ -34,7 +34,7 @@ func CompleteObject(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, 
 	if isUnpacked(u) {
 		return manifestError(step, "refers to ConfigMap %s, into which OLM unpacked a bundle; the supervisor does not read it, and creates another plan for the Subscription", u.Object["name"])
 	}
-	kind := objectKind(schema.GroupKind{Kind: step.Resource.Kind}).Kind
+	kind := ObjectKind(schema.GroupKind{Kind: step.Resource.Kind}).Kind
 	switch {
 	case u.GetKind() != "" && u.GetKind() != kind:
 		return contradiction(step, "kind", kind, u.GetKind())

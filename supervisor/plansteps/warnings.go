@@ -60,7 +60,7 @@ func ManifestWarningsOf(annotations map[string]string) map[int][]string {
 // isCreatedFrom reports whether a step was created from an object.
 func isCreatedFrom(s *operatorsv1alpha1.Step, u *unstructured.Unstructured) bool {
 	kind := schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind}
-	return s.Resource.Name == u.GetName() && objectKind(kind) == u.GroupVersionKind().GroupKind()
+	return s.Resource.Name == u.GetName() && ObjectKind(kind) == u.GroupVersionKind().GroupKind()
 }
 
 // warningsAbout returns the object of a manifest and the warnings about it.

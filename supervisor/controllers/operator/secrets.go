@@ -10,7 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // secretRefs is the set of Secrets that other objects refer to. Listing or watching Secrets requires
@@ -58,7 +61,11 @@ func volumeSecrets(volumes []corev1.Volume) []string {
 func stepSecrets(p *operatorsv1alpha1.InstallPlan) []string {
 	var names []string
 	for _, step := range p.Status.Plan {
-		if step != nil && step.Resource.Group == "" && step.Resource.Kind == "Secret" {
+		if step == nil {
+			continue
+		}
+		kind := plansteps.ObjectKind(schema.GroupKind{Group: step.Resource.Group, Kind: step.Resource.Kind})
+		if kind == (schema.GroupKind{Kind: "Secret"}) {
 			names = append(names, step.Resource.Name)
 		}
 	}

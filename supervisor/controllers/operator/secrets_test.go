@@ -27,14 +27,14 @@ func TestSecretsThatAreMentioned(t *testing.T) {
 		return &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{Group: group, Kind: kind, Name: name}}
 	}
 	brings := &operatorsv1alpha1.InstallPlan{ObjectMeta: meta, Status: operatorsv1alpha1.InstallPlanStatus{Plan: []*operatorsv1alpha1.Step{
-		step("", "Secret", "licence"), nil, step("", "ConfigMap", "settings"), step("vault.example", "Secret", "other"),
+		step("", "Secret", "licence"), nil, step("", "BundleSecret", "token"), step("", "ConfigMap", "settings"), step("vault.example", "Secret", "other"),
 	}}}
 	got := secretRefs{}
 	for _, o := range []client.Object{deployment, brings, &corev1.ConfigMap{ObjectMeta: meta}} {
 		got.add(o)
 	}
 	want := secretRefs{}
-	for _, name := range []string{"kettle-service-cert", "password", "licence"} {
+	for _, name := range []string{"kettle-service-cert", "password", "licence", "token"} {
 		want[client.ObjectKey{Namespace: "shop", Name: name}] = true
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
