@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,6 +35,8 @@ type servedAPI struct {
 	served bool
 	// unavailable is true when the API exists and does not answer.
 	unavailable bool
+	// uid is that of the APIService; empty for native APIs.
+	uid types.UID
 }
 
 // apis holds the APIs that a version names. An API that is not among them is not served.
@@ -144,14 +147,17 @@ func (o *observer) readAPIs(ctx context.Context, csv *operatorsv1alpha1.ClusterS
 		moment := csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded && now.Sub(since) < phase.DisruptionTime
 		switch {
 		case !available && moment:
-			found[gvk] = servedAPI{served: true}
+			found[gvk] = servedAPI{served: true, uid: live.GetUID()}
 			disrupted = cmp.Or(disrupted, fmt.Sprintf("APIService %s is not available: %s", d.GetName(), why))
 		case !available:
 			found[gvk] = servedAPI{unavailable: true}
 		default:
-			if found[gvk], err = o.discoveryCache.find(ctx, gvk); err != nil {
+			served, err := o.discoveryCache.find(ctx, gvk)
+			if err != nil {
 				return nil, "", err
 			}
+			served.uid = live.GetUID()
+			found[gvk] = served
 		}
 	}
 	return found, disrupted, nil
@@ -205,9 +211,13 @@ func apiServices(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []oper
 	var out []operatorsv1alpha1.RequirementStatus
 	for _, d := range csv.GetRequiredAPIServiceDescriptions() {
 		found := c.APIs[schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}]
-		out = append(out, operatorsv1alpha1.RequirementStatus{
+		s := operatorsv1alpha1.RequirementStatus{
 			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(), Status: found.status(),
-		})
+		}
+		if found.served {
+			s.UUID = string(found.uid)
+		}
+		out = append(out, s)
 	}
 	return out
 }

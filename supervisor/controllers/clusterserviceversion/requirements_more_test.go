@@ -8,6 +8,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
@@ -74,6 +75,27 @@ func TestOwnedAPIServices(t *testing.T) {
 	csv.Spec.APIServiceDefinitions.Owned = csv.Spec.APIServiceDefinitions.Owned[:1]
 	if got := requirements(csv, cluster{}); !got.Met {
 		t.Errorf("requirements(...) are not met: %+v", got.Statuses)
+	}
+}
+
+// TestRequiredAPIServices has the uuid of an APIService that is present, as OLM shows it, and of no other.
+func TestRequiredAPIServices(t *testing.T) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	csv.Spec.APIServiceDefinitions.Required = []operatorsv1alpha1.APIServiceDescription{{Group: "milk.example.com", Version: "v1", Kind: "Churn"}}
+	gvk := schema.GroupVersionKind{Group: "milk.example.com", Version: "v1", Kind: "Churn"}
+	for _, tt := range []struct {
+		found  servedAPI
+		status operatorsv1alpha1.StatusReason
+		uuid   string
+	}{
+		{servedAPI{served: true, uid: "u"}, operatorsv1alpha1.RequirementStatusReasonPresent, "u"},
+		{servedAPI{unavailable: true, uid: "u"}, operatorsv1alpha1.RequirementStatusReasonNotAvailable, ""},
+		{servedAPI{}, operatorsv1alpha1.RequirementStatusReasonNotPresent, ""},
+	} {
+		got := apiServices(csv, cluster{APIs: apis{gvk: tt.found}})[0]
+		if got.Status != tt.status || got.UUID != tt.uuid {
+			t.Errorf("status %s and uuid %q, want %s and %q", got.Status, got.UUID, tt.status, tt.uuid)
+		}
 	}
 }
 
