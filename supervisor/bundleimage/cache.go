@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -177,7 +178,7 @@ func New(o Options) (*Cache, error) {
 	c.authorizer = &authorizer{o: &c.o, contents: c.contents, limiter: newLimiter(maxQueries, maxQueriesPerHost)}
 	c.nodes = &nodePuller{o: &c.o, contents: c.contents, limiter: newLimiter(maxNodePulls, maxNodePullsPerNamespace)}
 	c.puller = &puller{
-		o: &c.o, ctx: ctx, contents: c.contents, limiter: newLimiter(maxPulls, maxPullsPerHost), progress: c.recordProgress,
+		o: &c.o, ctx: ctx, contents: c.contents, limiter: newLimiter(maxPulls, maxPullsPerHost), catalogs: newLimiter(math.MaxInt, maxPullsPerCatalog), progress: c.recordProgress,
 		pulls: map[contentKey]*pull{}, broken: map[contentKey]error{},
 	}
 	return c, nil

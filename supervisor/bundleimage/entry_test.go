@@ -3,10 +3,13 @@ package bundleimage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/bundles/image"
 )
@@ -108,6 +111,29 @@ func TestRequestKey(t *testing.T) {
 	b.Secrets = []string{"xy"}
 	if a.key() == b.key() {
 		t.Error("other Secrets make no other request")
+	}
+}
+
+// TestPullsOfOneCatalog has a catalog whose images are in many registries. It leaves slots for another catalog.
+func TestPullsOfOneCatalog(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	pl := &puller{ctx: ctx, limiter: newLimiter(maxPulls, maxPullsPerHost), catalogs: newLimiter(math.MaxInt, maxPullsPerCatalog)}
+	of := func(catalog, host string) *authorization {
+		return &authorization{Request: &Request{Catalog: types.NamespacedName{Namespace: "olm", Name: catalog}}, resolved: host + "/image:v1"}
+	}
+	for i := range maxPullsPerCatalog {
+		if _, err := pl.acquire(of("slow", fmt.Sprintf("%d.example.com", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release, err := pl.acquire(of("other", "0.example.com"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	cancel()
+	if _, err := pl.acquire(of("slow", "9.example.com")); err == nil {
+		t.Error("a catalog has all slots")
 	}
 }
 

@@ -5,11 +5,12 @@ import (
 	"sync"
 )
 
-// Limits of concurrent pulls: in total, which bounds their disk space, and for one registry, so that a slow
-// registry does not block the others.
+// Limits of concurrent pulls: in total, which bounds their disk space; for one registry, so that a slow registry does not
+// block the others; and for one catalog, whose images can be in many slow registries.
 const (
-	maxPulls        = 6
-	maxPullsPerHost = 3
+	maxPulls           = 6
+	maxPullsPerHost    = 3
+	maxPullsPerCatalog = 4
 )
 
 // Limits of concurrent requests that resolve a reference.

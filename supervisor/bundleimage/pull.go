@@ -23,7 +23,8 @@ type puller struct {
 	ctx      context.Context
 	work     sync.WaitGroup
 	contents *contentStore
-	limiter  *limiter
+	// limiter limits the pulls from each registry, and catalogs those for each catalog.
+	limiter, catalogs *limiter
 	// progress records the number of transferred bytes.
 	progress func(p *pull, done, total int64)
 
@@ -122,7 +123,7 @@ func (pl *puller) pull(p *pull, a *authorization) error {
 	if err != nil {
 		return err
 	}
-	release, err := pl.limiter.acquire(pl.ctx, host(a.resolved))
+	release, err := pl.acquire(a)
 	if err != nil {
 		return fmt.Errorf("waiting to pull image %q: %w", a.Image, err)
 	}
@@ -141,6 +142,20 @@ func (pl *puller) pull(p *pull, a *authorization) error {
 	}
 	pl.contents.shrink(pl.ctx, room)
 	return err
+}
+
+// acquire waits until the catalog and the registry of an image permit another pull. It returns a function that ends the pull.
+func (pl *puller) acquire(a *authorization) (release func(), err error) {
+	releaseCatalog, err := pl.catalogs.acquire(pl.ctx, a.Catalog.String())
+	if err != nil {
+		return nil, err
+	}
+	releaseHost, err := pl.limiter.acquire(pl.ctx, host(a.resolved))
+	if err != nil {
+		releaseCatalog()
+		return nil, err
+	}
+	return func() { releaseHost(); releaseCatalog() }, nil
 }
 
 // client returns a client with the credentials and the bounds of a request.
