@@ -84,7 +84,9 @@ func isEndToEnd(p golist.Package) bool {
 func isUnit(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && !isSuite(p) }
 
 // isParallelSuite reports whether the package is a suite that may run beside others.
-func isParallelSuite(p golist.Package) bool { return hasNoNodes(p) || !isUnit(p) && !isEndToEnd(p) && !isPeer(p) }
+func isParallelSuite(p golist.Package) bool {
+	return hasNoNodes(p) || !isUnit(p) && !isEndToEnd(p) && !isPeer(p)
+}
 
 // isLong reports whether the tests of the package take minutes.
 func isLong(p golist.Package) bool { return slices.Contains(long(), p.ImportPath) }

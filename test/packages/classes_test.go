@@ -33,14 +33,14 @@ func TestLines(t *testing.T) {
 		class  string
 		want   []string
 	}{
-		"Unit":   {"what a package is built of does not make its tests a suite", "unit", []string{"m/pure", "m/untested"}},
-		"Long":   {"suites that take minutes are named", "long", []string{endToEnd + "/takeover", compatNodes}},
-		"Short":  {"needing a built program makes a suite", "short", []string{"m/suite", endToEnd + "/install"}},
-		"E2E":    {"the folder makes an end-to-end suite, and the compatibility tests with a real node are one", "e2e", []string{endToEnd + "/takeover", compatNodes, endToEnd + "/install"}},
-		"Nodes":  {"suites on several real nodes are apart", "nodes", []string{realNodes + "/web"}},
-		"Peers":  {"what watches other programs is named", "peers", []string{peers()[0]}},
-		"Bench":  {"one line for a package with benchmarks", "bench", []string{"m/pure"}},
-		"Fuzz":   {"one line for a fuzz target, none for a comment", "fuzz", []string{"m/pure FuzzRead"}},
+		"Unit":  {"what a package is built of does not make its tests a suite", "unit", []string{"m/pure", "m/untested"}},
+		"Long":  {"suites that take minutes are named", "long", []string{endToEnd + "/takeover", compatNodes}},
+		"Short": {"needing a built program makes a suite", "short", []string{"m/suite", endToEnd + "/install"}},
+		"E2E":   {"the folder makes an end-to-end suite, and the compatibility tests with a real node are one", "e2e", []string{endToEnd + "/takeover", compatNodes, endToEnd + "/install"}},
+		"Nodes": {"suites on several real nodes are apart", "nodes", []string{realNodes + "/web"}},
+		"Peers": {"what watches other programs is named", "peers", []string{peers()[0]}},
+		"Bench": {"one line for a package with benchmarks", "bench", []string{"m/pure"}},
+		"Fuzz":  {"one line for a fuzz target, none for a comment", "fuzz", []string{"m/pure FuzzRead"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -98,9 +98,9 @@ func TestFind(t *testing.T) {
 func TestManySecrets(t *testing.T) {
 	c := &cluster{secrets: map[string]*corev1.Secret{}, account: &corev1.ServiceAccount{}}
 	for i := range 100 {
-		name := "s" + strconv.Itoa(i)
-		c.secrets[name] = secret("1", corev1.SecretTypeDockerConfigJson, corev1.DockerConfigJsonKey, `{"auths":{"a.example":{"username":"a","password":"word"}}}`)
-		c.account.ImagePullSecrets = append(c.account.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+		secretName := "s" + strconv.Itoa(i)
+		c.secrets[secretName] = secret("1", corev1.SecretTypeDockerConfigJson, corev1.DockerConfigJsonKey, `{"auths":{"a.example":{"username":"a","password":"word"}}}`)
+		c.account.ImagePullSecrets = append(c.account.ImagePullSecrets, corev1.LocalObjectReference{Name: secretName})
 	}
 	found, err := pullsecrets.Find(t.Context(), c, pullsecrets.Query{Namespace: "home", Account: "account"})
 	if want := "home/s32 is not used: a catalog can have at most 32"; err != nil || found.Problem != want {
