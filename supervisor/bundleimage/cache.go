@@ -178,7 +178,8 @@ func New(o Options) (*Cache, error) {
 	c.authorizer = &authorizer{o: &c.o, contents: c.contents, limiter: newLimiter(maxQueries, maxQueriesPerHost)}
 	c.nodes = &nodePuller{o: &c.o, contents: c.contents, limiter: newLimiter(maxNodePulls, maxNodePullsPerNamespace)}
 	c.puller = &puller{
-		o: &c.o, ctx: ctx, contents: c.contents, limiter: newLimiter(maxPulls, maxPullsPerHost), catalogs: newLimiter(math.MaxInt, maxPullsPerCatalog), progress: c.recordProgress,
+		o: &c.o, ctx: ctx, contents: c.contents, progress: c.recordProgress,
+		limiter: newLimiter(maxPulls, maxPullsPerHost), catalogs: newLimiter(math.MaxInt, maxPullsPerCatalog),
 		pulls: map[contentKey]*pull{}, broken: map[contentKey]error{},
 	}
 	return c, nil
