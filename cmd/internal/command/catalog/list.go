@@ -14,8 +14,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-const listHelp = `List the catalogs that a namespace can use: its own catalogs and the global ones. 'status'
-also shows them.
+const listHelp = `List the catalogs that a namespace can use: its own catalogs and the global ones. The
+command 'status' also shows them.
 
 Exit codes:
   0  the command succeeded
