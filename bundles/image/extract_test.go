@@ -258,11 +258,13 @@ func TestManifestWithAnotherDigest(t *testing.T) {
 	text := `{"schemaVersion":2,"config":{"mediaType":"` + string(types.OCIConfigJSON) + `","digest":"` + digest + `","size":2},"layers":[]}`
 	r := serve(t, (*httptest.Server).Start)
 	for name, tc := range map[string]struct {
-		kind types.MediaType
-		text string
+		reason string
+		kind   types.MediaType
+		want   Reason
+		text   string
 	}{
-		"Current": {types.OCIManifestSchema1, "does not match requested digest"},
-		"Old":     {types.DockerManifestSchema1Signed, "schema version 1"},
+		"Current": {"the library compares the digest", types.OCIManifestSchema1, ReasonUnreachable, "does not match requested digest"},
+		"Old":     {"the type is refused", types.DockerManifestSchema1Signed, ReasonInvalid, "schema version 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.answer(func(w http.ResponseWriter, request *http.Request) bool {
@@ -275,10 +277,9 @@ func TestManifestWithAnotherDigest(t *testing.T) {
 				return true
 			})
 			to := newPulled(t)
-			_, err := client(t, nil).Extract(t.Context(), r.host()+"/forged@"+digest, Catalog(), to.dir, to.scratch)
-			if err == nil || !strings.Contains(err.Error(), tc.text) {
-				t.Errorf("error %v, want one with %q", err, tc.text)
-			}
+			reference := r.host() + "/forged@" + digest
+			_, err := client(t, nil).Extract(t.Context(), reference, Catalog(), to.dir, to.scratch)
+			expect(t, tc.reason, err, reference, tc.want, tc.text)
 			to.clean(t)
 		})
 	}

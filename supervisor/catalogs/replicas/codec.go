@@ -1,11 +1,11 @@
 package replicas
 
 import (
-	"google.golang.org/grpc/codes"
+	"fmt"
+
 	"google.golang.org/grpc/encoding"
 	protocodec "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -24,12 +24,15 @@ type boundedCodec struct{ encoding.CodecV2 }
 
 func newBoundedCodec() boundedCodec { return boundedCodec{encoding.GetCodecV2(protocodec.Name)} }
 
-// Unmarshal decodes a message. The error has the code ResourceExhausted for too many fields.
+// errManyFields is the error of a message with more than maxFields. gRPC gives it the code Internal.
+var errManyFields = fmt.Errorf("the message has more than %d fields", maxFields)
+
+// Unmarshal decodes a message. The error is errManyFields for too many fields.
 func (c boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
 	if message, is := v.(proto.Message); is && fields(buffer.ReadOnlyData(), message.ProtoReflect().Descriptor(), maxDepth) > maxFields {
-		return status.Errorf(codes.ResourceExhausted, "a message has more than %d fields", maxFields)
+		return errManyFields
 	}
 	return c.CodecV2.Unmarshal(mem.BufferSlice{buffer}, v) //nolint:wrapcheck // the codec of gRPC, whose caller adds the context
 }
