@@ -12,8 +12,8 @@ import (
 	"github.com/chandlery/chandlery/bundles/image/bundlelog"
 )
 
-// maxMessage is the largest part of a message of a node that is repeated, in bytes.
-const maxMessage = 500
+// maxText is the largest part of a text of a node that is repeated, in bytes.
+const maxText = 500
 
 // outcome is the result of a pod.
 type outcome struct {
@@ -53,7 +53,7 @@ func outcomeOf(pod *corev1.Pod, reference string) outcome {
 func containerError(pod *corev1.Pod, status *corev1.ContainerStatus, reference string) error {
 	what := ""
 	if status.Name != containerBundle {
-		what = fmt.Sprintf("container %s with image %s (--registry-image): ", status.Name, status.Image)
+		what = fmt.Sprintf("container %s with image %s (--registry-image): ", oneLine(status.Name), oneLine(status.Image))
 	}
 	if waiting := status.State.Waiting; waiting != nil && !isStarting(waiting.Reason) {
 		return failed(reference, "%s%s", what, said(waiting.Reason, waiting.Message))
@@ -84,7 +84,7 @@ func digestOf(pod *corev1.Pod, status *corev1.ContainerStatus, reference string)
 	}
 	if digest := digestIn(reference); digest != "" {
 		if digestIn(admitted) != digest {
-			return "", failed(reference, "the pod has image %q, which lacks the digest: admission must keep digests", admitted)
+			return "", failed(reference, "the pod has image %q, which lacks the digest: admission must keep digests", oneLine(admitted))
 		}
 		return digest, nil
 	}
@@ -103,20 +103,26 @@ func digestIn(reference string) string {
 	return digest
 }
 
-// said returns a reason with a message of a node, as one bounded line.
+// said returns a reason with a message of a node, each as one bounded line.
 func said(reason, message string) string {
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(message, "")), " ")
-	if len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
-	}
+	reason, message = oneLine(reason), oneLine(message)
 	switch {
-	case text == "":
+	case message == "":
 		return reason
 	case reason == "":
-		return text
+		return message
 	default:
-		return reason + ": " + text
+		return reason + ": " + message
 	}
+}
+
+// oneLine returns a text of a node as one line of at most maxText bytes and an ellipsis.
+func oneLine(text string) string {
+	line := strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	if len(line) > maxText {
+		line = strings.ToValidUTF8(line[:maxText], "") + "…"
+	}
+	return line
 }
 
 // failed returns an error of a pull by a node, which may succeed later.

@@ -1,6 +1,7 @@
 package nodepull
 
 import (
+	"fmt"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -136,6 +137,8 @@ func TestPending(t *testing.T) {
 func FuzzOutcomeOf(f *testing.F) {
 	f.Add([]byte(`{"phase":"Succeeded","containerStatuses":[{"name":"bundle","imageID":"a@`+other+`","state":{"terminated":{"exitCode":0}}}]}`), byTag, byTag)
 	f.Add([]byte(`{"containerStatuses":[{"name":"bundle","state":{"waiting":{"reason":"ErrImagePull","message":"\u0000"}}}]}`), byDigest, byDigest)
+	f.Add(fmt.Appendf(nil, `{"initContainerStatuses":[{"name":%[1]q,"image":%[1]q,"state":{"waiting":{"reason":%[1]q,"message":%[1]q}}}]}`,
+		strings.Repeat("a", 10*maxText)), byTag, byTag)
 	f.Fuzz(func(t *testing.T, status []byte, reference, admitted string) {
 		pod := podOf(t, admitted, shop(nil), settings(), time.Minute)
 		if json.Unmarshal(status, &pod.Status) != nil {
@@ -145,7 +148,7 @@ func FuzzOutcomeOf(f *testing.F) {
 		if got.ended && (got.err != nil || got.digest == "" || digestIn(reference) != "" && (got.digest != digestIn(reference) || digestIn(admitted) != got.digest)) {
 			t.Errorf("%q as %q: %+v", reference, admitted, got)
 		}
-		if got.err != nil && len(got.err.Error()) > 4*maxMessage+4*len(reference)+4*len(admitted)+len(status) {
+		if got.err != nil && len(got.err.Error()) > 5*maxText+4*len(reference) {
 			t.Errorf("the error has %d bytes", len(got.err.Error()))
 		}
 	})
