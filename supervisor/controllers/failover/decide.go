@@ -23,10 +23,7 @@ type decider struct {
 // Decide returns the actions for an observation. It is deterministic. It does not repeat actions
 // that have been executed.
 func Decide(o Input) Decision {
-	d := &decider{Input: o, decision: Decision{Held: map[Hold]int{}, Budget: o.Budget}}
-	d.decision.Budget.Marks.fill(o.Now, o.Limits)
-	d.decision.Budget.Deletions.fill(o.Now, o.Limits)
-	d.decision.Budget.Slow.fill(o.Now, o.Limits.slowed())
+	d := &decider{Input: o, decision: Decision{Held: map[Hold]int{}, Budget: o.Budget.at(o.Now, o.Limits)}}
 	deletions := deletions{decider: d, toDelete: map[types.UID]bool{}}
 	candidates := deletions.candidates()
 	if o.Role == Leader {
@@ -70,6 +67,7 @@ func (d *decider) addLimited(action Action, from *Bucket, limits Limits, hold Ho
 		return
 	}
 	d.decision.Actions = append(d.decision.Actions, action)
+	d.decision.Budget.Acted[action.Catalog.Namespace] = d.Now
 }
 
 // requeueAfter schedules another decision.

@@ -405,3 +405,29 @@ func TestOneRefusedDeletionHoldsUpNoOther(t *testing.T) {
 		t.Errorf("%d pods are left after %s, one of them was tried %d times", len(o.Catalogs), o.Now.Sub(now), tries)
 	}
 }
+
+// TestNamespacesTakeTurns has more pods to delete in one namespace than the rate allows in minutes. A pod of another
+// namespace is deleted with the second token at the latest.
+func TestNamespacesTakeTurns(t *testing.T) {
+	o := Input{Now: now, Role: Leader, Limits: Limits{Rate: 1, Burst: 1}, Nodes: map[string]Node{"a": ready(), "b": {Gone: true}}}
+	for i := range 300 {
+		c := shop(fmt.Sprintf("p%03d", i), pod(fmt.Sprintf("p%03d", i), "b", unreachable, notReady))
+		c.Key.Namespace = "tenant"
+		o.Catalogs = append(o.Catalogs, c)
+	}
+	for range 10 {
+		o.Budget, o.Now = Decide(o).Budget, o.Now.Add(time.Second)
+	}
+	o.Catalogs = append(o.Catalogs, shop("shop", pod("serving", "a"), pod("lost", "b", unreachable)))
+	var deleted []string
+	for range 2 {
+		d := Decide(o)
+		for _, a := range d.Actions {
+			deleted = append(deleted, a.Catalog.Namespace)
+		}
+		o.Budget, o.Now = d.Budget, o.Now.Add(time.Second)
+	}
+	if !slices.Contains(deleted, "olm") || len(deleted) != 2 {
+		t.Errorf("deleted pods in %v, want one in olm", deleted)
+	}
+}

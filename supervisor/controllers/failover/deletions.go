@@ -31,13 +31,6 @@ type deletions struct {
 	toDelete map[types.UID]bool
 }
 
-// candidate is a deletion that can be decided on.
-type candidate struct {
-	Action
-
-	refusals, remaining int
-}
-
 // candidates returns the deletions of pods that will not serve again.
 func (d *deletions) candidates() []candidate {
 	var found []candidate
@@ -47,12 +40,9 @@ func (d *deletions) candidates() []candidate {
 	return found
 }
 
-// choose decides on the candidates. Pods of catalogs with the fewest remaining replicas come first. Pods
-// whose deletion failed before come last.
+// choose decides on the candidates.
 func (d *deletions) choose(candidates []candidate) {
-	slices.SortFunc(candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.refusals, b.refusals), cmp.Compare(a.remaining, b.remaining), cmp.Compare(a.Replica.UID, b.Replica.UID))
-	})
+	d.decision.Budget.sort(candidates)
 	zones := zoneStates(d.Nodes)
 	for _, c := range candidates {
 		switch {

@@ -38,6 +38,7 @@ type notReadyMarks struct {
 // mark decides on marks for unreachable replicas of catalogs with other replicas that answer.
 func (m *notReadyMarks) mark() {
 	cutOff := m.isCutOff()
+	var candidates []candidate
 	for _, c := range m.Catalogs {
 		others := slices.ContainsFunc(c.Replicas, func(r Replica) bool { return r.answers() && !m.toDelete[r.UID] })
 		for _, r := range c.Replicas {
@@ -50,11 +51,14 @@ func (m *notReadyMarks) mark() {
 				continue
 			}
 			action := Action{Verb: MarkNotReady, Reason: ReplicaUnreachable, Catalog: c.Key, Replica: r, Message: m.message(r)}
-			if m.pausing(action) {
-				continue
+			if !m.pausing(action) {
+				candidates = append(candidates, candidate{Action: action, refusals: m.Attempts[action.target()].Refusals})
 			}
-			m.addLimited(action, &m.decision.Budget.Marks, m.Limits, RateLimited)
 		}
+	}
+	m.decision.Budget.sort(candidates)
+	for _, c := range candidates {
+		m.addLimited(c.Action, &m.decision.Budget.Marks, m.Limits, RateLimited)
 	}
 }
 

@@ -147,8 +147,12 @@ func replicaOf(pod *corev1.Pod) Replica {
 	return replica
 }
 
+// maxLiveNodes is how many nodes of the pods of one namespace are read from the API server at once. A tenant can name
+// any number of nodes in pods that look like replicas.
+const maxLiveNodes = 20
+
 // observeNodes reads the nodes. It reads the nodes of pods from the API server if the cache lacks
-// them, because the cache may lag behind.
+// them, because the cache may lag behind. Nodes beyond maxLiveNodes are missing in the result.
 func (o *observer) observeNodes(ctx context.Context, pods map[types.UID]*corev1.Pod) (map[string]Node, error) {
 	var list corev1.NodeList
 	if err := o.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -158,11 +162,13 @@ func (o *observer) observeNodes(ctx context.Context, pods map[types.UID]*corev1.
 	for i := range list.Items {
 		nodes[list.Items[i].Name] = nodeOf(&list.Items[i])
 	}
+	reads := map[string]int{}
 	for _, pod := range pods {
 		name := pod.Spec.NodeName
-		if _, known := nodes[name]; known || name == "" {
+		if _, known := nodes[name]; known || name == "" || reads[pod.Namespace] == maxLiveNodes {
 			continue
 		}
+		reads[pod.Namespace]++
 		node := &corev1.Node{}
 		err := o.live.Get(ctx, client.ObjectKey{Name: name}, node)
 		switch {
