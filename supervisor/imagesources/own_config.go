@@ -18,8 +18,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// maxOwnConfigs is the number of ConfigMaps whose rules are remembered.
-const maxOwnConfigs = 200
+// Limits of the rules that are remembered: the number of ConfigMaps, and their size in one namespace.
+const (
+	maxOwnConfigs   = 1000
+	maxOwnConfigMiB = 8
+)
 
 // OwnConfigs reads the rules of some kind in ConfigMaps of catalogs, and caches them. It is safe for concurrent use.
 type OwnConfigs[T any] struct {
@@ -44,6 +47,9 @@ type OwnConfig[T any] struct {
 	Rules *T
 	// Err says why the current content is not used.
 	Err error
+
+	// size is the size of the ConfigMap in bytes.
+	size int
 }
 
 // OwnConfigError means that the ConfigMap with the rules of a catalog is missing or invalid.
@@ -75,21 +81,39 @@ func (o *OwnConfigs[T]) Read(ctx context.Context, reader client.Reader, key type
 	last := o.known[key]
 	if last == nil || last.Version != version {
 		last = o.next(key, object, version, last)
-		if len(o.known) >= maxOwnConfigs {
-			o.known = map[types.NamespacedName]*OwnConfig[T]{}
-		}
+		o.forget(key.Namespace, last.size)
 		o.known[key] = last
 	}
 	return *last
 }
 
+// forget makes room for the rules in another ConfigMap of a namespace.
+func (o *OwnConfigs[T]) forget(namespace string, size int) {
+	if len(o.known) >= maxOwnConfigs {
+		clear(o.known)
+	}
+	for key, config := range o.known {
+		if key.Namespace == namespace {
+			size += config.size
+		}
+	}
+	if size > maxOwnConfigMiB<<20 {
+		maps.DeleteFunc(o.known, func(key types.NamespacedName, _ *OwnConfig[T]) bool { return key.Namespace == namespace })
+	}
+}
+
 // next returns the rules in a version of a ConfigMap. If they are invalid, the last valid ones stay.
 func (o *OwnConfigs[T]) next(key types.NamespacedName, object *corev1.ConfigMap, version string, last *OwnConfig[T]) *OwnConfig[T] {
-	rules, err := o.parse("ConfigMap "+key.String(), keysOf(object))
-	if err == nil {
-		return &OwnConfig[T]{Version: version, Rules: rules}
+	keys := keysOf(object)
+	size := 0
+	for _, text := range keys {
+		size += len(text)
 	}
-	next := &OwnConfig[T]{Version: version, Err: &OwnConfigError{err}}
+	rules, err := o.parse("ConfigMap "+key.String(), keys)
+	if err == nil {
+		return &OwnConfig[T]{Version: version, Rules: rules, size: size}
+	}
+	next := &OwnConfig[T]{Version: version, Err: &OwnConfigError{err}, size: size}
 	if last != nil {
 		next.Rules = last.Rules
 	}

@@ -10,18 +10,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/chandlery/chandlery/bundles/image/sources"
+	"github.com/chandlery/chandlery/bundles/internal/values"
 )
 
 // Limits of a policy.
 const (
-	maxPolicyBytes = 1 << 20
-	maxRules       = 1000
-	maxSigners     = 50
+	maxPolicyBytes  = 1 << 20
+	maxPolicyValues = 50_000
+	maxRules        = 1000
+	maxSigners      = 50
+	// maxPatternSize limits the total size of the regular expressions of a policy, in bytes of text. A repetition counts as
+	// often as it repeats, because the compiled form does.
+	maxPatternSize = 256 << 10
 )
 
 // Parse returns the policy in the keys of a ConfigMap; nil if it has none. origin names the object in messages. All keys
@@ -31,9 +35,12 @@ func Parse(origin string, keys map[string][]byte) (*Policy, error) {
 	if !ok {
 		return nil, withoutRules(origin, keys)
 	}
-	p := &parser{file: origin + " key " + sources.KeyVerification, keys: keys}
+	p := &parser{file: origin + " key " + sources.KeyVerification, files: newKeyFiles(keys)}
 	if len(data) > maxPolicyBytes {
 		return nil, p.invalid(nil, fmt.Sprintf("is larger than %d bytes", maxPolicyBytes), "shorten it")
+	}
+	if n := values.Count(data); n > maxPolicyValues {
+		return nil, p.invalid(nil, fmt.Sprintf("may hold %d values, at most %d are allowed", n, maxPolicyValues), "shorten it")
 	}
 	var document, second yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -47,7 +54,7 @@ func Parse(origin string, keys map[string][]byte) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkUnused(origin, keys); err != nil {
+	if err := checkUnused(origin, p.files); err != nil {
 		return nil, err
 	}
 	return policy, nil
@@ -66,14 +73,14 @@ func withoutRules(origin string, keys map[string][]byte) error {
 }
 
 // checkUnused returns an error for a file in another format, such as a policy.json of containers: nothing would apply it.
-func checkUnused(origin string, keys map[string][]byte) error {
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
+func checkUnused(origin string, files *keyFiles) error {
+	for _, key := range slices.Sorted(maps.Keys(files.content)) {
 		var err error
 		switch {
 		case strings.HasSuffix(key, ".pub"):
-			_, err = parseKeys(key, keys[key])
+			_, err = files.publicKeys(key)
 		case strings.HasSuffix(key, ".json"):
-			_, err = root.NewTrustedRootFromJSON(keys[key])
+			_, err = files.trustedRoot(key)
 		}
 		if err != nil {
 			return &sources.InvalidError{
@@ -92,8 +99,10 @@ const (
 
 // parser reads a policy. Its methods return an [*sources.InvalidError] with the line.
 type parser struct {
-	file string
-	keys map[string][]byte
+	file  string
+	files *keyFiles
+	// patternSize is the size of the regular expressions so far.
+	patternSize int
 }
 
 func (p *parser) invalid(at *yaml.Node, problem, remedy string) error {
@@ -241,17 +250,16 @@ func (p *parser) uses(node *yaml.Node) ([]Use, error) {
 	return found, nil
 }
 
-// content returns the key that a field names.
-func (p *parser) content(node *yaml.Node, field string) (key string, data []byte, err error) {
-	key, err = p.text(node, field)
+// named returns the existing key that a field names.
+func (p *parser) named(node *yaml.Node, field string) (string, error) {
+	key, err := p.text(node, field)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
-	data, ok := p.keys[key]
-	if !ok {
-		return "", nil, p.invalid(node, fmt.Sprintf("field %q names %q, which does not exist", field, key), keyRemedy)
+	if _, ok := p.files.content[key]; !ok {
+		return "", p.invalid(node, fmt.Sprintf("field %q names %q, which does not exist", field, key), keyRemedy)
 	}
-	return key, data, nil
+	return key, nil
 }
 
 func (p *parser) publicKeys(node *yaml.Node) ([]*key, error) {
@@ -261,15 +269,17 @@ func (p *parser) publicKeys(node *yaml.Node) ([]*key, error) {
 	}
 	var found []*key
 	for _, item := range list {
-		file, data, err := p.content(item, "keys")
+		file, err := p.named(item, "keys")
 		if err != nil {
 			return nil, err
 		}
-		all, err := parseKeys(file, data)
+		all, err := p.files.publicKeys(file)
 		if err != nil {
 			return nil, p.invalid(item, fmt.Sprintf("%s has no usable public key: %v", file, err), "write public keys in PEM form, as cosign public-key does")
 		}
-		found = append(found, all...)
+		if found = append(found, all...); len(found) > maxSigners {
+			return nil, p.invalid(item, fmt.Sprintf("a rule has more than %d public keys", maxSigners), "remove some")
+		}
 	}
 	return found, nil
 }
@@ -290,7 +300,10 @@ func (p *parser) identities(node *yaml.Node) ([]identity, error) {
 	return found, nil
 }
 
-var errNoStart = errors.New("it does not start with ^ in each alternative")
+var (
+	errNoStart      = errors.New("it does not start with ^ in each alternative")
+	errLongPatterns = errors.New("the regular expressions are too large, with their repetitions")
+)
 
 // identity reads who may sign. A pattern has to start with ^: without it, text before the name would be accepted.
 func (p *parser) identity(node *yaml.Node) (identity, error) {
@@ -309,7 +322,12 @@ func (p *parser) identity(node *yaml.Node) (identity, error) {
 			return identity{}, err
 		}
 		if strings.HasSuffix(field, "RegExp") {
-			if err := checkPattern(values[field]); err != nil {
+			size, err := checkPattern(values[field])
+			if err == nil && p.patternSize+size > maxPatternSize {
+				err = errLongPatterns
+			}
+			p.patternSize += size
+			if err != nil {
 				return identity{}, p.invalid(value, fmt.Sprintf("%s %q cannot be used: %v", field, values[field], err), "write a regular expression as ^https://github.com/acme/")
 			}
 		}
@@ -325,18 +343,32 @@ func (p *parser) identity(node *yaml.Node) (identity, error) {
 	return identity{text: strings.Join(texts, ", "), matcher: matcher}, nil
 }
 
-func checkPattern(text string) error {
+// checkPattern returns the size of a regular expression. It returns an error for one that cannot be used.
+func checkPattern(text string) (int, error) {
 	pattern, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return err //nolint:wrapcheck // the caller names the field
+		return 0, err //nolint:wrapcheck // the caller names the field
 	}
-	if pattern.Op == syntax.OpConcat {
-		pattern = pattern.Sub[0]
+	first := pattern
+	if first.Op == syntax.OpConcat {
+		first = first.Sub[0]
 	}
-	if pattern.Op != syntax.OpBeginText {
-		return errNoStart
+	if first.Op != syntax.OpBeginText {
+		return 0, errNoStart
 	}
-	return nil
+	return len(text) * repetitions(pattern), nil
+}
+
+// repetitions returns how often the most frequent part of a regular expression is in its compiled form.
+func repetitions(pattern *syntax.Regexp) int {
+	most := 1
+	for _, part := range pattern.Sub {
+		most = max(most, repetitions(part))
+	}
+	if pattern.Op == syntax.OpRepeat {
+		most *= max(1, pattern.Min, pattern.Max)
+	}
+	return most
 }
 
 func (p *parser) requirement(node, rule *yaml.Node, r *Rule) (Requirement, error) {
@@ -364,17 +396,18 @@ func (p *parser) requirement(node, rule *yaml.Node, r *Rule) (Requirement, error
 	return wanted, nil
 }
 
-// root reads the trusted root of a rule and returns its text. node is nil if the rule has none.
-func (p *parser) root(r *Rule, node *yaml.Node) ([]byte, error) {
+// root reads the trusted root of a rule. node is nil if the rule has none.
+func (p *parser) root(node *yaml.Node) (trustedRoot, error) {
 	if node == nil {
-		return nil, nil
+		return trustedRoot{}, nil
 	}
-	file, found, err := p.content(node, "trustedRoot")
+	file, err := p.named(node, "trustedRoot")
 	if err != nil {
-		return nil, err
+		return trustedRoot{}, err
 	}
-	if r.root, err = root.NewTrustedRootFromJSON(found); err != nil {
-		return nil, p.invalid(node, fmt.Sprintf("%s is no trusted root of Sigstore: %v", file, err),
+	found, err := p.files.trustedRoot(file)
+	if err != nil {
+		return trustedRoot{}, p.invalid(node, fmt.Sprintf("%s is no trusted root of Sigstore: %v", file, err),
 			"write the output of cosign trusted-root create, or the trusted_root.json of your instance")
 	}
 	return found, nil
@@ -388,16 +421,17 @@ func (p *parser) trust(r *Rule, fields map[string]*yaml.Node, rule *yaml.Node) e
 			return p.invalid(node, `field "transparencyLog" is neither true nor false`, "write true or false")
 		}
 	}
-	data, err := p.root(r, fields["trustedRoot"])
+	trusted, err := p.root(fields["trustedRoot"])
 	if err != nil {
 		return err
 	}
+	r.root = trusted.root
 	if r.root == nil && (r.log || len(r.identities) > 0) {
 		return p.invalid(rule, "a rule with identities or a transparency log has no trustedRoot", "name the key with the trusted_root.json of your instance of Sigstore")
 	}
 	if r.root != nil && r.Requirement != RequireSignature {
 		return p.invalid(rule, "a rule without signers has a trustedRoot", "remove it")
 	}
-	r.identify(data)
+	r.identify(trusted.sum)
 	return nil
 }

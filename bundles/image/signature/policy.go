@@ -121,8 +121,8 @@ func (r *Rule) covers(repository string) bool {
 	return ok && (r.Prefix == "" || rest == "" || rest[0] == '/')
 }
 
-// identify sets what identifies the rule.
-func (r *Rule) identify(trusted []byte) {
+// identify sets what identifies the rule. trusted is the checksum of the trusted root; empty if it has none.
+func (r *Rule) identify(trusted string) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s %t\n", r.Requirement, r.log)
 	for _, k := range r.keys {
@@ -131,6 +131,6 @@ func (r *Rule) identify(trusted []byte) {
 	for i := range r.identities {
 		fmt.Fprintf(hash, "identity %q\n", r.identities[i].text)
 	}
-	hash.Write(trusted)
+	fmt.Fprintf(hash, "root %s\n", trusted)
 	r.id = hex.EncodeToString(hash.Sum(nil))
 }

@@ -2,6 +2,7 @@ package signature_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,7 +32,9 @@ func files(tb testing.TB, rules string) map[string][]byte {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	all := map[string][]byte{sources.KeyVerification: []byte(rules), "acme.pub": public, "root.json": trusted}
+	all := map[string][]byte{
+		sources.KeyVerification: []byte(rules), "acme.pub": public, "root.json": trusted, "double.pub": slices.Concat(public, public),
+	}
 	for key, text := range map[string]string{"bad.pub": "none", "bad.json": "{"} {
 		if strings.Contains(rules, key) {
 			all[key] = []byte(text)
@@ -141,7 +144,13 @@ func TestInvalidPolicies(t *testing.T) {
 		"a root that is not needed":     {rules: "rules:\n- prefix: quay.io\n  require: none\n  trustedRoot: root.json", want: "without signers has a trustedRoot", line: 2},
 		"a log that is no bool":         {rules: "rules:\n- prefix: quay.io\n  keys: [acme.pub]\n  transparencyLog: maybe", want: "neither true nor false", line: 4},
 		"an alias":                      {rules: "rules:\n- &a\n  prefix: quay.io\n  require: none\n- *a", want: "a map is expected here", line: 5},
-		"a number":                      {rules: "rules:\n- prefix: 1\n  require: none", want: `field "prefix" is no text`, line: 2},
+		"many values":                   {rules: "rules: [" + strings.Repeat("{},", 30_000) + "]", want: "at most 50000 are allowed"},
+		"many keys":                     {rules: "rules:\n- prefix: quay.io\n  keys: [" + strings.Repeat("acme.pub,", 50) + "double.pub]", want: "has more than 50 items", line: 3},
+		"many keys in files":            {rules: "rules:\n- prefix: quay.io\n  keys: [" + strings.Repeat("double.pub,", 26) + "]", want: "a rule has more than 50 public keys", line: 3},
+		"a large pattern": {
+			rules: "rules:\n- prefix: quay.io\n  identities:\n  - issuer: i\n    subjectRegExp: ^" + strings.Repeat("a{1000}", 40) + "\n  trustedRoot: root.json", want: "too large, with their repetitions", line: 5,
+		},
+		"a number": {rules: "rules:\n- prefix: 1\n  require: none", want: `field "prefix" is no text`, line: 2},
 	} {
 		policy, err := signature.Parse("ConfigMap a/b", files(t, tt.rules))
 		invalid, ok := errors.AsType[*sources.InvalidError](err)

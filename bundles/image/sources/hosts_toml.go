@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -63,12 +62,12 @@ const (
 type reader func(name string) ([]byte, error)
 
 // parseHosts parses a hosts.toml.
-func parseHosts(f file, read reader) (*hostRule, error) {
+func parseHosts(f file, read reader, budget *budget) (*hostRule, error) {
 	content := &hostsFile{}
 	if err := decodeStrictly(f, content, hostsRemedy); err != nil {
 		return nil, err
 	}
-	p := &hostParser{file: f, read: read, lines: keyLines(f.data)}
+	p := &hostParser{file: f, read: read, budget: budget, lines: keyLines(f.data)}
 	rule := &hostRule{origin: f.name, ownHost: content.Server == ""}
 	for _, address := range hostOrder(f.data) {
 		settings := content.Host[address]
@@ -90,8 +89,10 @@ func hostOrder(data []byte) []string {
 		return nil
 	}
 	var found []string
+	known := map[string]bool{}
 	for _, key := range meta.Keys() {
-		if len(key) >= 2 && key[0] == "host" && !slices.Contains(found, key[1]) {
+		if len(key) >= 2 && key[0] == "host" && !known[key[1]] {
+			known[key[1]] = true
 			found = append(found, key[1])
 		}
 	}
@@ -100,8 +101,9 @@ func hostOrder(data []byte) []string {
 
 // hostParser parses the hosts of one file and collects problems.
 type hostParser struct {
-	file file
-	read reader
+	file   file
+	read   reader
+	budget *budget
 	// lines are the lines of keys by their full names.
 	lines map[string]int
 	// table is the name of the table with the host; empty for the server.
@@ -219,6 +221,9 @@ func (p *hostParser) list(value any, key string) []string {
 
 func (p *hostParser) readFile(name, key string) ([]byte, bool) {
 	data, err := p.read(name)
+	if err == nil {
+		err = p.budget.addNamed(data)
+	}
 	if err != nil {
 		p.failf(key, "add the file, or correct its name", "%q cannot be read: %v", name, err)
 		return nil, false
@@ -256,8 +261,7 @@ func (p *hostParser) pair(certificate, key string) []tls.Certificate {
 	if !ok {
 		return nil
 	}
-	// Errors of the parser do not repeat the key.
-	pair, err := tls.X509KeyPair(first, second)
+	pair, err := p.budget.pair(first, second)
 	if err != nil {
 		p.failf("client", pairRemedy, "client certificate %q with key %q: %v", certificate, key, err)
 		return nil

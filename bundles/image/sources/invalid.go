@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/chandlery/chandlery/bundles"
 )
 
 // InvalidError is an invalid setting.
@@ -21,8 +23,11 @@ func (e *InvalidError) Error() string {
 	if e.Line > 0 {
 		place = fmt.Sprintf("%s, line %d", e.File, e.Line)
 	}
-	return place + ": " + e.Problem + "; " + e.Remedy
+	return place + ": " + bundles.Clip(e.Problem, maxProblemBytes) + "; " + e.Remedy
 }
+
+// maxProblemBytes is the largest part of a problem in the text of an error: a problem can quote the file.
+const maxProblemBytes = 1000
 
 // maxProblems is the number of problems that one error lists.
 const maxProblems = 10

@@ -1,7 +1,6 @@
 package sources
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,7 +43,8 @@ type parser struct {
 	table      *Table
 	problems   []error
 	// named are the files that hosts.toml files name.
-	named []string
+	named  []string
+	budget budget
 }
 
 func newParser() *parser {
@@ -135,7 +135,7 @@ func (p *parser) hosts(host string, f file, read reader) {
 		p.fail(f.name, fmt.Sprintf("%q is no registry", host), keysRemedy)
 		return
 	}
-	rule, err := parseHosts(f, read)
+	rule, err := parseHosts(f, read, &p.budget)
 	if err != nil {
 		p.problems = append(p.problems, err)
 		return
@@ -205,7 +205,7 @@ func (p *parser) checkRoots(place string, data []byte, remedy string) bool {
 }
 
 func (p *parser) pair(place, host string, certificate, key []byte) {
-	pair, err := tls.X509KeyPair(certificate, key)
+	pair, err := p.budget.pair(certificate, key)
 	if err != nil {
 		p.fail(place, "is no client certificate: "+err.Error(), "write certificate and key in PEM form")
 		return

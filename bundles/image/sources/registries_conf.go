@@ -32,12 +32,16 @@ func parseRegistries(files []file) ([]registry, error) {
 	var (
 		all      []registry
 		problems []error
+		count    int
 	)
 	for _, f := range files {
 		tables, err := parseRegistriesFile(f)
 		if err != nil {
 			problems = append(problems, err)
 			continue
+		}
+		if count += len(tables); count > maxTables {
+			return nil, tooManyTables(f, count)
 		}
 		for _, table := range tables {
 			all = slices.DeleteFunc(all, func(r registry) bool { return r.Prefix == table.Prefix })
@@ -49,6 +53,12 @@ func parseRegistries(files []file) ([]registry, error) {
 
 const registriesRemedy = "see containers-registries.conf(5)"
 
+func tooManyTables(f file, count int) error {
+	return &InvalidError{
+		File: f.name, Problem: fmt.Sprintf("%d [[registry]] tables are too many, at most %d are allowed", count, maxTables), Remedy: "join tables by a shorter prefix",
+	}
+}
+
 // parseRegistriesFile parses one file as the library does, which reads only files and ignores unknown keys. Those
 // are errors here.
 func parseRegistriesFile(f file) ([]sysregistriesv2.Registry, error) {
@@ -59,6 +69,9 @@ func parseRegistriesFile(f file) ([]sysregistriesv2.Registry, error) {
 	if err := decodeStrictly(f, conf, registriesRemedy); err != nil {
 		return nil, err
 	}
+	if len(conf.Registries) > maxTables {
+		return nil, tooManyTables(f, len(conf.Registries))
+	}
 	var (
 		tables   []sysregistriesv2.Registry
 		problems []error
@@ -67,8 +80,12 @@ func parseRegistriesFile(f file) ([]sysregistriesv2.Registry, error) {
 		table := &conf.Registries[i]
 		problem := cmp.Or(normalize(table), places(table), conflict(tables, table))
 		if problem != (tableProblem{}) {
+			line := 0
+			if len(problems) < maxProblems {
+				line = problem.line(f.data, i, len(conf.Registries))
+			}
 			problems = append(problems, &InvalidError{
-				File: f.name, Line: problem.line(f.data, i, len(conf.Registries)), Problem: problem.text, Remedy: cmp.Or(problem.remedy, registriesRemedy),
+				File: f.name, Line: line, Problem: problem.text, Remedy: cmp.Or(problem.remedy, registriesRemedy),
 			})
 			continue
 		}

@@ -13,6 +13,9 @@ import (
 
 // decodeStrictly decodes a TOML file and refuses keys that into lacks.
 func decodeStrictly(f file, into any, remedy string) error {
+	if err := checkDots(f.data); err != nil {
+		return &InvalidError{File: f.name, Problem: err.Error(), Remedy: "split the line; " + remedy}
+	}
 	var content map[string]any
 	if _, err := toml.Decode(string(f.data), &content); err != nil {
 		problem := &InvalidError{File: f.name, Problem: err.Error(), Remedy: "correct the TOML; " + remedy}
