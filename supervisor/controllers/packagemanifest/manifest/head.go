@@ -70,6 +70,9 @@ func ParseIcon(text string) (Icon, error) {
 }
 
 func parse(text string) (*clusterServiceVersion, error) {
+	if err := manifests.CheckSize(text); err != nil {
+		return nil, fmt.Errorf("the ClusterServiceVersion %w", err)
+	}
 	csv := &clusterServiceVersion{}
 	if err := json.Unmarshal([]byte(text), csv); err != nil {
 		return nil, fmt.Errorf("reading the ClusterServiceVersion: %w", err)
