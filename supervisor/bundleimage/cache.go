@@ -180,7 +180,8 @@ func New(o Options) (*Cache, error) {
 	c.puller = &puller{
 		o: &c.o, ctx: ctx, contents: c.contents, progress: c.recordProgress,
 		limiter: newLimiter(maxPulls, maxPullsPerHost), catalogs: newLimiter(math.MaxInt, maxPullsPerCatalog),
-		pulls: map[contentKey]*pull{}, broken: map[contentKey]error{},
+		namespaces: newLimiter(math.MaxInt, maxPullsPerNamespace),
+		pulls:      map[contentKey]*pull{}, broken: map[contentKey]error{},
 	}
 	return c, nil
 }

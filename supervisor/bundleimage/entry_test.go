@@ -114,26 +114,37 @@ func TestRequestKey(t *testing.T) {
 	}
 }
 
-// TestPullsOfOneCatalog has a catalog whose images are in many registries. It leaves slots for another catalog.
+// TestPullsOfOneCatalog has catalogs whose images are in many registries. A catalog leaves slots for another one, and those of a
+// namespace leave slots for another namespace.
 func TestPullsOfOneCatalog(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	pl := &puller{ctx: ctx, limiter: newLimiter(maxPulls, maxPullsPerHost), catalogs: newLimiter(math.MaxInt, maxPullsPerCatalog)}
-	of := func(catalog, host string) *authorization {
-		return &authorization{Request: &Request{Catalog: types.NamespacedName{Namespace: "olm", Name: catalog}}, resolved: host + "/image:v1"}
+	pl := &puller{
+		ctx: ctx, limiter: newLimiter(maxPulls, maxPullsPerHost), catalogs: newLimiter(math.MaxInt, maxPullsPerCatalog),
+		namespaces: newLimiter(math.MaxInt, maxPullsPerNamespace),
+	}
+	of := func(namespace, catalog string, host int) *authorization {
+		return &authorization{
+			Request: &Request{Catalog: types.NamespacedName{Namespace: namespace, Name: catalog}}, resolved: fmt.Sprintf("%d.example.com/image:v1", host),
+		}
 	}
 	for i := range maxPullsPerCatalog {
-		if _, err := pl.acquire(of("slow", fmt.Sprintf("%d.example.com", i))); err != nil {
+		if _, err := pl.acquire(of("olm", "slow", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	release, err := pl.acquire(of("other", "0.example.com"))
+	if _, err := pl.acquire(of("olm", "other", 0)); err != nil {
+		t.Fatal(err)
+	}
+	release, err := pl.acquire(of("tenant", "shop", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	release()
 	cancel()
-	if _, err := pl.acquire(of("slow", "9.example.com")); err == nil {
-		t.Error("a catalog has all slots")
+	for _, catalog := range []string{"slow", "third"} {
+		if _, err := pl.acquire(of("olm", catalog, 9)); err == nil {
+			t.Errorf("catalog %s gets the last slot", catalog)
+		}
 	}
 }
 

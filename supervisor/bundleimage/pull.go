@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -23,8 +24,8 @@ type puller struct {
 	ctx      context.Context
 	work     sync.WaitGroup
 	contents *contentStore
-	// limiter limits the pulls from each registry, and catalogs those for each catalog.
-	limiter, catalogs *limiter
+	// limiter limits the pulls from each registry, and the others those for each catalog and each namespace of catalogs.
+	limiter, catalogs, namespaces *limiter
 	// progress records the number of transferred bytes.
 	progress func(p *pull, done, total int64)
 
@@ -144,18 +145,27 @@ func (pl *puller) pull(p *pull, a *authorization) error {
 	return err
 }
 
-// acquire waits until the catalog and the registry of an image permit another pull. It returns a function that ends the pull.
+// acquire waits until the catalog, its namespace and the registry of an image permit another pull. It returns a function that
+// ends the pull.
 func (pl *puller) acquire(a *authorization) (release func(), err error) {
-	releaseCatalog, err := pl.catalogs.acquire(pl.ctx, a.Catalog.String())
-	if err != nil {
-		return nil, err
+	var releases []func()
+	release = func() {
+		for _, one := range slices.Backward(releases) {
+			one()
+		}
 	}
-	releaseHost, err := pl.limiter.acquire(pl.ctx, host(a.resolved))
-	if err != nil {
-		releaseCatalog()
-		return nil, err
+	for _, limit := range []struct {
+		limiter *limiter
+		key     string
+	}{{pl.catalogs, a.Catalog.String()}, {pl.namespaces, a.Catalog.Namespace}, {pl.limiter, host(a.resolved)}} {
+		one, err := limit.limiter.acquire(pl.ctx, limit.key)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		releases = append(releases, one)
 	}
-	return func() { releaseHost(); releaseCatalog() }, nil
+	return release, nil
 }
 
 // client returns a client with the credentials and the bounds of a request.

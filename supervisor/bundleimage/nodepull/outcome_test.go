@@ -1,8 +1,8 @@
 package nodepull
 
 import (
-	"fmt"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
