@@ -20,10 +20,10 @@ import (
 // bufferSize is the number of bytes that the server passes to a connection at once.
 const bufferSize = 64 << 10
 
-// fullLists answers requests for whole lists and tables in JSON from prepared packages. The library would encode and
+// preparedLists answers requests for lists and tables in JSON from prepared packages. The library would encode and
 // compress them for each request, which takes ten times the processor time. All other requests, and errors, go to next.
 // Requests that it gets are authenticated and authorized.
-type fullLists struct {
+type preparedLists struct {
 	storage storage
 	formats runtime.NegotiatedSerializer
 	next    http.Handler
@@ -31,14 +31,15 @@ type fullLists struct {
 }
 
 // ServeHTTP answers a request.
-func (l *fullLists) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *preparedLists) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	info, found := request.RequestInfoFrom(r.Context())
-	if !found || !isList(info) || !hasOnlyLimits(r) {
+	if !found || !isList(info) || !l.storage.index.Ready() {
 		l.next.ServeHTTP(w, r)
 		return
 	}
-	write, known := l.writerFor(r)
-	if !known || !l.storage.index.Ready() {
+	selected, selectorsKnown := selectionOf(r)
+	write, formatKnown := l.writerFor(r)
+	if !selectorsKnown || !formatKnown {
 		l.next.ServeHTTP(w, r)
 		return
 	}
@@ -47,6 +48,7 @@ func (l *fullLists) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.next.ServeHTTP(w, r)
 		return
 	}
+	items = selectItems(items, selected)
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 	w.Header().Add("Vary", "Accept-Encoding")
 	gzip := acceptsGzip(r.Header)
@@ -66,24 +68,23 @@ func isList(info *request.RequestInfo) bool {
 		info.Resource == resource && info.Subresource == ""
 }
 
-// hasOnlyLimits reports whether a request has no parameters but those that do not affect its answer.
-func hasOnlyLimits(r *http.Request) bool {
-	for key, values := range r.URL.Query() {
-		if key != "limit" {
-			return false
-		}
-		for _, value := range values {
-			if _, err := strconv.ParseInt(value, 10, 64); err != nil {
-				return false
-			}
+// selectItems returns the selected items.
+func selectItems(items []preparedItem, selected selection) []preparedItem {
+	if selected.labels.Empty() && selected.fields.Empty() {
+		return items
+	}
+	var found []preparedItem
+	for i := range items {
+		if selected.matches(&items[i].selectable) {
+			found = append(found, items[i])
 		}
 	}
-	return true
+	return found
 }
 
 // writerFor returns how to write the answer to a request; known is false if it is neither a list nor a table in JSON on one
 // line.
-func (l *fullLists) writerFor(r *http.Request) (write func(*compressed.Body, []preparedItem) error, known bool) {
+func (l *preparedLists) writerFor(r *http.Request) (write func(*compressed.Body, []preparedItem) error, known bool) {
 	options, format, err := negotiation.NegotiateOutputMediaType(r, l.formats, transforms{})
 	if err != nil || format.MediaType != runtime.ContentTypeJSON || format.Serializer == format.PrettySerializer {
 		return nil, false

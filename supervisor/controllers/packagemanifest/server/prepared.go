@@ -21,6 +21,8 @@ type preparedItem struct {
 	// metadata and status are the JSON of the metadata and the beginning of that of the status, and rest is its end.
 	metadata, status []byte
 	rest             compressed.Text
+	// selectable is the part of the metadata that selectors use.
+	selectable metav1.ObjectMeta
 }
 
 // preparedList has the packages that a namespace shows; an empty namespace means all.
@@ -80,6 +82,7 @@ func prepare(item manifest.Item, namespace string) (preparedItem, error) {
 	}
 	return preparedItem{
 		cells: fmt.Appendf(nil, "%s,%s,", name, catalog), created: p.CreationTimestamp, metadata: metadata, status: status, rest: rest,
+		selectable: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels},
 	}, nil
 }
 

@@ -79,9 +79,9 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("preparing the API of PackageManifests: %w", err)
 	}
 	scheme := newScheme()
-	codecs := serializer.NewCodecFactory(scheme)
-	group := genericapiserver.NewDefaultAPIGroupInfo(GroupVersion.Group, scheme, runtime.NewParameterCodec(scheme), codecs)
-	group.NegotiatedSerializer = textFormats{codecs}
+	formats := newTextFormats(scheme)
+	group := genericapiserver.NewDefaultAPIGroupInfo(GroupVersion.Group, scheme, runtime.NewParameterCodec(scheme), formats.CodecFactory)
+	group.NegotiatedSerializer = formats
 	group.VersionedResourcesStorageMap[GroupVersion.Version] = map[string]rest.Storage{
 		resource: storage{index: c.Index}, resource + "/icon": &icons{index: c.Index, read: c.ReadIcon},
 	}
@@ -104,6 +104,11 @@ func Run(ctx context.Context, c Config) error {
 // protobuf gets JSON, and a client that accepts nothing else gets 406.
 type textFormats struct{ serializer.CodecFactory }
 
+// newTextFormats returns the formats of a scheme. They encode lists in JSON package by package: a whole one can have megabytes.
+func newTextFormats(scheme *runtime.Scheme) textFormats {
+	return textFormats{serializer.NewCodecFactory(scheme, serializer.WithStreamingCollectionEncodingToJSON())}
+}
+
 // SupportedMediaTypes returns the formats of the library without protobuf and CBOR.
 func (f textFormats) SupportedMediaTypes() []runtime.SerializerInfo {
 	return slices.DeleteFunc(slices.Clone(f.CodecFactory.SupportedMediaTypes()), func(s runtime.SerializerInfo) bool { return !s.EncodesAsText })
@@ -119,7 +124,7 @@ func genericConfig(c Config, proxy *authenticatorfactory.RequestHeaderConfig) (*
 	generic.ExternalAddress = c.Listener.Addr().String()
 	generic.EnableIndex, generic.EnableProfiling, generic.EnableMetrics = false, false, false
 	generic.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
-		handler = &fullLists{storage: storage{index: c.Index}, formats: textFormats{serializer.NewCodecFactory(scheme)}, next: handler, last: &lastList{}}
+		handler = &preparedLists{storage: storage{index: c.Index}, formats: newTextFormats(scheme), next: handler, last: &lastList{}}
 		return &peerHandler{certificate: c.Certificate, open: c.Contents, next: genericapiserver.DefaultBuildHandlerChain(handler, config)}
 	}
 	generic.MaxRequestsInFlight, generic.MaxMutatingRequestsInFlight = maxRequests, 1

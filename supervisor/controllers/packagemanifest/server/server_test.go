@@ -339,7 +339,7 @@ func (r *running) lists(t *testing.T) {
 	}
 }
 
-// encodings compares whole lists and tables with those from the encoder of the library, which gets requests with other parameters.
+// encodings compares lists and tables with those from the encoder of the library, which gets requests with other parameters.
 func (r *running) encodings(t *testing.T) {
 	for accept, prepared := range map[string]bool{
 		"application/json": true, "*/*": true, "application/json;as=Table;g=meta.k8s.io;v=v1,application/json": true,
@@ -375,7 +375,11 @@ func (r *running) changes(t *testing.T) {
 
 func (r *running) encodingsOf(t *testing.T, accept string, prepared bool) {
 	t.Helper()
-	for _, path := range []string{group + "/packagemanifests", group + "/namespaces/a/packagemanifests", group + "/namespaces/none/packagemanifests?limit=500"} {
+	for _, path := range []string{
+		group + "/packagemanifests", group + "/namespaces/a/packagemanifests", group + "/namespaces/none/packagemanifests?limit=500",
+		group + "/packagemanifests?labelSelector=catalog-namespace%3Da&limit=500", group + "/packagemanifests?fieldSelector=metadata.name%3Dlamp",
+		group + "/packagemanifests?labelSelector=catalog-namespace%3Da&fieldSelector=metadata.name%3Dlamp",
+	} {
 		separator := "?"
 		if strings.Contains(path, "?") {
 			separator = "&"

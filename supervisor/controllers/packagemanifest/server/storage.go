@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta/table"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -89,18 +87,12 @@ func (s storage) list(ctx context.Context, options *internalversion.ListOptions)
 	if !s.index.Ready() {
 		return nil, notReady()
 	}
-	byLabel, byField := labels.Everything(), fields.Everything()
-	if options != nil && options.LabelSelector != nil {
-		byLabel = options.LabelSelector
-	}
-	if options != nil && options.FieldSelector != nil {
-		byField = options.FieldSelector
-	}
+	selected := newSelection(options)
 	namespace := request.NamespaceValue(ctx)
 	list := &PackageManifestList{Items: []PackageManifest{}}
 	for _, item := range s.index.List(namespace) {
 		p := object(item, namespace)
-		if byField.Matches(fields.Set{"metadata.name": p.Name, "metadata.namespace": p.Namespace}) && byLabel.Matches(labels.Set(p.Labels)) {
+		if selected.matches(&p.ObjectMeta) {
 			list.Items = append(list.Items, p)
 		}
 	}
@@ -127,7 +119,7 @@ func object(item manifest.Item, namespace string) PackageManifest {
 
 // ConvertToTable returns the columns of kubectl.
 func (storage) ConvertToTable(_ context.Context, o, options runtime.Object) (*metav1.Table, error) {
-	out := &metav1.Table{}
+	out := &metav1.Table{Rows: []metav1.TableRow{}}
 	if settings, is := options.(*metav1.TableOptions); !is || !settings.NoHeaders {
 		out.ColumnDefinitions = columns()
 	}
