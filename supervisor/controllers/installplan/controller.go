@@ -106,18 +106,18 @@ func (r *reconciler) write(ctx context.Context, before, p *operatorsv1alpha1.Ins
 
 // advance sets the status of the plan after this pass.
 func (r *reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *planRecord) (ctrl.Result, error) {
-	phase, moves := nextPhase(p)
-	if moves {
-		p.Status.Phase, p.Status.Message = phase, ""
-	}
+	now := r.clock.Now()
 	if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval {
 		p.Status.Message = ""
+		if ready, err := r.checkGroup(ctx, p, metav1.NewTime(now)); err != nil || !ready {
+			return ctrl.Result{}, err
+		}
 	}
-	if moves {
+	if phase, moves := nextPhase(p); moves {
 		// The phase is written before its work begins, so that watchers see it.
+		p.Status.Phase, p.Status.Message = phase, ""
 		return ctrl.Result{}, nil
 	}
-	now := r.clock.Now()
 	if wait := rec.backoff.due.Sub(now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
@@ -129,6 +129,21 @@ func (r *reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	default:
 		return ctrl.Result{}, nil
 	}
+}
+
+// checkGroup reports whether the OperatorGroup of a plan that waits for approval permits its installation. If not, the plan
+// has a condition, and stays in its phase. The cache is enough: install reads the API server.
+func (r *reconciler) checkGroup(ctx context.Context, p *operatorsv1alpha1.InstallPlan, now metav1.Time) (bool, error) {
+	state, err := observeNamespace(ctx, r.client, r.client, p.Namespace)
+	if err != nil {
+		return false, err
+	}
+	if state.problem != "" {
+		setInstalled(p, operatorsv1alpha1.InstallPlanReasonInstallCheckFailed, state.problem, now)
+		return false, nil
+	}
+	removeInstalled(p, operatorsv1alpha1.InstallPlanReasonInstallCheckFailed)
+	return true, nil
 }
 
 // install runs a pass over the steps of a plan.

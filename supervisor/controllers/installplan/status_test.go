@@ -9,13 +9,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
@@ -221,7 +224,12 @@ func TestSetInstalled(t *testing.T) {
 
 // TestAdvanceClearsMessage checks that a plan that waits for its approval has no message, as with OLM.
 func TestAdvanceClearsMessage(t *testing.T) {
-	r := &reconciler{clock: clock.RealClock{}}
+	scheme := runtime.NewScheme()
+	if err := operatorsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}}
+	r := &reconciler{clock: clock.RealClock{}, client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(group).Build()}
 	for _, tt := range []struct {
 		reason string
 		plan   *operatorsv1alpha1.InstallPlan
@@ -231,7 +239,7 @@ func TestAdvanceClearsMessage(t *testing.T) {
 		{reason: "approved", plan: planOf(phaseRequiresApproval, true, "")},
 		{reason: "approved from the first", plan: planOf(phasePlanning, true, "")},
 	} {
-		tt.plan.Status.Message = "the InstallPlan needs approval"
+		tt.plan.Namespace, tt.plan.Status.Message = group.Namespace, "the InstallPlan needs approval"
 		if _, err := r.advance(t.Context(), tt.plan, &planRecord{}); err != nil || tt.plan.Status.Message != "" {
 			t.Errorf("%s: message %q, error %v", tt.reason, tt.plan.Status.Message, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/testenv"
@@ -116,6 +117,31 @@ func TestPlanWaitsForOneOperatorGroup(t *testing.T) {
 	if installed(p).Status != corev1.ConditionTrue || len(p.Status.Conditions) != 1 {
 		t.Errorf("conditions %+v", p.Status.Conditions)
 	}
+}
+
+// TestPlanForApprovalWaitsForOneOperatorGroup approves a plan while its namespace has no OperatorGroup. It stays in its phase.
+func TestPlanForApprovalWaitsForOneOperatorGroup(t *testing.T) {
+	w := newWorld(t)
+	w.supervise(time.Minute)
+	w.plan(w.bundle(settings), false, plansteps.MaxInline)
+	blocked := func(p *operatorsv1alpha1.InstallPlan) bool {
+		return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && p.Status.StartTime == nil &&
+			installed(p).Reason == operatorsv1alpha1.InstallPlanReasonInstallCheckFailed && installed(p).Message == olmtext.NoGroupForPlan
+	}
+	p := w.becomes(blocked)
+	p.Spec.Approved = true
+	if err := w.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	second := w.group("second")
+	w.Create(w.group("first"), second)
+	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
+		return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && installed(p).Message == olmtext.SeveralGroupsForPlan(2)
+	})
+	if err := w.Delete(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	w.reaches(complete)
 }
 
 func TestPlanWaitsWhileThereAreTwoOperatorGroups(t *testing.T) {
