@@ -71,7 +71,7 @@ func (t *tracker) connected(summary replicas.Summary) (changed bool, failure err
 func (t *tracker) timeOut() (failed, reading bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if (t.state.Snapshot != nil && !t.state.inherited) || t.state.Err != nil {
+	if (t.state.Snapshot != nil && !t.state.Inherited) || t.state.Err != nil {
 		return false, false
 	}
 	if t.state.Connectivity == connectivityReady {
@@ -88,7 +88,7 @@ func (t *tracker) restore(kept *Snapshot, readAt time.Time) bool {
 	if t.state.Snapshot != nil {
 		return false
 	}
-	t.state.Snapshot, t.state.ReadAt, t.state.inherited = kept, readAt, true
+	t.state.Snapshot, t.state.ReadAt, t.state.Inherited = kept, readAt, true
 	return true
 }
 
@@ -150,7 +150,7 @@ func (t *tracker) decide(at server, announced string) (*Snapshot, action) {
 // decideUnannounced is decide for a server that announces no digest. The caller holds the lock.
 func (t *tracker) decideUnannounced(at server) (*Snapshot, action) {
 	h, cached, now := &t.history, t.state.Snapshot, t.clock.Now()
-	own := cached != nil && !t.state.inherited && cached.announced == ""
+	own := cached != nil && !t.state.Inherited && cached.announced == ""
 	switch {
 	case h.recent(at, now.Sub(h.unusableAt) < t.settings.Reread, h.unusable.by):
 		return nil, reject
@@ -240,8 +240,8 @@ func rereadPhrase(announced string, interval time.Duration) string {
 // setSnapshot sets the current snapshot. It returns false if nothing changed. The caller holds the
 // lock.
 func (t *tracker) setSnapshot(next *Snapshot, now time.Time) bool {
-	old, inherited := t.state.Snapshot, t.state.inherited
-	t.state.inherited = false
+	old, inherited := t.state.Snapshot, t.state.Inherited
+	t.state.Inherited = false
 	if old != nil && old.Digest == next.Digest && old.announced == next.announced {
 		return inherited
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/connectivity"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -51,8 +52,8 @@ type State struct {
 	Err error
 	// TLS is the state of the encryption of the connection to an address, or to replicas that all use TLS.
 	TLS dialtls.Status
-	// inherited is true if the snapshot was read from another address or from disk.
-	inherited bool
+	// Inherited is true if the snapshot was read from another address or from disk.
+	Inherited bool
 }
 
 // Serving reports whether the catalog serves.
@@ -60,7 +61,13 @@ func (s State) Serving() bool { return s.Connectivity == connectivityReady && s.
 
 // Ready reports whether the catalog serves and its content was read from the current address.
 func (s State) Ready() bool {
-	return s.Serving() && s.Snapshot != nil && !s.inherited
+	return s.Serving() && s.Snapshot != nil && !s.Inherited
+}
+
+// Confirming reports whether an inherited snapshot is in use while the current address is asked for its content. No problem is
+// known yet: a problem is set in Err, at the latest when a time limit ends.
+func (s State) Confirming() bool {
+	return s.Snapshot != nil && s.Inherited && s.Err == nil && s.Connectivity != connectivity.TransientFailure.String()
 }
 
 // Store follows catalogs. Its methods are safe for concurrent use.
@@ -219,7 +226,7 @@ func (s *Store) newReflector(old *reflector, key types.NamespacedName, to target
 	if old != nil {
 		old.cancel()
 		before := old.tracker.current()
-		state.Snapshot, state.ReadAt, state.inherited = before.Snapshot, before.ReadAt, before.Snapshot != nil
+		state.Snapshot, state.ReadAt, state.Inherited = before.Snapshot, before.ReadAt, before.Snapshot != nil
 		state.BrokenChannels = before.BrokenChannels
 	}
 	next.tracker = &tracker{

@@ -22,13 +22,18 @@ import (
 )
 
 // catalogConditions returns the true conditions that depend on the content of catalogs, without
-// times. While a catalog is being read for the first time, they stay as they were.
+// times. While a catalog is being read for the first time, they stay as they were; so does the one about a catalog whose
+// snapshot is being confirmed, for example after a restart of the supervisor.
 func catalogConditions(o *namespaceState, d *decision, status operatorsv1alpha1.SubscriptionStatus) []operatorsv1alpha1.SubscriptionCondition {
 	var list []operatorsv1alpha1.SubscriptionCondition
 	before := d.subscription.Status.Conditions
-	if o.catalogs.loading(catalogOf(d.subscription)) {
+	switch key := catalogOf(d.subscription); {
+	case o.catalogs.loading(key):
 		list = retained(before, fromTargeted)
-	} else {
+	case o.catalogs[key].State.Confirming():
+		list = retained(before, []operatorsv1alpha1.SubscriptionConditionType{operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy})
+		list = append(list, deprecations(o.catalogs, d.subscription, status.InstalledCSV)...)
+	default:
 		list = append(list, catalogCondition(o, d.subscription))
 		list = append(list, deprecations(o.catalogs, d.subscription, status.InstalledCSV)...)
 	}

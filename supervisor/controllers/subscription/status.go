@@ -162,7 +162,7 @@ func entriesOf(before []operatorsv1alpha1.SubscriptionCatalogHealth, key types.N
 }
 
 // catalogHealth lists the catalogs in scope by namespace and name. It keeps an entry without
-// changes, and the entry of a catalog that is being read for the first time.
+// changes, and the entry of a catalog that is being read for the first time or whose snapshot is being confirmed.
 func catalogHealth(set catalogSet, before []operatorsv1alpha1.SubscriptionCatalogHealth, now metav1.Time) []operatorsv1alpha1.SubscriptionCatalogHealth {
 	keys := slices.SortedFunc(maps.Keys(set), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -170,7 +170,7 @@ func catalogHealth(set catalogSet, before []operatorsv1alpha1.SubscriptionCatalo
 	var list []operatorsv1alpha1.SubscriptionCatalogHealth
 	for _, key := range keys {
 		c := set[key]
-		if resolverCatalog(c).Pending {
+		if resolverCatalog(c).Pending || c.State.Confirming() {
 			list = append(list, entriesOf(before, key)...)
 			continue
 		}

@@ -280,6 +280,32 @@ func TestCatalogHealth(t *testing.T) {
 	}
 }
 
+// TestStatusWhileASnapshotIsConfirmed has a catalog that a restarted supervisor knows from disk. Its health stays as it was.
+func TestStatusWhileASnapshotIsConfirmed(t *testing.T) {
+	confirming := read(t)
+	confirming.Inherited, confirming.Connectivity = true, "CONNECTING"
+	failed := confirming
+	failed.Connectivity = "TRANSIENT_FAILURE"
+	before := operatorsv1alpha1.SubscriptionStatus{
+		CatalogHealth: catalogHealth(observed(read(t)).catalogs, nil, at(0)),
+		Conditions:    []operatorsv1alpha1.SubscriptionCondition{catalogCondition(observed(read(t)), subscription("my", "lamp"))},
+	}
+	sub := subscription("my", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Status = before })
+	for reason, c := range map[string]struct {
+		state   catalogs.State
+		healthy bool
+	}{"confirming": {confirming, true}, "failed": {failed, false}} {
+		o := observed(c.state, sub)
+		if got := catalogHealth(o.catalogs, before.CatalogHealth, at(5)); len(got) != 1 || got[0].Healthy != c.healthy {
+			t.Errorf("%s: health %+v", reason, got)
+		}
+		got := catalogConditions(o, &decision{subscription: sub}, before)
+		if len(got) != 1 || got[0].Type != unhealthy || (got[0].Status == corev1.ConditionFalse) != c.healthy {
+			t.Errorf("%s: conditions %+v", reason, got)
+		}
+	}
+}
+
 // TestStatusWithoutCatalog checks that a version in progress stays in the status while the catalog
 // does not answer.
 func TestStatusWithoutCatalog(t *testing.T) {
