@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,11 @@ func main() {
 	defer stop()
 	// A second signal ends the program at once.
 	context.AfterFunc(ctx, stop)
+	if filepath.Base(os.Args[0]) == probeName {
+		code := probe(ctx, os.Args[1:], os.Stdout)
+		stop()
+		os.Exit(code) //nolint:gocritic // stop has been called
+	}
 	if err := newCommand().ExecuteContext(ctx); err != nil {
 		printError(terminal.NewWriter(os.Stderr), err)
 		stop()

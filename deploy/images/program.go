@@ -37,8 +37,8 @@ func programs() []program {
 			description: "Serves a catalog of operators over gRPC",
 			command:     []string{"serve", "/configs"},
 			ports:       []string{"50051/tcp", "9090/tcp"},
-			// Catalog images that were built for opm use this name.
-			links: []string{"bin/opm"},
+			// Catalog images that were built for opm use these names; OLM probes them with the second one.
+			links: []string{"bin/opm", "bin/grpc_health_probe"},
 		},
 		{
 			name: "supervisor", title: "Chandlery supervisor",
