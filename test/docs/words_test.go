@@ -11,7 +11,7 @@ import (
 // maxWords is the largest number of words in docs. It is the number that was reached when the pages said each fact
 // once, rounded up to the next 500. If the test fails, a page probably repeats another one: link it instead. Raise the
 // number only for new facts.
-const maxWords = 50000
+const maxWords = 50500
 
 // rulesPage is the page with a row of about 20 words for each rule. It grows with their number, and is not read as a whole.
 const rulesPage = "docs/compatibility.md"
