@@ -40,7 +40,7 @@ func main() {
 	if err := newCommand().ExecuteContext(ctx); err != nil {
 		printError(terminal.NewWriter(os.Stderr), err)
 		stop()
-		os.Exit(exitcode.Of(err)) //nolint:gocritic // stop has been called
+		os.Exit(exitcode.Of(err))
 	}
 }
 

@@ -311,32 +311,32 @@ func (p *parser) identity(node *yaml.Node) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	values := map[string]string{}
+	byField := map[string]string{}
 	var texts []string
 	for _, field := range []string{"issuer", "issuerRegExp", "subject", "subjectRegExp"} {
 		value := fields[field]
 		if value == nil {
 			continue
 		}
-		if values[field], err = p.text(value, field); err != nil {
+		if byField[field], err = p.text(value, field); err != nil {
 			return identity{}, err
 		}
 		if strings.HasSuffix(field, "RegExp") {
-			size, err := checkPattern(values[field])
+			size, err := checkPattern(byField[field])
 			if err == nil && p.patternSize+size > maxPatternSize {
 				err = errLongPatterns
 			}
 			p.patternSize += size
 			if err != nil {
-				return identity{}, p.invalid(value, fmt.Sprintf("%s %q cannot be used: %v", field, values[field], err), "write a regular expression as ^https://github.com/acme/")
+				return identity{}, p.invalid(value, fmt.Sprintf("%s %q cannot be used: %v", field, byField[field], err), "write a regular expression as ^https://github.com/acme/")
 			}
 		}
-		texts = append(texts, field+" "+values[field])
+		texts = append(texts, field+" "+byField[field])
 	}
-	if (values["issuer"] == "") == (values["issuerRegExp"] == "") || (values["subject"] == "") == (values["subjectRegExp"] == "") {
+	if (byField["issuer"] == "") == (byField["issuerRegExp"] == "") || (byField["subject"] == "") == (byField["subjectRegExp"] == "") {
 		return identity{}, p.invalid(node, "an identity needs an issuer and a subject", "write either issuer or issuerRegExp, and either subject or subjectRegExp")
 	}
-	matcher, err := verify.NewShortCertificateIdentity(values["issuer"], values["issuerRegExp"], values["subject"], values["subjectRegExp"])
+	matcher, err := verify.NewShortCertificateIdentity(byField["issuer"], byField["issuerRegExp"], byField["subject"], byField["subjectRegExp"])
 	if err != nil {
 		return identity{}, p.invalid(node, err.Error(), layoutRemedy)
 	}

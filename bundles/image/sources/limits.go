@@ -43,7 +43,8 @@ func (b *budget) addNamed(data []byte) error {
 
 // pair returns a client certificate. Errors do not repeat the key.
 func (b *budget) pair(certificate, key []byte) (tls.Certificate, error) {
-	if b.pairs++; b.pairs > maxPairs {
+	b.pairs++
+	if b.pairs > maxPairs {
 		return tls.Certificate{}, errManyPairs
 	}
 	for rest := key; ; {

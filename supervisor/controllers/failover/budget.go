@@ -44,7 +44,7 @@ type candidate struct {
 // sort orders candidates by priority. Actions that failed before come last. Namespaces take turns, and the one that
 // has waited longest is first: many pods in one namespace do not delay the replicas of others. Within a namespace,
 // pods of catalogs with the fewest remaining replicas come first.
-func (b *Budget) sort(candidates []candidate) {
+func (b Budget) sort(candidates []candidate) {
 	slices.SortStableFunc(candidates, func(x, y candidate) int {
 		return cmp.Or(cmp.Compare(x.refusals, y.refusals), cmp.Compare(x.remaining, y.remaining), cmp.Compare(x.Replica.UID, y.Replica.UID))
 	})
