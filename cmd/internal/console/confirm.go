@@ -26,14 +26,19 @@ type Question struct {
 	Required bool
 }
 
+// Asks reports whether Ask asks the question, because Yes is unset and a user is at the terminal of a command.
+func (q Question) Asks(cmd *cobra.Command) bool {
+	return !q.Yes && canAsk(cmd.InOrStdin(), cmd.ErrOrStderr())
+}
+
 // Ask asks the question on the error output of a command. It returns an error unless the user confirms:
 // [ErrInterrupted] if the context of the command ends first.
 func (q Question) Ask(cmd *cobra.Command) error {
 	in, log := cmd.InOrStdin(), cmd.ErrOrStderr()
-	switch {
-	case q.Yes, !q.Required && !canAsk(in, log):
+	switch asks := q.Asks(cmd); {
+	case q.Yes, !q.Required && !asks:
 		return nil
-	case !canAsk(in, log):
+	case !asks:
 		return errors.New(q.Refused + ": without a terminal, the command cannot ask for confirmation. Check the output and repeat the command with --yes")
 	}
 	yes, err := confirm(cmd.Context(), in, log, q.Text)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -83,6 +84,15 @@ func (o *Output) Document(out io.Writer, value any) error {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
+}
+
+// WithDocument prints a value in the formats for programs, and returns an error of the command. The other formats show
+// only the error.
+func (o *Output) WithDocument(out io.Writer, value any, err error) error {
+	if !o.ForMachines() {
+		return err
+	}
+	return errors.Join(err, o.Document(out, value))
 }
 
 // Paint returns the colors for out: none unless out is a terminal or the flag requires them.

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -62,6 +63,19 @@ func TestDocument(t *testing.T) {
 		o := console.Output{Form: form}
 		var out strings.Builder
 		if err := o.Document(&out, value); err != nil || out.String() != want || !o.ForMachines() {
+			t.Errorf("%s: %q, %v", form, out.String(), err)
+		}
+	}
+}
+
+// TestWithDocument checks that an error is returned, and that only the formats for programs get the document.
+func TestWithDocument(t *testing.T) {
+	t.Parallel()
+	failure := errors.New("refused")
+	for form, want := range map[string]string{console.Human: "", console.YAML: "a: 1\n"} {
+		o := console.Output{Form: form}
+		var out strings.Builder
+		if err := o.WithDocument(&out, map[string]int{"a": 1}, failure); !errors.Is(err, failure) || out.String() != want {
 			t.Errorf("%s: %q, %v", form, out.String(), err)
 		}
 	}

@@ -27,7 +27,7 @@ const addHelp = `Create a CatalogSource for an image or a server.
 Exit codes:
   0  the catalog exists; with --wait: it is ready
   1  the command failed
-  2  the catalog did not become ready in time
+  2  the catalog exists and differs, is invalid, or was not ready in time
   3  a permission is missing
   4  the API server cannot be reached`
 
@@ -100,32 +100,70 @@ func (a *adder) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if a.wait {
-		w := console.Waiter{Log: cmd.ErrOrStderr(), Timeout: a.timeout, Aim: "ready", Remedy: a.program + " explain catalogsource/" + name + " -n " + namespace}
-		r := wait.Reader{Client: c, Namespace: namespace}
-		if err := w.Wait(cmd.Context(), func(ctx context.Context) ([]console.WaitState, error) {
-			live, err := r.Catalog(ctx, name)
-			return []console.WaitState{wait.CatalogState(namespace+"/"+name, live)}, err
-		}); err != nil {
+	r := report{Catalog: source, Created: created && !a.dryRun, Outcome: a.outcome(created)}
+	if !a.output.ForMachines() {
+		if err := write(cmd.OutOrStdout(), a.text(&r)); err != nil {
 			return err
 		}
 	}
-	if a.output.ForMachines() {
-		return a.output.Document(cmd.OutOrStdout(), map[string]any{"catalog": source, "created": created && !a.dryRun})
+	if a.wait {
+		return a.awaitReady(cmd, c, &r)
 	}
-	return write(cmd.OutOrStdout(), fmt.Sprintf("CatalogSource %s/%s %s\n", namespace, name, a.outcome(created)))
+	return a.output.WithDocument(cmd.OutOrStdout(), &r, nil)
 }
 
-// outcome describes what the command did.
-func (a *adder) outcome(created bool) string {
+// report is the document of the command.
+type report struct {
+	Catalog *operatorsv1alpha1.CatalogSource `json:"catalog"`
+	Created bool                             `json:"created"`
+	// Outcome is what the command did: planned, unchanged, created, ready or failed.
+	Outcome outcome `json:"outcome"`
+}
+
+// outcome returns what the command did before it waits.
+func (a *adder) outcome(created bool) outcome {
 	switch {
 	case !created:
-		return "exists, and is as requested"
+		return outcomeUnchanged
 	case a.dryRun:
-		return "would be created (dry run)"
+		return outcomePlanned
 	default:
-		return "was created"
+		return outcomeCreated
 	}
+}
+
+// text returns the text about what the command did before it waits.
+func (a *adder) text(r *report) string {
+	name := r.Catalog.Namespace + "/" + r.Catalog.Name
+	switch {
+	case r.Outcome == outcomeUnchanged:
+		return "CatalogSource " + name + " exists, and is as requested\n"
+	case r.Outcome == outcomePlanned:
+		return "CatalogSource " + name + " would be created (dry run)\n"
+	case a.wait:
+		return "CatalogSource " + name + " was created\n"
+	default:
+		return fmt.Sprintf("CatalogSource %s was created. Wait for it: %s wait catalogsource/%s -n %s\n", name, a.program, r.Catalog.Name, r.Catalog.Namespace)
+	}
+}
+
+// awaitReady waits until the catalog is ready, and prints the result.
+func (a *adder) awaitReady(cmd *cobra.Command, c client.Client, r *report) error {
+	namespace, name := r.Catalog.Namespace, r.Catalog.Name
+	w := console.Waiter{Log: cmd.ErrOrStderr(), Timeout: a.timeout, Aim: "ready", Remedy: a.program + " explain catalogsource/" + name + " -n " + namespace}
+	reader := wait.Reader{Client: c, Namespace: namespace}
+	failure := w.Wait(cmd.Context(), func(ctx context.Context) ([]console.WaitState, error) {
+		live, err := reader.Catalog(ctx, name)
+		return []console.WaitState{wait.CatalogState(namespace+"/"+name, live)}, err
+	})
+	r.Outcome = outcomeReady
+	if failure != nil {
+		r.Outcome = outcomeFailed
+	}
+	if failure == nil && !a.output.ForMachines() {
+		return write(cmd.OutOrStdout(), "CatalogSource "+namespace+"/"+name+" is ready\n")
+	}
+	return a.output.WithDocument(cmd.OutOrStdout(), r, failure)
 }
 
 // newSource returns the CatalogSource with the settings.
@@ -176,10 +214,7 @@ func (a *adder) create(ctx context.Context, c client.Client, source *operatorsv1
 	}
 	err = c.Create(ctx, source.DeepCopy(), options...)
 	if !apierrors.IsAlreadyExists(err) {
-		if err != nil {
-			return false, fmt.Errorf("creating CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
-		}
-		return true, nil
+		return err == nil, creationError(source, err)
 	}
 	live, err := wait.Reader{Client: c, Namespace: source.Namespace}.Catalog(ctx, source.Name)
 	if err != nil {
@@ -189,6 +224,19 @@ func (a *adder) create(ctx context.Context, c client.Client, source *operatorsv1
 		return false, fmt.Errorf("CatalogSource %s/%s is being deleted; repeat the command", source.Namespace, source.Name)
 	}
 	return false, difference(live, source)
+}
+
+// creationError returns the error for a CatalogSource that could not be created, with a remedy for a missing namespace.
+func creationError(source *operatorsv1alpha1.CatalogSource, err error) error {
+	if err == nil {
+		return nil
+	}
+	wrapped := fmt.Errorf("creating CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
+	status, is := errors.AsType[*apierrors.StatusError](err)
+	if is && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces" {
+		return fmt.Errorf("%w; create the namespace: kubectl create namespace %s", wrapped, source.Namespace)
+	}
+	return wrapped
 }
 
 // difference returns an error that names a field in which an existing CatalogSource differs from the wanted one.
@@ -201,8 +249,9 @@ func difference(live, wanted *operatorsv1alpha1.CatalogSource) error {
 		{"updateStrategy.registryPoll.interval", interval(live), interval(wanted)},
 	} {
 		if field.has != field.wants {
-			return fmt.Errorf("CatalogSource %s/%s exists, and its spec.%s is %q, not %q; change the CatalogSource, or choose another name",
-				live.Namespace, live.Name, field.name, field.has, field.wants)
+			return &console.Coded{Code: console.Negative, Err: fmt.Errorf(
+				"CatalogSource %s/%s exists, and its spec.%s is %q, not %q; change the CatalogSource, or choose another name",
+				live.Namespace, live.Name, field.name, field.has, field.wants)}
 		}
 	}
 	return nil

@@ -38,6 +38,19 @@ func (s *shared) addFlags(cmd *cobra.Command) {
 	s.output.AddFlags(cmd)
 }
 
+// outcome is what add or remove did.
+type outcome string
+
+// The outcomes.
+const (
+	outcomePlanned   outcome = "planned"
+	outcomeUnchanged outcome = "unchanged"
+	outcomeCreated   outcome = "created"
+	outcomeReady     outcome = "ready"
+	outcomeRemoved   outcome = "removed"
+	outcomeFailed    outcome = "failed"
+)
+
 // namespace returns the namespace of a catalog.
 func (s *shared) namespace(cmd *cobra.Command) (string, error) {
 	if cmd.Flags().Changed("namespace") {

@@ -1,14 +1,23 @@
 package catalog
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
@@ -79,6 +88,9 @@ func TestDifference(t *testing.T) {
 			text := ""
 			if err := difference(source(tt.change), source(same)); err != nil {
 				text = err.Error()
+				if code := console.CodeOf(err); code != console.Negative {
+					t.Errorf("exit code %d", code)
+				}
 			}
 			if text != tt.want {
 				t.Errorf("got %q, want %q", text, tt.want)
@@ -101,15 +113,119 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestUsersText names the Subscriptions of a catalog.
-func TestUsersText(t *testing.T) {
+// TestRemovalText names the Subscriptions of a catalog.
+func TestRemovalText(t *testing.T) {
 	t.Parallel()
-	for want, users := range map[string][]string{
-		"No Subscription uses catalog olm/wares.\n":                                                      nil,
-		"These Subscriptions use catalog olm/wares, and get no updates without it:\n  a/lamp, b/torch\n": {"a/lamp", "b/torch"},
+	const hidden = "Subscriptions of other namespaces can use the catalog too; you lack permission to list them"
+	for want, p := range map[string]removal{
+		"No Subscription uses catalog olm/wares.\n":                                                      {},
+		"These Subscriptions use catalog olm/wares, and get no updates without it:\n  a/lamp, b/torch\n": {Subscriptions: []string{"a/lamp", "b/torch"}},
+		"No Subscription of namespace olm uses catalog olm/wares.\nSubscriptions of other namespaces can use the catalog too; you lack permission\n  to list them\n": {
+			Notes: []string{hidden},
+		},
 	} {
-		if got := usersText("olm/wares", users); got != want {
+		p.Namespace, p.Name = "olm", "wares"
+		if got := p.text(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestPlan lists the Subscriptions of a global catalog and of another one, as an administrator of the cluster or of the
+// namespace of the catalog.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	kinds, err := scheme.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := fake.NewClientBuilder().WithScheme(kinds)
+	for _, namespace := range []string{"olm", "shop", "other"} {
+		for _, catalog := range []string{"olm", "shop"} {
+			builder.WithObjects(&operatorsv1alpha1.Subscription{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "of-" + catalog},
+				Spec:       &operatorsv1alpha1.SubscriptionSpec{CatalogSource: "wares", CatalogSourceNamespace: catalog},
+			})
+		}
+	}
+	cluster := builder.Build()
+	confined := func(namespaces ...string) client.Reader {
+		list := func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			var o client.ListOptions
+			if o.ApplyOptions(options); !slices.Contains(namespaces, o.Namespace) {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "subscriptions"}, "", nil)
+			}
+			return c.List(ctx, list, options...)
+		}
+		return interceptor.NewClient(cluster, interceptor.Funcs{List: list})
+	}
+	for name, tt := range map[string]struct {
+		user  client.Reader
+		in    string
+		want  []string
+		notes int
+		code  console.Code
+	}{
+		"Global":    {user: cluster, in: "olm", want: []string{"olm/of-olm", "other/of-olm", "shop/of-olm"}},
+		"Own":       {user: cluster, in: "shop", want: []string{"shop/of-shop"}},
+		"OwnAdmin":  {user: confined("shop"), in: "shop", want: []string{"shop/of-shop"}},
+		"Confined":  {user: confined("olm"), in: "olm", want: []string{"olm/of-olm"}, notes: 1},
+		"Forbidden": {user: confined(), in: "olm", code: console.Forbidden},
+		"NotInOwn":  {user: confined("olm"), in: "shop", code: console.Forbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &catalogRemover{shared: shared{global: "olm"}}
+			p, err := r.plan(t.Context(), tt.user, tt.in, "wares")
+			if console.CodeOf(err) != tt.code {
+				t.Fatal(err)
+			}
+			if err == nil && (!slices.Equal(p.Subscriptions, tt.want) || len(p.Notes) != tt.notes || p.Outcome != outcomePlanned) {
+				t.Errorf("got %+v, want %v", p, tt.want)
+			}
+		})
+	}
+}
+
+// TestAddText covers what "catalog add" prints before it waits.
+func TestAddText(t *testing.T) {
+	t.Parallel()
+	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "wares"}}
+	for name, tt := range map[string]struct {
+		created, dryRun, wait bool
+		outcome               outcome
+		want                  string
+	}{
+		"Created": {created: true, outcome: outcomeCreated, want: "CatalogSource olm/wares was created. Wait for it: chandlery wait catalogsource/wares -n olm\n"},
+		"Waits":   {created: true, wait: true, outcome: outcomeCreated, want: "CatalogSource olm/wares was created\n"},
+		"DryRun":  {created: true, dryRun: true, outcome: outcomePlanned, want: "CatalogSource olm/wares would be created (dry run)\n"},
+		"Exists":  {outcome: outcomeUnchanged, want: "CatalogSource olm/wares exists, and is as requested\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &adder{program: "chandlery", dryRun: tt.dryRun, wait: tt.wait}
+			r := &report{Catalog: source, Outcome: a.outcome(tt.created)}
+			if got := a.text(r); got != tt.want || r.Outcome != tt.outcome {
+				t.Errorf("outcome %s, got %q, want %q", r.Outcome, got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCreationError adds a remedy for a missing namespace only.
+func TestCreationError(t *testing.T) {
+	t.Parallel()
+	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "wares"}}
+	for want, err := range map[string]error{
+		`creating CatalogSource olm/wares: namespaces "olm" not found; create the namespace: kubectl create namespace olm`: apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "olm"),
+		`creating CatalogSource olm/wares: secrets "keys" not found`:                                                       apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "keys"),
+		`creating CatalogSource olm/wares: refused`:                                                                        errors.New("refused"),
+	} {
+		if got := creationError(source, err); got == nil || got.Error() != want || !errors.Is(got, err) {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	}
+	if err := creationError(source, nil); err != nil {
+		t.Error(err)
 	}
 }

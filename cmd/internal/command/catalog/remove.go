@@ -8,6 +8,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
@@ -66,66 +67,93 @@ func (r *catalogRemover) run(cmd *cobra.Command, name string) error {
 	if source == nil {
 		return &console.Coded{Code: console.Negative, Err: fmt.Errorf("CatalogSource %s/%s does not exist; check the name and --namespace", namespace, name)}
 	}
-	users, err := usersOf(cmd.Context(), c, namespace, name)
+	p, err := r.plan(cmd.Context(), c, namespace, name)
 	if err != nil {
 		return err
 	}
 	if !r.output.ForMachines() {
-		if err := write(cmd.OutOrStdout(), usersText(namespace+"/"+name, users)); err != nil {
+		if err := write(cmd.OutOrStdout(), p.text()); err != nil {
 			return err
 		}
 	}
-	if err := r.remove(cmd, c, source); err != nil {
-		return err
-	}
-	return r.finish(cmd.OutOrStdout(), namespace, name, users)
-}
-
-// remove deletes a CatalogSource after the confirmation.
-func (r *catalogRemover) remove(cmd *cobra.Command, c client.Client, source *operatorsv1alpha1.CatalogSource) error {
 	if r.dryRun {
-		return nil
+		return r.finish(cmd.OutOrStdout(), p)
 	}
 	if err := (console.Question{Text: "Remove it?", Refused: "nothing was removed", Yes: r.yes, Required: true}).Ask(cmd); err != nil {
-		return err
+		return r.output.WithDocument(cmd.OutOrStdout(), p, err)
 	}
 	if err := c.Delete(cmd.Context(), source, client.Preconditions{UID: &source.UID}); err != nil {
-		return fmt.Errorf("deleting CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
+		p.Outcome = outcomeFailed
+		return r.output.WithDocument(cmd.OutOrStdout(), p, fmt.Errorf("deleting CatalogSource %s/%s: %w", source.Namespace, source.Name, err))
 	}
-	return nil
+	p.Removed, p.Outcome = true, outcomeRemoved
+	return r.finish(cmd.OutOrStdout(), p)
 }
 
 // finish prints what the command did.
-func (r *catalogRemover) finish(out io.Writer, namespace, name string, users []string) error {
+func (r *catalogRemover) finish(out io.Writer, p *removal) error {
 	if r.output.ForMachines() {
-		return r.output.Document(out, map[string]any{"namespace": namespace, "name": name, "subscriptions": users, "removed": !r.dryRun})
+		return r.output.Document(out, p)
 	}
-	text := "was removed"
-	if r.dryRun {
-		text = "would be removed (dry run)"
+	text := "would be removed (dry run)"
+	if p.Removed {
+		text = "was removed"
 	}
-	return write(out, fmt.Sprintf("CatalogSource %s/%s %s\n", namespace, name, text))
+	return write(out, fmt.Sprintf("CatalogSource %s/%s %s\n", p.Namespace, p.Name, text))
 }
 
-// usersOf returns the Subscriptions of all namespaces that use a catalog, as NAMESPACE/NAME.
-func usersOf(ctx context.Context, c client.Client, namespace, name string) ([]string, error) {
+// removal is what the command removes, and the document of the command.
+type removal struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Subscriptions are those that use the catalog, as NAMESPACE/NAME.
+	Subscriptions []string `json:"subscriptions"`
+	// Notes name what could not be read.
+	Notes   []string `json:"notes,omitempty"`
+	Removed bool     `json:"removed"`
+	// Outcome is what the command did: planned, removed or failed.
+	Outcome outcome `json:"outcome"`
+}
+
+// plan returns the removal of a catalog. All Subscriptions can use a global catalog, and those of its namespace another one.
+func (r *catalogRemover) plan(ctx context.Context, c client.Reader, namespace, name string) (*removal, error) {
+	p := &removal{Namespace: namespace, Name: name, Subscriptions: []string{}, Outcome: outcomePlanned}
+	scope := "all namespaces"
 	var subscriptions operatorsv1alpha1.SubscriptionList
-	if err := c.List(ctx, &subscriptions); err != nil {
-		return nil, fmt.Errorf("listing the Subscriptions of all namespaces: %w", err)
+	var options []client.ListOption
+	if namespace != r.global {
+		scope, options = "namespace "+namespace, append(options, client.InNamespace(namespace))
 	}
-	users := []string{}
+	err := c.List(ctx, &subscriptions, options...)
+	if namespace == r.global && apierrors.IsForbidden(err) {
+		p.Notes = append(p.Notes, "Subscriptions of other namespaces can use the catalog too; you lack permission to list them")
+		scope = "namespace " + namespace
+		err = c.List(ctx, &subscriptions, client.InNamespace(namespace))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the Subscriptions of %s: %w", scope, err)
+	}
 	for i := range subscriptions.Items {
 		sub := &subscriptions.Items[i]
 		if sub.Spec != nil && sub.Spec.CatalogSource == name && sub.Spec.CatalogSourceNamespace == namespace {
-			users = append(users, sub.Namespace+"/"+sub.Name)
+			p.Subscriptions = append(p.Subscriptions, sub.Namespace+"/"+sub.Name)
 		}
 	}
-	return users, nil
+	return p, nil
 }
 
-func usersText(catalog string, users []string) string {
-	if len(users) == 0 {
-		return "No Subscription uses catalog " + catalog + ".\n"
+// text returns the text about which Subscriptions use the catalog.
+func (p *removal) text() string {
+	catalog, none := p.Namespace+"/"+p.Name, "No Subscription"
+	if len(p.Notes) > 0 {
+		none += " of namespace " + p.Namespace
 	}
-	return console.Wrap("", "  ", "These Subscriptions use catalog "+catalog+", and get no updates without it: "+strings.Join(users, ", "))
+	text := none + " uses catalog " + catalog + ".\n"
+	if len(p.Subscriptions) > 0 {
+		text = console.Wrap("", "  ", "These Subscriptions use catalog "+catalog+", and get no updates without it: "+strings.Join(p.Subscriptions, ", "))
+	}
+	for _, note := range p.Notes {
+		text += console.Wrap("", "  ", note)
+	}
+	return text
 }

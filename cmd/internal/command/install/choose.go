@@ -9,6 +9,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/catalogquery"
 	"github.com/chandlery/chandlery/cmd/internal/console"
@@ -47,6 +48,18 @@ type choice struct {
 	catalog types.NamespacedName
 	// entry is the first bundle to install.
 	entry *content.Entry
+	// unread is the error for catalogs that cannot be read, and that may have the package too; nil if there are none.
+	unread error
+}
+
+// uncertain returns the error for a choice that may be another one when all catalogs can be read. Only a new Subscription
+// among the objects to create depends on the choice.
+func (c choice) uncertain(create []client.Object) error {
+	isNew := func(o client.Object) bool { _, is := o.(*operatorsv1alpha1.Subscription); return is }
+	if c.unread == nil || !slices.ContainsFunc(create, isNew) {
+		return nil
+	}
+	return fmt.Errorf("%w; choose a catalog with --catalog: catalog %s has the package", c.unread, c.catalog)
 }
 
 // maxListed is the largest number of versions in an error.
@@ -54,7 +67,7 @@ const maxListed = 10
 
 // choose returns what a request selects among the offers of the catalogs.
 func choose(r *request, offers []offer) (choice, error) {
-	one, err := chooseCatalog(r, offers)
+	one, unread, err := chooseCatalog(r, offers)
 	if err != nil {
 		return choice{}, err
 	}
@@ -75,11 +88,12 @@ func choose(r *request, offers []offer) (choice, error) {
 				channel.Name, pkg.Name, one.Catalog, r.version, strings.Join(versions(channel), ", "))
 		}
 	}
-	return choice{catalog: one.Catalog, entry: entry}, nil
+	return choice{catalog: one.Catalog, entry: entry, unread: unread}, nil
 }
 
-// chooseCatalog returns the only offer of the package.
-func chooseCatalog(r *request, offers []offer) (offer, error) {
+// chooseCatalog returns the only offer of the package. unread is the error for the catalogs that cannot be read; nil if
+// all can.
+func chooseCatalog(r *request, offers []offer) (only offer, unread, err error) {
 	var found []offer
 	var names, unreadable []string
 	code := console.Negative
@@ -94,15 +108,18 @@ func chooseCatalog(r *request, offers []offer) (offer, error) {
 			found, names = append(found, one), append(names, one.Catalog.String())
 		}
 	}
+	if len(unreadable) > 0 {
+		unread = &console.Coded{Code: code, Err: fmt.Errorf("not every catalog can be read: %s", strings.Join(unreadable, "; "))}
+	}
 	switch {
 	case len(found) > 1:
-		return offer{}, negative("package %s is in the catalogs %s; choose one with --catalog", r.pkg, strings.Join(names, ", "))
+		return offer{}, nil, negative("package %s is in the catalogs %s; choose one with --catalog", r.pkg, strings.Join(names, ", "))
 	case len(found) == 1:
-		return found[0], nil
-	case len(unreadable) > 0:
-		return offer{}, &console.Coded{Code: code, Err: fmt.Errorf("package %s was not found, and not every catalog can be read: %s", r.pkg, strings.Join(unreadable, "; "))}
+		return found[0], unread, nil
+	case unread != nil:
+		return offer{}, nil, fmt.Errorf("package %s was not found, and %w", r.pkg, unread)
 	default:
-		return offer{}, &console.Coded{Code: console.Negative, Err: &noPackageError{request: r}}
+		return offer{}, nil, &console.Coded{Code: console.Negative, Err: &noPackageError{request: r}}
 	}
 }
 

@@ -29,8 +29,8 @@ func (s *planner) planFromManifests(ctx context.Context, found *inventory, refus
 	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
 		return nil, err
 	}
-	forecast := predictor{cluster: s.cluster, global: s.global, log: s.log, contents: contents, onlyContents: true}
-	if p.Plan, err = forecast.predict(ctx, s.request.namespace, applied(p.Create)); err != nil {
+	dryRun := predictor{cluster: s.cluster, global: s.global, log: s.log, contents: contents, onlyContents: true}
+	if p.Plan, err = dryRun.predict(ctx, s.request.namespace, applied(p.Create)); err != nil {
 		return nil, err
 	}
 	if !found.exists {

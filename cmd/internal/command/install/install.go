@@ -67,7 +67,7 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddFlags(cmd)
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
-	flags.StringVar(&o.request.catalog, "catalog", "", "catalog, as [NAMESPACE/]NAME; empty: the only catalog with the package")
+	flags.StringVar(&o.request.catalog, "catalog", "", "catalog, as [NAMESPACE/]NAME; empty: the only one with the package, if all can be read")
 	flags.StringVar(&o.request.channel, "channel", "", "channel; empty: the default")
 	flags.StringVar(&o.request.version, "version", "", "first version to install, as a number or ClusterServiceVersion; empty: the newest")
 	flags.StringVar(&o.approval, "approval", "", "Automatic or Manual; empty: Automatic for a new Subscription")
@@ -102,14 +102,17 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err := o.show(cmd.OutOrStdout(), p); err != nil {
 		return err
 	}
+	question := console.Question{Text: "Install it?", Refused: "nothing was installed", Yes: o.yes}
 	switch {
 	case p.Problem != "":
 		return console.Verdict(console.Negative)
 	case o.dryRun:
 		return o.finish(cmd.OutOrStdout(), p, outcomePlanned)
+	case p.uncertain != nil && !question.Asks(cmd):
+		return o.withDocument(cmd.OutOrStdout(), p, outcomeBlocked, p.uncertain)
 	case len(p.Create) > 0 || o.wait && len(p.Plan.Steps) > 0:
-		if err := (console.Question{Text: "Install it?", Refused: "nothing was installed", Yes: o.yes}).Ask(cmd); err != nil {
-			return err
+		if err := question.Ask(cmd); err != nil {
+			return o.withDocument(cmd.OutOrStdout(), p, outcomePlanned, err)
 		}
 	}
 	return o.install(cmd, s, p)
@@ -120,7 +123,8 @@ func (o *options) install(cmd *cobra.Command, s *planner, p *plan) error {
 	for _, object := range p.Create {
 		made, _ := object.DeepCopyObject().(client.Object)
 		if err := s.client.Create(cmd.Context(), made, client.FieldOwner(o.connection.Agent)); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating %s: %w; correct the problem and repeat the command", describe(object), err)
+			err = fmt.Errorf("creating %s: %w; correct the problem and repeat the command", describe(object), err)
+			return o.withDocument(cmd.OutOrStdout(), p, outcomeFailed, err)
 		}
 	}
 	if !o.wait {
@@ -129,14 +133,10 @@ func (o *options) install(cmd *cobra.Command, s *planner, p *plan) error {
 	f := follower{
 		Client: s.client, Namespace: o.request.namespace, Agent: o.connection.Agent, Log: cmd.ErrOrStderr(), Timeout: o.timeout, Program: o.request.program,
 	}
-	failure := f.follow(cmd.Context(), p.Subscription, "", first(plansOf(p.Plan, p.Subscription)))
-	if failure == nil {
-		return o.finish(cmd.OutOrStdout(), p, outcomeInstalled)
+	if err := f.follow(cmd.Context(), p.Subscription, "", first(plansOf(p.Plan, p.Subscription))); err != nil {
+		return o.withDocument(cmd.OutOrStdout(), p, outcomeFailed, err)
 	}
-	if o.output.ForMachines() {
-		return errors.Join(failure, o.finish(cmd.OutOrStdout(), p, outcomeCreated))
-	}
-	return failure
+	return o.finish(cmd.OutOrStdout(), p, outcomeInstalled)
 }
 
 func first(plans []versionSet) []versionSet { return plans[:min(1, len(plans))] }
@@ -209,6 +209,8 @@ type plan struct {
 	Problem string `json:"problem,omitempty"`
 	// Outcome is what the command did.
 	Outcome outcome `json:"outcome"`
+	// uncertain is the error for a new Subscription whose catalog may not be the only one with the package.
+	uncertain error
 }
 
 // plan reads the namespace and the catalogs, and returns what the command would do.
@@ -246,14 +248,17 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
 		return nil, err
 	}
-	forecast := predictor{cluster: s.cluster, global: s.global, log: s.log, contents: contents}
-	if p.Plan, err = forecast.predict(ctx, s.request.namespace, applied(p.Create)); err != nil {
+	dryRun := predictor{cluster: s.cluster, global: s.global, log: s.log, contents: contents}
+	if p.Plan, err = dryRun.predict(ctx, s.request.namespace, applied(p.Create)); err != nil {
 		return nil, err
 	}
 	if !found.exists {
 		p.Plan.Blocked = "" // the namespace is created
 	}
 	p.Plan.Notes = append(p.Plan.Notes, notes...)
+	if p.uncertain = chosen.uncertain(p.Create); p.uncertain != nil {
+		p.Plan.Notes = append(p.Plan.Notes, p.uncertain.Error())
+	}
 	p.Problem = s.request.problemOf(p)
 	return p, nil
 }

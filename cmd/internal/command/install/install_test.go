@@ -49,6 +49,7 @@ func TestChoose(t *testing.T) {
 		request request
 		offers  []offer
 		want    string
+		unread  string
 	}{
 		"Default":       {offers: one, want: "olm/wares stable lamp.v1.1.0"},
 		"Channel":       {request: request{channel: "beta"}, offers: one, want: "olm/wares beta lamp.v2.0.0"},
@@ -61,7 +62,7 @@ func TestChoose(t *testing.T) {
 		"NoChannel":     {request: request{channel: "nightly"}, offers: one, want: `package lamp of catalog olm/wares has no channel "nightly"; set --channel to one of beta, stable`},
 		"NoVersion":     {request: request{version: "2.0.0"}, offers: one, want: `channel stable of package lamp in catalog olm/wares has no version "2.0.0"; set --version to one of 1.1.0, 1.0.0, or --channel to another channel`},
 		"Unreadable":    {offers: []offer{{Catalog: spare, Err: errAway}}, want: "package lamp was not found, and not every catalog can be read: away"},
-		"OtherReadable": {offers: append([]offer{{Catalog: spare, Err: errAway}}, one[0]), want: "olm/wares stable lamp.v1.1.0"},
+		"OtherReadable": {offers: append([]offer{{Catalog: spare, Err: errAway}}, one[0]), want: "olm/wares stable lamp.v1.1.0", unread: "not every catalog can be read: away"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,8 +74,40 @@ func TestChoose(t *testing.T) {
 			} else {
 				text = got.catalog.String() + " " + got.entry.Channel.Name + " " + got.entry.Bundle.Name
 			}
-			if text != tt.want {
-				t.Errorf("got %s\nwant %s", text, tt.want)
+			unread := ""
+			if got.unread != nil {
+				unread = got.unread.Error()
+			}
+			if text != tt.want || unread != tt.unread {
+				t.Errorf("got %s, %s\nwant %s, %s", text, unread, tt.want, tt.unread)
+			}
+		})
+	}
+}
+
+// TestUncertain covers when a choice depends on catalogs that cannot be read.
+func TestUncertain(t *testing.T) {
+	t.Parallel()
+	away := &console.Coded{Code: console.Negative, Err: errAway}
+	sub, group := &operatorsv1alpha1.Subscription{}, &operatorsv1.OperatorGroup{}
+	for name, tt := range map[string]struct {
+		unread error
+		create []client.Object
+		want   string
+	}{
+		"New":     {unread: away, create: []client.Object{group, sub}, want: "away; choose a catalog with --catalog: catalog olm/wares has the package"},
+		"Exists":  {unread: away, create: []client.Object{group}},
+		"AllRead": {create: []client.Object{group, sub}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := choice{catalog: types.NamespacedName{Namespace: "olm", Name: "wares"}, unread: tt.unread}.uncertain(tt.create)
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if text != tt.want || err != nil && console.CodeOf(err) != console.Negative {
+				t.Errorf("got %q with code %d, want %q", text, console.CodeOf(err), tt.want)
 			}
 		})
 	}
@@ -136,7 +169,7 @@ func TestMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tt.request.pkg, tt.request.namespace = "lamp", "shop"
-			objects, _, err := missing(&tt.request, choice{types.NamespacedName{Namespace: "olm", Name: "wares"}, entry}, &tt.has, tt.modes)
+			objects, _, err := missing(&tt.request, choice{catalog: types.NamespacedName{Namespace: "olm", Name: "wares"}, entry: entry}, &tt.has, tt.modes)
 			text := ""
 			if err != nil {
 				text = err.Error()
@@ -212,7 +245,7 @@ func TestInstalledVersion(t *testing.T) {
 				Package: "lamp", CatalogSource: "wares", CatalogSourceNamespace: "olm", StartingCSV: tt.starting,
 			}}
 			sub.Name, sub.Status.InstalledCSV = "mine", tt.installed
-			chosen := choice{types.NamespacedName{Namespace: "olm", Name: "wares"}, lamp(t).Channel("stable").Entry(tt.entry)}
+			chosen := choice{catalog: types.NamespacedName{Namespace: "olm", Name: "wares"}, entry: lamp(t).Channel("stable").Entry(tt.entry)}
 			r := request{program: "chandlery", pkg: "lamp", namespace: "shop", version: tt.version}
 			_, err := existingSubscription(&r, chosen, &inventory{subscriptions: []operatorsv1alpha1.Subscription{sub}})
 			text := ""

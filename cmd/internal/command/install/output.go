@@ -25,6 +25,7 @@ const (
 	outcomePlanned   outcome = "planned"
 	outcomeCreated   outcome = "created"
 	outcomeInstalled outcome = "installed"
+	outcomeFailed    outcome = "failed"
 )
 
 // readInventory reads a namespace. A namespace that the user may not read counts as existing. It returns an error for a
@@ -76,6 +77,12 @@ func (o *options) show(out io.Writer, p *plan) error {
 		return err
 	}
 	return write(out, b.String())
+}
+
+// withDocument prints the document of the machine-readable forms for an error, and returns the error.
+func (o *options) withDocument(out io.Writer, p *plan, done outcome, err error) error {
+	p.Outcome = done
+	return o.output.WithDocument(out, p, err)
 }
 
 // finish prints what the command did.

@@ -1,6 +1,8 @@
 package install
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +12,25 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
 )
+
+// TestErrorOutput covers the output of an installation that is refused or fails.
+func TestErrorOutput(t *testing.T) {
+	t.Parallel()
+	for form, want := range map[string]string{
+		console.Human: "",
+		console.JSON:  "{\n  \"create\": null,\n  \"subscription\": \"lamp\",\n  \"plan\": null,\n  \"outcome\": \"failed\"\n}\n",
+	} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			o := options{output: console.Output{Form: form}}
+			var out strings.Builder
+			err := o.withDocument(&out, &plan{Subscription: "lamp"}, outcomeFailed, errAway)
+			if !errors.Is(err, errAway) || out.String() != want {
+				t.Errorf("error %v, got %q, want %q", err, out.String(), want)
+			}
+		})
+	}
+}
 
 // TestReadNamespace covers the states of a namespace.
 func TestReadNamespace(t *testing.T) {

@@ -17,6 +17,12 @@ type definition struct {
 	Objects *int `json:"objects,omitempty"`
 	// Users are the other ClusterServiceVersions that own or require it, as NAMESPACE/NAME.
 	Users []string `json:"users,omitempty"`
+	// Dependents are those of Users that require it, if no other version owns it.
+	Dependents []string `json:"-"`
+	// Cleanup is set if the clean-up of the operator's versions deletes its custom resources, and Cleaned is how many of
+	// the counted ones.
+	Cleanup bool `json:"-"`
+	Cleaned int  `json:"-"`
 }
 
 // inventory is what the cluster contains of an operator.
@@ -61,12 +67,16 @@ func newPlan(o *inventory, crds bool) plan {
 	p := plan{Remove: []string{"Subscription " + sub.Namespace + "/" + sub.Name}, Stays: []string{}}
 	for i := range o.versions {
 		p.Remove = append(p.Remove, "ClusterServiceVersion "+sub.Namespace+"/"+o.versions[i].Name+" with its Deployments and RBAC")
-		if o.versions[i].Spec.Cleanup.Enabled {
+		if cleansUp(&o.versions[i]) {
 			p.Notes = append(p.Notes, "spec.cleanup of ClusterServiceVersion "+o.versions[i].Name+" also deletes its custom resources")
 		}
 	}
 	for _, d := range o.definitions {
 		p.definition(d, crds)
+		for _, dependent := range d.Dependents {
+			p.Notes = append(p.Notes, fmt.Sprintf("ClusterServiceVersion %s requires CustomResourceDefinition %s: the supervisor installs the operator again",
+				dependent, d.Name))
+		}
 	}
 	if len(o.generated) > 0 && sub.Annotations[api.AnnotationOnDelete] == "" {
 		p.Stays = append(p.Stays, "Subscriptions that were created for dependencies: "+strings.Join(o.generated, ", "))
@@ -84,13 +94,29 @@ func (p *plan) definition(d definition, crds bool) {
 	if d.Objects != nil {
 		text = fmt.Sprintf("CustomResourceDefinition %s with %s", d.Name, count(*d.Objects))
 	}
+	used := ""
+	if len(d.Users) > 0 {
+		used = ", which " + strings.Join(d.Users, ", ") + " uses"
+	}
 	switch {
-	case len(d.Users) > 0:
-		p.Stays = append(p.Stays, text+", which "+strings.Join(d.Users, ", ")+" uses")
-	case crds && d.Objects != nil:
+	case crds && used == "" && d.Objects != nil:
 		p.Remove, p.Lost, p.Definitions = append(p.Remove, text), p.Lost+*d.Objects, append(p.Definitions, d)
+	case d.Cleanup && (d.Objects == nil || d.Cleaned > 0):
+		p.Stays, p.Lost = append(p.Stays, "CustomResourceDefinition "+d.Name+used+", without "+cleanedText(d)), p.Lost+d.Cleaned
 	default:
-		p.Stays = append(p.Stays, text)
+		p.Stays = append(p.Stays, text+used)
+	}
+}
+
+// cleanedText returns which custom resources of a definition a clean-up deletes.
+func cleanedText(d definition) string {
+	switch {
+	case d.Objects == nil:
+		return "its custom resources"
+	case d.Cleaned < *d.Objects:
+		return fmt.Sprintf("%d of its %s", d.Cleaned, count(*d.Objects))
+	default:
+		return "its " + count(d.Cleaned)
 	}
 }
 
@@ -101,19 +127,27 @@ func count(objects int) string {
 	return fmt.Sprintf("%d custom resources", objects)
 }
 
-// usersOf returns the ClusterServiceVersions, as NAMESPACE/NAME, that own or require a definition, except those of the operator.
-func usersOf(name string, all, own []operatorsv1alpha1.ClusterServiceVersion) []string {
+// usersOf returns the ClusterServiceVersions, as NAMESPACE/NAME, that own or require a definition, except those of the
+// operator. dependents are those that require it, if none of the others owns it.
+func usersOf(name string, all, own []operatorsv1alpha1.ClusterServiceVersion) (users, dependents []string) {
 	names := func(d operatorsv1alpha1.CRDDescription) bool { return d.Name == name }
-	var users []string
+	owned := false
 	for i := range all {
 		csv := &all[i]
-		isOwn := slices.ContainsFunc(own, func(o operatorsv1alpha1.ClusterServiceVersion) bool { return o.UID == csv.UID })
-		if isOwn || csv.IsCopied() {
+		if isAmong(csv, own) || csv.IsCopied() {
 			continue
 		}
-		if slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned, names) || slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Required, names) {
+		owns, requires := csv.OwnsCRD(name), slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Required, names)
+		if owns || requires {
 			users = append(users, csv.Namespace+"/"+csv.Name)
 		}
+		if requires {
+			dependents = append(dependents, csv.Namespace+"/"+csv.Name)
+		}
+		owned = owned || owns
 	}
-	return users
+	if owned {
+		dependents = nil
+	}
+	return users, dependents
 }

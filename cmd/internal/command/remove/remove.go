@@ -2,7 +2,6 @@
 package remove
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,12 +13,12 @@ import (
 )
 
 const help = `Remove an operator: delete the Subscription and its ClusterServiceVersion. The command
-first shows what it deletes and what it keeps. To remove the supervisor, use 'uninstall'.
+first shows what it deletes and keeps. To remove the supervisor, use 'uninstall'.
 
 Exit codes:
   0  the command succeeded
   1  the command failed
-  2  the Subscription does not exist
+  2  the Subscription does not exist, or objects remain
   3  a permission is missing
   4  the API server cannot be reached`
 
@@ -92,10 +91,8 @@ func (o *options) run(cmd *cobra.Command, name string) error {
 
 // withDocument prints the document of the machine-readable forms for an error, and returns the error.
 func (o *options) withDocument(out io.Writer, p *plan, done outcome, err error) error {
-	if !o.output.ForMachines() {
-		return err
-	}
-	return errors.Join(err, o.finish(out, p, done))
+	p.Outcome = done
+	return o.output.WithDocument(out, p, err)
 }
 
 // finish prints what the command did.

@@ -89,8 +89,9 @@ func (r *remover) generated(ctx context.Context, name string) ([]string, error) 
 func (r *remover) definitions(ctx context.Context, own, all []operatorsv1alpha1.ClusterServiceVersion, crds bool) ([]definition, error) {
 	var found []definition
 	for _, name := range ownedBy(own) {
-		d := definition{Name: name, Users: usersOf(name, all, own)}
-		exists, objects, err := r.count(ctx, name)
+		d := definition{Name: name}
+		d.Users, d.Dependents = usersOf(name, all, own)
+		exists, objects, err := r.customResources(ctx, name)
 		switch {
 		case apierrors.IsForbidden(err) && !crds:
 		case err != nil:
@@ -98,21 +99,22 @@ func (r *remover) definitions(ctx context.Context, own, all []operatorsv1alpha1.
 		case !exists:
 			continue
 		default:
-			d.Objects = &objects
+			d.Objects = new(len(objects))
 		}
+		d.Cleaned, d.Cleanup = cleanedObjects(name, objects, all, own)
 		found = append(found, d)
 	}
 	return found, nil
 }
 
-// count returns whether a CustomResourceDefinition exists, and the number of its objects.
-func (r *remover) count(ctx context.Context, name string) (exists bool, objects int, err error) {
+// customResources returns whether a CustomResourceDefinition exists, and its objects.
+func (r *remover) customResources(ctx context.Context, name string) (exists bool, objects []metav1.PartialObjectMetadata, err error) {
 	crd, err := r.crd(ctx, name)
 	if err != nil || crd == nil {
-		return false, 0, err
+		return false, nil, err
 	}
-	all, err := r.objects(ctx, crd)
-	return true, len(all), err
+	objects, err = r.objects(ctx, crd)
+	return true, objects, err
 }
 
 // ownedBy returns the names of the CustomResourceDefinitions of versions, sorted.
@@ -174,16 +176,16 @@ func (r *remover) remove(ctx context.Context, o *inventory, definitions []defini
 			return fmt.Errorf("%w; %s", err, repeat)
 		}
 	}
-	doomed := []client.Object{o.subscription}
+	toDelete := []client.Object{o.subscription}
 	for i := range o.versions {
-		doomed = append(doomed, &o.versions[i])
+		toDelete = append(toDelete, &o.versions[i])
 	}
 	for _, d := range definitions {
-		doomed = append(doomed, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: d.Name}})
+		toDelete = append(toDelete, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: d.Name}})
 	}
-	for i, object := range doomed {
+	for i, object := range toDelete {
 		if err := r.removeOne(ctx, object); err != nil {
-			return fmt.Errorf("%w; %s", err, remedy(doomed[i:]))
+			return fmt.Errorf("%w; %s", err, remedy(toDelete[i:]))
 		}
 	}
 	return nil
@@ -279,8 +281,9 @@ func (r *remover) await(ctx context.Context, what string, read func(context.Cont
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		names := left[:min(len(left), maxListed)]
-		return &console.Coded{Code: console.Failed, Err: fmt.Errorf("not deleted within %[2]s (--timeout), of %[1]s: %[3]s; the finalizers of each object show what blocks the deletion",
-			what, r.timeout, strings.Join(names, ", "))}
+		return &console.Coded{Code: console.Negative, Err: fmt.Errorf(
+			"not deleted within %s (--timeout), of %s: %s; the finalizers of each object show what blocks the deletion",
+			r.timeout, what, strings.Join(names, ", "))}
 	}
 	if err != nil {
 		return fmt.Errorf("waiting for the deletion of %s: %w", what, err)

@@ -8,10 +8,13 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/plansummary"
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/explain"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
@@ -202,8 +205,24 @@ func CatalogState(name string, source *operatorsv1alpha1.CatalogSource) console.
 		state = cmp.Or(connection.LastObservedState, state)
 	}
 	s.Is, s.Done = "has connection state "+state, state == ready
-	if reason := string(source.Status.Reason); reason != "" && !s.Done {
+	if !s.Done && isInvalid(source) {
+		s.Done, s.Failed = true, true
+	}
+	if reason := string(source.Status.Reason); reason != "" && state != ready {
 		s.Is += ", " + withMessage(reason, source.Status.Message)
 	}
 	return s
+}
+
+// isInvalid reports whether a CatalogSource stays unready until a user corrects it. The reason is not sufficient: the
+// supervisor also sets it while a catalog starts without a setting that has no effect.
+func isInvalid(source *operatorsv1alpha1.CatalogSource) bool {
+	if source.Status.Reason != operatorsv1alpha1.CatalogSourceSpecInvalidError {
+		return false
+	}
+	if _, problem := catalogs.SpecProblem(source); problem != "" {
+		return true
+	}
+	progressing := apimeta.FindStatusCondition(source.Status.Conditions, api.ConditionProgressing)
+	return progressing != nil && progressing.Reason == api.ReasonBlocked && progressing.ObservedGeneration == source.Generation
 }

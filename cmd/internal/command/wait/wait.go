@@ -15,8 +15,8 @@ import (
 )
 
 const help = `Wait until Subscriptions reach a state, or catalogs are ready. The command ends early if
-a plan or version fails. After you change a Subscription, its old status remains for
-some seconds. Set --version to ignore the old status.
+a plan or version fails, or a catalog is invalid. A changed Subscription keeps its old
+status for some seconds. To ignore it, set --version.
 
 Exit codes:
   0  all objects have the state
@@ -40,7 +40,7 @@ type options struct {
 func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
-		Use:               "wait [SUBSCRIPTION | catalogsource/NAME]...",
+		Use:               "wait (SUBSCRIPTION | catalogsource/NAME)...",
 		Short:             "Wait until Subscriptions are installed or catalogs are ready",
 		Long:              help,
 		Example:           "  " + name + " wait argocd -n argocd --timeout 5m",
@@ -51,7 +51,7 @@ func New(name, agent string) *cobra.Command {
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
-	flags.StringVar(&o.goal, "for", string(Installed), "state to wait for: installed (any version), latest (the newest version of the channel), or approval (a plan waits for approval)")
+	flags.StringVar(&o.goal, "for", string(Installed), "state: installed (any version), latest (the newest of the channel), or approval (a plan waits for it)")
 	flags.StringVar(&o.version, "version", "", "version, as a number or ClusterServiceVersion; empty: any")
 	console.AddTimeoutFlag(flags, &o.timeout, 10*time.Minute, "time limit")
 	console.Complete(cmd, "for", cobra.FixedCompletions(goals(), cobra.ShellCompDirectiveNoFileComp))

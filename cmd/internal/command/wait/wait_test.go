@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func csvIn(name, number string, phase operatorsv1alpha1.ClusterServiceVersionPhase) *operatorsv1alpha1.ClusterServiceVersion {
@@ -133,20 +134,41 @@ func TestInstallationState(t *testing.T) {
 
 func TestCatalogState(t *testing.T) {
 	t.Parallel()
-	source := func(state string) *operatorsv1alpha1.CatalogSource {
-		s := &operatorsv1alpha1.CatalogSource{}
-		s.Status.Reason, s.Status.Message = "SpecInvalidError", "image is unset"
+	type change func(*operatorsv1alpha1.CatalogSource)
+	source := func(state string, changes ...change) *operatorsv1alpha1.CatalogSource {
+		s := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Name: "wares", Generation: 2}}
+		s.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: "wares:v1"}
+		s.Status.Reason, s.Status.Message = operatorsv1alpha1.CatalogSourceSpecInvalidError, "image is unset"
 		if state != "" {
 			s.Status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{LastObservedState: state}
 		}
+		for _, c := range changes {
+			c(s)
+		}
 		return s
 	}
+	unset := func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Image = "" }
+	progressing := func(reason string, generation int64) change {
+		return func(s *operatorsv1alpha1.CatalogSource) {
+			s.Status.Conditions = []metav1.Condition{{Type: api.ConditionProgressing, Reason: reason, ObservedGeneration: generation}}
+		}
+	}
+	unreachable := func(s *operatorsv1alpha1.CatalogSource) {
+		s.Status.Reason = operatorsv1alpha1.CatalogSourceRegistryServerError
+	}
+	const invalid, unread = "has connection state none yet, SpecInvalidError: image is unset", "has connection state none yet, RegistryServerError: image is unset"
 	for name, tt := range map[string]struct {
 		source *operatorsv1alpha1.CatalogSource
 		want   console.WaitState
 	}{
 		"Absent":     {want: console.WaitState{Is: "does not exist; check the name and --namespace", Done: true, Failed: true}},
-		"New":        {source: source(""), want: console.WaitState{Is: "has connection state none yet, SpecInvalidError: image is unset"}},
+		"Starting":   {source: source(""), want: console.WaitState{Is: invalid}},
+		"RollingOut": {source: source("", progressing(api.ReasonRollingOut, 2)), want: console.WaitState{Is: invalid}},
+		"Corrected":  {source: source("", progressing(api.ReasonBlocked, 1)), want: console.WaitState{Is: invalid}},
+		"Blocked":    {source: source("", progressing(api.ReasonBlocked, 2)), want: console.WaitState{Is: invalid, Done: true, Failed: true}},
+		"Invalid":    {source: source("", unset), want: console.WaitState{Is: invalid, Done: true, Failed: true}},
+		"Unread":     {source: source("", unset, unreachable), want: console.WaitState{Is: unread}},
+		"Serves":     {source: source("READY", unset), want: console.WaitState{Is: "has connection state READY", Done: true}},
 		"Connecting": {source: source("CONNECTING"), want: console.WaitState{Is: "has connection state CONNECTING, SpecInvalidError: image is unset"}},
 		"Ready":      {source: source("READY"), want: console.WaitState{Is: "has connection state READY", Done: true}},
 	} {

@@ -46,6 +46,7 @@ func TestInstallUpgradeRemove(t *testing.T) {
 	t.Run("Search", c.testSearch)
 	t.Run("NamespaceUser", c.testNamespaceUser)
 	t.Run("Install", c.testInstall)
+	t.Run("UnreadCatalog", c.testUnreadCatalog)
 	t.Run("Upgrade", c.testUpgrade)
 	t.Run("Remove", c.testRemove)
 	t.Run("Pipeline", c.testPipeline)
@@ -132,11 +133,14 @@ func (c *cluster) testCatalog(t *testing.T) {
 		t.Error("the dry run created the catalog")
 	}
 	out, _ = c.run(t, 0, append(args, "--wait", "--timeout", testenv.Patience.String())...)
-	contains(t, out, "CatalogSource olm/sample was created")
+	contains(t, out, "CatalogSource olm/sample was created CatalogSource olm/sample is ready")
 	out, _ = c.run(t, 0, args...)
 	contains(t, out, "CatalogSource olm/sample exists, and is as requested")
-	_, log := c.run(t, 1, "catalog", "add", "sample", "--address", "localhost:1")
+	_, log := c.run(t, 2, "catalog", "add", "sample", "--address", "localhost:1")
 	contains(t, log, `exists, and its spec.address is "`+address+`", not "localhost:1"`)
+	_, log = c.run(t, 1, "catalog", "add", "sample", "--address", address, "-n", "nowhere")
+	contains(t, log, "create the namespace: kubectl create namespace nowhere")
+	c.testUnreadyCatalogs(t)
 	out, _ = c.run(t, 0, "catalog", "list", "-A")
 	contains(t, out, "sample", "READY")
 	out, _ = c.run(t, 0, "catalog", "list", "-o", "json")
@@ -148,6 +152,49 @@ func (c *cluster) testCatalog(t *testing.T) {
 			t.Errorf("%v completes to %q", args, out)
 		}
 	}
+}
+
+// testUnreadyCatalogs waits for a catalog that cannot be reached and for one whose spec is invalid.
+func (c *cluster) testUnreadyCatalogs(t *testing.T) {
+	out, _ := c.run(t, 2, "catalog", "add", "dark", "--address", "localhost:1", "--wait", "--timeout", "1s", "-o", "json")
+	contains(t, out, `"created": true`, `"outcome": "failed"`)
+	c.run(t, 0, "catalog", "remove", "dark", "--yes")
+	broken := &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "broken"},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc},
+	}
+	if err := c.Create(t.Context(), broken); err != nil {
+		t.Fatal(err)
+	}
+	_, log := c.run(t, 2, "wait", "catalogsource/broken", "-n", "olm")
+	contains(t, log, "CatalogSource olm/broken has connection state none yet, SpecInvalidError: ")
+	c.run(t, 0, "catalog", "remove", "broken", "--yes")
+}
+
+// testUnreadCatalog installs an operator while a catalog of the namespace cannot be reached.
+func (c *cluster) testUnreadCatalog(t *testing.T) {
+	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "reef"}}); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := c.run(t, 0, "catalog", "add", "dark", "--address", "localhost:1", "-n", "reef")
+	contains(t, out, "Wait for it: kubectl chandlery wait catalogsource/dark -n reef")
+	const note = "choose a catalog with --catalog: catalog olm/sample has the package"
+	args := []string{"install", "compass", "-n", "reef"}
+	out, _ = c.run(t, 0, append(args, "--dry-run")...)
+	contains(t, out, "not every catalog can be read: catalog reef/dark: ", note)
+	out, log := c.run(t, 2, append(args, "--yes", "-o", "json")...)
+	contains(t, out, `"outcome": "blocked"`)
+	contains(t, log, note)
+	if c.exists(t, &operatorsv1alpha1.Subscription{}, "reef", "compass") {
+		t.Error("the command created the Subscription")
+	}
+	out, _ = c.run(t, 0, append(args, "--dry-run", "--catalog", "olm/sample")...)
+	if strings.Contains(out, "not every catalog") {
+		t.Errorf("the named catalog is read: %s", out)
+	}
+	out, _ = c.run(t, 1, "catalog", "remove", "dark", "-n", "reef", "-o", "json")
+	contains(t, out, `"removed": false`, `"outcome": "planned"`)
+	c.run(t, 0, "catalog", "remove", "dark", "-n", "reef", "--yes")
 }
 
 func (c *cluster) testSearch(t *testing.T) {
