@@ -122,11 +122,17 @@ func (o *upgradeOptions) run(cmd *cobra.Command, args []string) error {
 // validate returns an error for flags that do not fit the Subscription.
 func (o *upgradeOptions) validate(found *wait.Objects) error {
 	sub := found.Subscription
-	if o.version != "" && !isInstalled(found, o.version) && sub.GetInstallPlanApproval() != operatorsv1alpha1.ApprovalManual {
-		return fmt.Errorf("--version needs the approval Manual, and spec.installPlanApproval of Subscription %s/%s is Automatic; set it to Manual, or hold the version with the annotation %s",
+	stays := isInstalled(found, o.version) && !o.changesChannel(sub)
+	if o.version != "" && !stays && sub.GetInstallPlanApproval() != operatorsv1alpha1.ApprovalManual {
+		return negative("--version needs the approval Manual, and spec.installPlanApproval of Subscription %s/%s is Automatic; set it to Manual, or hold the version with the annotation %s",
 			sub.Namespace, sub.Name, api.AnnotationPin)
 	}
 	return nil
+}
+
+// changesChannel reports whether the command changes the channel of a Subscription.
+func (o *upgradeOptions) changesChannel(sub *operatorsv1alpha1.Subscription) bool {
+	return o.channel != "" && o.channel != sub.Spec.Channel
 }
 
 // wanted returns the Subscription with the new channel, without status.
