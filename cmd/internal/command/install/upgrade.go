@@ -167,7 +167,7 @@ func (o *upgradeOptions) predict(cmd *cobra.Command, sub *operatorsv1alpha1.Subs
 // upgrade shows the steps and, after the confirmation, makes them.
 func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wait.Objects, res *dryrun.Result) error {
 	sub := found.Subscription
-	changes := o.wanted(sub).Spec.Channel != sub.Spec.Channel
+	changes := o.changesChannel(sub)
 	if changes {
 		// The InstallPlan that waits for approval belongs to the old channel.
 		found = &wait.Objects{Subscription: sub, Installed: found.Installed}
@@ -183,19 +183,29 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 		}
 	}
 	if unreachable != nil && r.Problem == "" {
-		return unreachable
+		r.Problem, r.Outcome = unreachable.Error(), blocked
+		return o.withDocument(cmd.OutOrStdout(), &r, unreachable)
 	}
 	if r.Outcome = o.outcome(&r, changes); r.Outcome != "" {
 		return o.finish(cmd.OutOrStdout(), &r)
 	}
 	if err := (console.Question{Text: "Upgrade it?", Refused: "nothing was changed", Yes: o.yes}).Ask(cmd); err != nil {
-		return err
+		r.Outcome = planned
+		return o.withDocument(cmd.OutOrStdout(), &r, err)
 	}
 	var err error
-	if r.Outcome, err = o.apply(cmd, c, sub, way, changes); err == nil || o.output.ForMachines() {
-		err = errors.Join(err, o.finish(cmd.OutOrStdout(), &r))
+	if r.Outcome, err = o.apply(cmd, c, sub, way, changes); err != nil {
+		return o.withDocument(cmd.OutOrStdout(), &r, err)
 	}
-	return err
+	return o.finish(cmd.OutOrStdout(), &r)
+}
+
+// withDocument prints the document of the machine-readable forms for an error, and returns the error.
+func (o *upgradeOptions) withDocument(out io.Writer, r *upgradeReport, err error) error {
+	if !o.output.ForMachines() {
+		return err
+	}
+	return errors.Join(err, o.output.Document(out, r))
 }
 
 // explains reports whether the plan states why the Subscription does not get a version.

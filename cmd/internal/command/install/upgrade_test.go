@@ -1,6 +1,7 @@
 package install
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -154,6 +155,28 @@ func TestUnreachableVersion(t *testing.T) {
 				t.Errorf("error %v, want %q; output (-want +got):\n%s", err, tt.err, diff)
 			}
 		})
+	}
+}
+
+// TestUnreachableVersionDocument covers the document for a version to which no upgrade leads.
+func TestUnreachableVersionDocument(t *testing.T) {
+	t.Parallel()
+	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lamp"}, Spec: &operatorsv1alpha1.SubscriptionSpec{}}
+	o := upgradeOptions{output: console.Output{Form: console.JSON}, version: "2.0.0"}
+	var out strings.Builder
+	cmd := &cobra.Command{}
+	cmd.SetOut(&out)
+	err := o.upgrade(cmd, nil, &wait.Objects{Subscription: sub}, &dryrun.Result{Namespace: "shop"})
+	if console.CodeOf(err) != console.Negative {
+		t.Errorf("exit code %d: %v", console.CodeOf(err), err)
+	}
+	var got upgradeReport
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	const problem = `subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`
+	if got.Outcome != blocked || got.Problem != problem || got.Plan == nil {
+		t.Errorf("%+v", got)
 	}
 }
 
