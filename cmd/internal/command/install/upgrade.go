@@ -168,11 +168,12 @@ func (o *upgradeOptions) predict(cmd *cobra.Command, sub *operatorsv1alpha1.Subs
 func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wait.Objects, res *dryrun.Result) error {
 	sub := found.Subscription
 	changes := o.changesChannel(sub)
+	objects := *found
 	if changes {
 		// The InstallPlan that waits for approval belongs to the old channel.
-		found = &wait.Objects{Subscription: sub, Installed: found.Installed}
+		objects.Plan = nil
 	}
-	way, unreachable := pathTo(res, found, o.version)
+	way, unreachable := pathTo(res, &objects, o.version)
 	endPlan(res, sub.Name, way)
 	r := upgradeReport{
 		Namespace: sub.Namespace, Subscription: sub.Name, From: sub.Status.InstalledCSV, To: way.to, Plan: res, Problem: problemOf(res, sub.Name),
@@ -194,7 +195,7 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 		return o.withDocument(cmd.OutOrStdout(), &r, err)
 	}
 	var err error
-	if r.Outcome, err = o.apply(cmd, c, sub, way, changes); err != nil {
+	if r.Outcome, err = o.apply(cmd, c, found, way); err != nil {
 		return o.withDocument(cmd.OutOrStdout(), &r, err)
 	}
 	return o.finish(cmd.OutOrStdout(), &r)
@@ -249,8 +250,13 @@ func (o *upgradeOptions) outcome(r *upgradeReport, changes bool) string {
 }
 
 // apply changes the channel, approves InstallPlans and waits for the last version.
-func (o *upgradeOptions) apply(cmd *cobra.Command, c client.Client, sub *operatorsv1alpha1.Subscription, to path, changes bool) (string, error) {
-	if changes {
+func (o *upgradeOptions) apply(cmd *cobra.Command, c client.Client, found *wait.Objects, to path) (string, error) {
+	sub := found.Subscription
+	f := follower{
+		Client: c, Namespace: sub.Namespace, Agent: o.connection.Agent, Log: cmd.ErrOrStderr(), Timeout: o.timeout, Program: o.program,
+	}
+	if o.changesChannel(sub) {
+		f.Replaced = replacedPlan(found.Plan, to.plans)
 		next := sub.DeepCopy()
 		next.Spec = o.wanted(sub).Spec
 		patch := client.MergeFromWithOptions(sub, client.MergeFromWithOptimisticLock{})
@@ -260,9 +266,6 @@ func (o *upgradeOptions) apply(cmd *cobra.Command, c client.Client, sub *operato
 	}
 	if to.to == "" {
 		return changed, nil
-	}
-	f := follower{
-		Client: c, Namespace: sub.Namespace, Agent: o.connection.Agent, Log: cmd.ErrOrStderr(), Timeout: o.timeout, Program: o.program,
 	}
 	if err := f.follow(cmd.Context(), sub.Name, to.to, to.plans); err != nil {
 		return failed, err
