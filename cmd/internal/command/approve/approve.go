@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/cmd/internal/command/wait"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/plansummary"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
@@ -35,7 +36,8 @@ set the same flags here.
 Exit codes:
   0  every requested plan is approved, or was approved before
   1  the command failed, or you did not confirm
-  2  with --wait: a plan or version failed, or did not finish in time
+  2  a Subscription has no plan yet; with --wait: a plan or version failed, or did not
+     finish in time
   3  a permission is missing
   4  the API server cannot be reached`
 
@@ -73,7 +75,7 @@ func New(name, agent string) *cobra.Command {
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the plans, and check your permission to approve them; change nothing")
 	flags.Var(&o.kinds, plansteps.FlagKind, "additional kind that bundles may contain, as in the supervisor's --bundle-kind; used by --dry-run; may be repeated")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
-	flags.BoolVar(&o.wait, "wait", false, "follow the plans until their versions are installed or have failed")
+	flags.BoolVar(&o.wait, "wait", false, "wait for missing plans, and follow all until their versions are installed or have failed")
 	console.AddTimeoutFlag(flags, &o.timeout, 10*time.Minute, "time limit for --wait")
 	o.output.AddFlags(cmd)
 	return cmd
@@ -123,6 +125,9 @@ func (o *options) approve(cmd *cobra.Command, c client.Client, namespace string,
 	if len(names) == 0 && !o.all {
 		return fmt.Errorf("name InstallPlans or Subscriptions of namespace %s, or give --all; %s", namespace, w.summary())
 	}
+	if w, err = o.planned(cmd, c, w, names); err != nil {
+		return err
+	}
 	plans, notes, err := w.selectPlans(names, o.all)
 	if err != nil {
 		return err
@@ -145,6 +150,44 @@ func (o *options) approve(cmd *cobra.Command, c client.Client, namespace string,
 		failure = f.wait(cmd.Context(), plans)
 	}
 	return failure
+}
+
+// planned returns the objects of the namespace with the InstallPlans of the Subscriptions that names select. With --wait, it
+// waits for the InstallPlans of new Subscriptions. Otherwise, it returns an error for a Subscription without one.
+func (o *options) planned(cmd *cobra.Command, c client.Client, w *namespaceObjects, names []string) (*namespaceObjects, error) {
+	if _, _, err := w.selectPlans(names, o.all); err != nil {
+		return nil, err
+	}
+	open := w.unplanned(names)
+	if o.wait && len(open) > 0 {
+		return o.awaitPlans(cmd, c, w.namespace, names)
+	}
+	for _, one := range open {
+		if name := one.Subscription.Name; one.Plan == nil {
+			return nil, &console.Coded{Code: console.Negative, Err: fmt.Errorf("subscription %s/%s has no InstallPlan yet; "+
+				"repeat the command with --wait, or run '%s wait %s -n %s --for approval' first", w.namespace, name, o.program, name, w.namespace)}
+		}
+	}
+	return w, nil
+}
+
+// awaitPlans reads the namespace until no Subscription that names select is unplanned.
+func (o *options) awaitPlans(cmd *cobra.Command, c client.Client, namespace string, names []string) (*namespaceObjects, error) {
+	var last *namespaceObjects
+	waiter := console.Waiter{Log: cmd.ErrOrStderr(), Timeout: o.timeout, Aim: "planned", Remedy: o.program + " status -n " + namespace}
+	err := waiter.Wait(cmd.Context(), func(ctx context.Context) ([]console.WaitState, error) {
+		now, err := readNamespace(ctx, c, namespace)
+		if err != nil {
+			return nil, err
+		}
+		last = now
+		states := []console.WaitState{}
+		for _, one := range now.unplanned(names) {
+			states = append(states, wait.SubscriptionState(namespace+"/"+one.Subscription.Name, one, wait.Approval, ""))
+		}
+		return states, nil
+	})
+	return last, err
 }
 
 // readNamespace reads a namespace. Subscriptions and ClusterServiceVersions may be forbidden; they only add details.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/cmd/internal/command/wait"
 )
 
 // selectedPlan is a requested InstallPlan, and whether there is anything to approve.
@@ -56,27 +58,35 @@ func (w *namespaceObjects) selectPlans(names []string, all bool) (plans []select
 
 // find returns the InstallPlan with a name, or the one of the Subscription with this name.
 func (w *namespaceObjects) find(text string) (p *operatorsv1alpha1.InstallPlan, note string, err error) {
+	p, sub, err := w.object(text)
+	if sub != nil {
+		p, note = w.planOf(sub)
+	}
+	return p, note, err
+}
+
+// object returns the InstallPlan or the Subscription with a name. It returns an error if there is neither.
+func (w *namespaceObjects) object(text string) (*operatorsv1alpha1.InstallPlan, *operatorsv1alpha1.Subscription, error) {
 	kind, name, qualified := strings.Cut(text, "/")
 	if !qualified {
 		kind, name = "", text
 	}
 	if !slices.Contains([]string{"", "installplan", "ip", "subscription", "sub"}, strings.ToLower(kind)) {
-		return nil, "", fmt.Errorf("%q names neither an InstallPlan nor a Subscription; write installplan/NAME, subscription/NAME or the name alone", text)
+		return nil, nil, fmt.Errorf("%q names neither an InstallPlan nor a Subscription; write installplan/NAME, subscription/NAME or the name alone", text)
 	}
 	if !strings.HasPrefix(strings.ToLower(kind), "sub") {
 		if p := w.plan(name); p != nil {
-			return p, "", nil
+			return p, nil, nil
 		}
 	}
 	if !strings.HasPrefix(strings.ToLower(kind), "i") {
 		for i := range w.subscriptions {
 			if w.subscriptions[i].Name == name {
-				p, note := w.planOf(&w.subscriptions[i])
-				return p, note, nil
+				return nil, &w.subscriptions[i], nil
 			}
 		}
 	}
-	return nil, "", fmt.Errorf("namespace %s has no visible InstallPlan or Subscription %s; %s", w.namespace, name, w.summary())
+	return nil, nil, fmt.Errorf("namespace %s has no visible InstallPlan or Subscription %s; %s", w.namespace, name, w.summary())
 }
 
 func (w *namespaceObjects) plan(name string) *operatorsv1alpha1.InstallPlan {
@@ -98,6 +108,23 @@ func (w *namespaceObjects) planOf(sub *operatorsv1alpha1.Subscription) (*operato
 		return nil, fmt.Sprintf("Subscription %s/%s: nothing waits for approval: its InstallPlan %s is deleted", sub.Namespace, sub.Name, ref.Name)
 	}
 	return p, ""
+}
+
+// unplanned returns the Subscriptions that names select and that have no version, and no InstallPlan that has left the phase
+// Planning. Each comes with its InstallPlan, if that exists.
+func (w *namespaceObjects) unplanned(names []string) []*wait.Objects {
+	var found []*wait.Objects
+	for _, name := range names {
+		_, sub, err := w.object(name)
+		if err != nil || sub == nil || sub.Status.InstalledCSV != "" || sub.Status.CurrentCSV != "" {
+			continue
+		}
+		p, _ := w.planOf(sub)
+		if p == nil || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone || p.Status.Phase == operatorsv1alpha1.InstallPlanPhasePlanning {
+			found = append(found, &wait.Objects{Subscription: sub, Plan: p})
+		}
+	}
+	return found
 }
 
 // summary lists the waiting InstallPlans and the Subscriptions.

@@ -2,7 +2,6 @@ package approve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -25,14 +24,10 @@ type waiter struct {
 }
 
 // wait logs changes of the InstallPlans, and then of their ClusterServiceVersions, until all are
-// installed or one has failed. It returns nil after an interrupt.
+// installed or one has failed.
 func (f waiter) wait(ctx context.Context, plans []selectedPlan) error {
 	w := console.Waiter{Log: f.log, Timeout: f.timeout, Aim: "installed", Remedy: f.program + " status -n " + f.namespace}
-	err := w.Wait(ctx, func(ctx context.Context) ([]console.WaitState, error) { return f.read(ctx, plans) })
-	if errors.Is(err, console.ErrInterrupted) {
-		return nil
-	}
-	return err
+	return w.Wait(ctx, func(ctx context.Context) ([]console.WaitState, error) { return f.read(ctx, plans) })
 }
 
 // read reads the states of the InstallPlans and, after they are complete, of their ClusterServiceVersions.

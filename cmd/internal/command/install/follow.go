@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -105,7 +107,12 @@ type follower struct {
 	Log     io.Writer
 	Timeout time.Duration
 	Program string
+	// Replaced is the UID of an InstallPlan that the supervisor replaces soon; empty for none.
+	Replaced types.UID
 }
+
+// awaitsReplacement begins the state of a Subscription whose InstallPlan another one replaces.
+const awaitsReplacement = "waits for the plan that replaces "
 
 // follow waits until a Subscription has a version, which may be empty for any. It approves an InstallPlan that waits for
 // approval if it is one of the expected ones.
@@ -117,15 +124,19 @@ func (f *follower) follow(ctx context.Context, subscription, version string, exp
 		if err != nil {
 			return nil, err
 		}
+		replaced := f.removeReplaced(o, expected)
 		s := wait.SubscriptionState(f.Namespace+"/"+subscription, o, wait.Installed, version)
 		switch {
-		case s.Done || !o.Pending():
+		case s.Done:
+		case replaced != "":
+			s.Is = awaitsReplacement + replaced
+		case !o.Pending():
 		case expects(expected, o.Plan.Spec.ClusterServiceVersionNames):
 			s.Is = "has the approved InstallPlan " + o.Plan.Name
 			_, err = approve.Approve(ctx, f.Client, f.Agent, o.Plan)
 			if errors.Is(err, approve.ErrDeleted) {
 				// Another plan replaces it. If that is not the expected one either, the next pass fails.
-				s.Is, err = "waits for the plan that replaces "+o.Plan.Name, nil
+				s.Is, err = awaitsReplacement+o.Plan.Name, nil
 			}
 		default:
 			s.Is = fmt.Sprintf("has InstallPlan %s, which installs %s and not what was shown; check it with '%s approve %s -n %s --dry-run'",
@@ -134,6 +145,32 @@ func (f *follower) follow(ctx context.Context, subscription, version string, exp
 		}
 		return []console.WaitState{s}, err
 	})
+}
+
+// removeReplaced removes the InstallPlan that the supervisor replaces soon, and the version that the old status names. It
+// returns the name of the plan if the plan waits for approval or has failed; empty otherwise.
+func (f *follower) removeReplaced(o *wait.Objects, expected []versionSet) (name string) {
+	if f.Replaced == "" || replacedPlan(o.Plan, expected) != f.Replaced {
+		return ""
+	}
+	if o.Plan.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
+		name = o.Plan.Name
+	}
+	o.Plan, o.Current = nil, nil
+	return name
+}
+
+// replacedPlan returns the UID of the existing InstallPlan of a Subscription if the supervisor replaces it after a change of
+// the channel; empty if it is in progress or one of the expected ones.
+func replacedPlan(p *operatorsv1alpha1.InstallPlan, expected []versionSet) types.UID {
+	if p == nil || expects(expected, p.Spec.ClusterServiceVersionNames) {
+		return ""
+	}
+	ended := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
+	if p.Spec.Approved && !ended {
+		return ""
+	}
+	return p.UID
 }
 
 // expects reports whether an InstallPlan with the given ClusterServiceVersions is one of the expected ones.

@@ -95,11 +95,11 @@ func (o *options) finish(out io.Writer, p *plan, done outcome) error {
 	case outcomePlanned:
 		return write(out, "\nNothing was changed (dry run).\n")
 	case outcomeCreated:
-		next := "Wait for it: " + o.request.program + " wait "
+		next, end := "Wait for it: "+o.request.program+" wait ", ""
 		if o.approval == string(operatorsv1alpha1.ApprovalManual) {
-			next = "Approve its InstallPlan: " + o.request.program + " approve "
+			next, end = "Approve its InstallPlan: "+o.request.program+" approve ", " --wait"
 		}
-		return write(out, fmt.Sprintf("\nSubscription %s exists. %s%s -n %s\n", name, next, p.Subscription, o.request.namespace))
+		return write(out, fmt.Sprintf("\nSubscription %s exists. %s%s -n %s%s\n", name, next, p.Subscription, o.request.namespace, end))
 	default:
 		return write(out, fmt.Sprintf("\nSubscription %s is installed.\n", name))
 	}

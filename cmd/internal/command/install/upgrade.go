@@ -122,11 +122,17 @@ func (o *upgradeOptions) run(cmd *cobra.Command, args []string) error {
 // validate returns an error for flags that do not fit the Subscription.
 func (o *upgradeOptions) validate(found *wait.Objects) error {
 	sub := found.Subscription
-	if o.version != "" && !isInstalled(found, o.version) && sub.GetInstallPlanApproval() != operatorsv1alpha1.ApprovalManual {
-		return fmt.Errorf("--version needs the approval Manual, and spec.installPlanApproval of Subscription %s/%s is Automatic; set it to Manual, or hold the version with the annotation %s",
+	stays := isInstalled(found, o.version) && !o.changesChannel(sub)
+	if o.version != "" && !stays && sub.GetInstallPlanApproval() != operatorsv1alpha1.ApprovalManual {
+		return negative("--version needs the approval Manual, and spec.installPlanApproval of Subscription %s/%s is Automatic; set it to Manual, or hold the version with the annotation %s",
 			sub.Namespace, sub.Name, api.AnnotationPin)
 	}
 	return nil
+}
+
+// changesChannel reports whether the command changes the channel of a Subscription.
+func (o *upgradeOptions) changesChannel(sub *operatorsv1alpha1.Subscription) bool {
+	return o.channel != "" && o.channel != sub.Spec.Channel
 }
 
 // wanted returns the Subscription with the new channel, without status.
@@ -161,12 +167,13 @@ func (o *upgradeOptions) predict(cmd *cobra.Command, sub *operatorsv1alpha1.Subs
 // upgrade shows the steps and, after the confirmation, makes them.
 func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wait.Objects, res *dryrun.Result) error {
 	sub := found.Subscription
-	changes := o.wanted(sub).Spec.Channel != sub.Spec.Channel
+	changes := o.changesChannel(sub)
+	objects := *found
 	if changes {
 		// The InstallPlan that waits for approval belongs to the old channel.
-		found = &wait.Objects{Subscription: sub, Installed: found.Installed}
+		objects.Plan = nil
 	}
-	way, unreachable := pathTo(res, found, o.version)
+	way, unreachable := pathTo(res, &objects, o.version)
 	endPlan(res, sub.Name, way)
 	r := upgradeReport{
 		Namespace: sub.Namespace, Subscription: sub.Name, From: sub.Status.InstalledCSV, To: way.to, Plan: res, Problem: problemOf(res, sub.Name),
@@ -177,19 +184,29 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 		}
 	}
 	if unreachable != nil && r.Problem == "" {
-		return unreachable
+		r.Problem, r.Outcome = unreachable.Error(), blocked
+		return o.withDocument(cmd.OutOrStdout(), &r, unreachable)
 	}
 	if r.Outcome = o.outcome(&r, changes); r.Outcome != "" {
 		return o.finish(cmd.OutOrStdout(), &r)
 	}
 	if err := (console.Question{Text: "Upgrade it?", Refused: "nothing was changed", Yes: o.yes}).Ask(cmd); err != nil {
-		return err
+		r.Outcome = planned
+		return o.withDocument(cmd.OutOrStdout(), &r, err)
 	}
 	var err error
-	if r.Outcome, err = o.apply(cmd, c, sub, way, changes); err == nil || o.output.ForMachines() {
-		err = errors.Join(err, o.finish(cmd.OutOrStdout(), &r))
+	if r.Outcome, err = o.apply(cmd, c, found, way); err != nil {
+		return o.withDocument(cmd.OutOrStdout(), &r, err)
 	}
-	return err
+	return o.finish(cmd.OutOrStdout(), &r)
+}
+
+// withDocument prints the document of the machine-readable forms for an error, and returns the error.
+func (o *upgradeOptions) withDocument(out io.Writer, r *upgradeReport, err error) error {
+	if !o.output.ForMachines() {
+		return err
+	}
+	return errors.Join(err, o.output.Document(out, r))
 }
 
 // explains reports whether the plan states why the Subscription does not get a version.
@@ -233,8 +250,13 @@ func (o *upgradeOptions) outcome(r *upgradeReport, changes bool) string {
 }
 
 // apply changes the channel, approves InstallPlans and waits for the last version.
-func (o *upgradeOptions) apply(cmd *cobra.Command, c client.Client, sub *operatorsv1alpha1.Subscription, to path, changes bool) (string, error) {
-	if changes {
+func (o *upgradeOptions) apply(cmd *cobra.Command, c client.Client, found *wait.Objects, to path) (string, error) {
+	sub := found.Subscription
+	f := follower{
+		Client: c, Namespace: sub.Namespace, Agent: o.connection.Agent, Log: cmd.ErrOrStderr(), Timeout: o.timeout, Program: o.program,
+	}
+	if o.changesChannel(sub) {
+		f.Replaced = replacedPlan(found.Plan, to.plans)
 		next := sub.DeepCopy()
 		next.Spec = o.wanted(sub).Spec
 		patch := client.MergeFromWithOptions(sub, client.MergeFromWithOptimisticLock{})
@@ -244,9 +266,6 @@ func (o *upgradeOptions) apply(cmd *cobra.Command, c client.Client, sub *operato
 	}
 	if to.to == "" {
 		return changed, nil
-	}
-	f := follower{
-		Client: c, Namespace: sub.Namespace, Agent: o.connection.Agent, Log: cmd.ErrOrStderr(), Timeout: o.timeout, Program: o.program,
 	}
 	if err := f.follow(cmd.Context(), sub.Name, to.to, to.plans); err != nil {
 		return failed, err

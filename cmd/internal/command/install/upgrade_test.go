@@ -1,6 +1,7 @@
 package install
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +158,28 @@ func TestUnreachableVersion(t *testing.T) {
 	}
 }
 
+// TestUnreachableVersionDocument covers the document for a version to which no upgrade leads.
+func TestUnreachableVersionDocument(t *testing.T) {
+	t.Parallel()
+	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lamp"}, Spec: &operatorsv1alpha1.SubscriptionSpec{}}
+	o := upgradeOptions{output: console.Output{Form: console.JSON}, version: "2.0.0"}
+	var out strings.Builder
+	cmd := &cobra.Command{}
+	cmd.SetOut(&out)
+	err := o.upgrade(cmd, nil, &wait.Objects{Subscription: sub}, &dryrun.Result{Namespace: "shop"})
+	if console.CodeOf(err) != console.Negative {
+		t.Errorf("exit code %d: %v", console.CodeOf(err), err)
+	}
+	var got upgradeReport
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	const problem = `subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`
+	if got.Outcome != blocked || got.Problem != problem || got.Plan == nil {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestOutcome covers when the command has nothing to do.
 func TestOutcome(t *testing.T) {
 	t.Parallel()
@@ -183,18 +206,31 @@ func TestOutcome(t *testing.T) {
 }
 
 // TestVersionNeedsManualApproval covers --version for a Subscription with automatic approval: only the installed version
-// is accepted.
+// is accepted, and only without a change of the channel, because the new channel would install its newest version.
 func TestVersionNeedsManualApproval(t *testing.T) {
 	t.Parallel()
 	found := &wait.Objects{Subscription: &operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lamp"},
-		Spec:       &operatorsv1alpha1.SubscriptionSpec{InstallPlanApproval: operatorsv1alpha1.ApprovalAutomatic},
+		Spec:       &operatorsv1alpha1.SubscriptionSpec{Channel: "stable", InstallPlanApproval: operatorsv1alpha1.ApprovalAutomatic},
 		Status:     operatorsv1alpha1.SubscriptionStatus{InstalledCSV: "lamp.v1"},
 	}}
-	for version, accepted := range map[string]bool{"": true, "lamp.v1": true, "lamp.v2": false} {
-		err := (&upgradeOptions{version: version}).validate(found)
-		if (err == nil) != accepted {
-			t.Errorf("version %q: %v", version, err)
-		}
+	for name, tt := range map[string]struct {
+		version, channel string
+		code             console.Code
+	}{
+		"None":                   {},
+		"NewChannel":             {channel: "beta"},
+		"Installed":              {version: "lamp.v1"},
+		"InstalledInSameChannel": {version: "lamp.v1", channel: "stable"},
+		"InstalledInNewChannel":  {version: "lamp.v1", channel: "beta", code: console.Negative},
+		"Other":                  {version: "lamp.v2", code: console.Negative},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := (&upgradeOptions{version: tt.version, channel: tt.channel}).validate(found)
+			if code := console.CodeOf(err); code != tt.code {
+				t.Errorf("exit code %d, want %d: %v", code, tt.code, err)
+			}
+		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -174,6 +175,27 @@ func TestApproveWaits(t *testing.T) {
 	contains(t, got.log, "not installed within 1s (--timeout): InstallPlan install-aaa is in phase RequiresApproval")
 	if got.code != 2 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestApproveWaitEnds checks the exit code of a wait that the user ends.
+func TestApproveWaitEnds(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		w := newWorld(t)
+		w.waits()
+		r := &running{cmd: exec.CommandContext(t.Context(), supervisorPath, "approve", "my-lamp", "--wait", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
+		r.cmd.Stdout, r.cmd.Stderr = r, r
+		if err := r.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		r.await(t, "InstallPlan install-aaa is in phase RequiresApproval")
+		if err := r.cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		_ = r.cmd.Wait()
+		if got := r.cmd.ProcessState.ExitCode(); got != 130 || !w.plan().Spec.Approved {
+			t.Errorf("%v: exit code %d, want 130: %s", signal, got, r.text())
+		}
 	}
 }
 

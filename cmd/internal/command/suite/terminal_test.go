@@ -3,37 +3,12 @@
 package suite_test
 
 import (
-	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/chandlery/chandlery/test/testenv/pseudoterminal"
 )
-
-// openTerminal returns both ends of a new pseudo-terminal.
-func openTerminal(t *testing.T) (person, program *os.File) {
-	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = person.Close() })
-	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = program.Close() })
-	return person, program
-}
 
 // TestApproveAsks checks that the command approves at a terminal only after the answer yes.
 func TestApproveAsks(t *testing.T) {
@@ -41,7 +16,7 @@ func TestApproveAsks(t *testing.T) {
 		t.Run(strings.TrimSpace(answer), func(t *testing.T) {
 			w := newWorld(t)
 			w.waits()
-			person, tty := openTerminal(t)
+			person, tty := pseudoterminal.Open(t)
 			r := &running{cmd: exec.CommandContext(t.Context(), supervisorPath, "approve", "my-lamp", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
 			r.cmd.Env = []string{"TERM=xterm", "HOME=" + t.TempDir()}
 			r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = tty, tty, tty

@@ -63,15 +63,15 @@ func (o *Objects) Pending() bool {
 // be installed; empty for any.
 func SubscriptionState(name string, o *Objects, goal Goal, version string) console.WaitState {
 	s := console.WaitState{Object: "Subscription " + name}
-	switch failure := o.failure(); {
+	switch failure := o.failure(version); {
 	case o.Subscription == nil:
 		s.Is, s.Done, s.Failed = "does not exist; check the name and --namespace", true, true
 	case o.Subscription.DeletionTimestamp != nil:
 		s.Is, s.Done, s.Failed = "is being deleted", true, true
-	case failure != "":
-		s.Is, s.Done, s.Failed = "failed: "+failure, true, true
 	case goal == Approval && o.Pending():
 		s.Is, s.Done = "waits for approval of "+planText(o.Plan), true
+	case failure != "":
+		s.Is, s.Done, s.Failed = "failed: "+failure, true, true
 	case goal != Approval && o.reached(goal, version):
 		s.Is, s.Done = "has "+o.Installed.Name+" installed", true
 	default:
@@ -80,17 +80,27 @@ func SubscriptionState(name string, o *Objects, goal Goal, version string) conso
 	return s
 }
 
-// failure returns why an InstallPlan or a version failed; empty if none did.
-func (o *Objects) failure() string {
+// failure returns why the InstallPlan or the newest version failed; empty if neither did. version is the awaited version,
+// empty for any.
+func (o *Objects) failure(version string) string {
 	if p := o.Plan; p != nil && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
 		return "InstallPlan " + p.Name + ": " + bundles.OneLine(cmp.Or(planMessage(p), "phase Failed"))
 	}
-	for _, csv := range []*operatorsv1alpha1.ClusterServiceVersion{o.Current, o.Installed} {
-		if csv != nil && csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed {
-			return "ClusterServiceVersion " + csv.Name + ": " + bundles.OneLine(cmp.Or(csv.Status.Message, "phase Failed"))
-		}
+	csv := o.Current
+	if csv == nil || csv.Status.Phase != operatorsv1alpha1.CSVPhaseFailed || o.isReplaced(csv, version) {
+		return ""
 	}
-	return ""
+	return "ClusterServiceVersion " + csv.Name + ": " + bundles.OneLine(cmp.Or(csv.Status.Message, "phase Failed"))
+}
+
+// isReplaced reports whether another version than the newest existing one is awaited: an unfinished InstallPlan installs it,
+// or the newest existing one was installed before. An OperatorGroup may allow that a version replaces a failed one.
+func (o *Objects) isReplaced(csv *operatorsv1alpha1.ClusterServiceVersion, version string) bool {
+	p := o.Plan
+	if p != nil && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete && !slices.Contains(p.Spec.ClusterServiceVersionNames, csv.Name) {
+		return true
+	}
+	return o.Subscription.Status.InstalledCSV == csv.Name && !isVersion(csv, version)
 }
 
 func planMessage(p *operatorsv1alpha1.InstallPlan) string {
@@ -112,6 +122,11 @@ func (o *Objects) reached(goal Goal, version string) bool {
 	if goal == Latest && o.Subscription.Status.State != operatorsv1alpha1.SubscriptionStateAtLatest {
 		return false
 	}
+	return isVersion(csv, version)
+}
+
+// isVersion reports whether a ClusterServiceVersion has a number or a name, which is empty for any.
+func isVersion(csv *operatorsv1alpha1.ClusterServiceVersion, version string) bool {
 	return version == "" || version == csv.Name || strings.TrimPrefix(version, "v") == plansummary.Declared(csv)
 }
 

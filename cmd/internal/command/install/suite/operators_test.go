@@ -49,6 +49,7 @@ func TestInstallUpgradeRemove(t *testing.T) {
 	t.Run("UnreadCatalog", c.testUnreadCatalog)
 	t.Run("Upgrade", c.testUpgrade)
 	t.Run("Remove", c.testRemove)
+	t.Run("ChannelChange", c.testChannelChange)
 	t.Run("Pipeline", c.testPipeline)
 	t.Run("ExitCodes", c.testExitCodes)
 	t.Run("CatalogRemove", c.testCatalogRemove)
@@ -125,7 +126,7 @@ func (c *cluster) testNoAPI(t *testing.T) {
 }
 
 func (c *cluster) testCatalog(t *testing.T) {
-	address := programs.Serve(c.t, program("registry"), filepath.Join(c.root, "examples", "catalog"))
+	address := programs.Serve(c.t, program("registry"), c.catalogDir(c.t))
 	args := []string{"catalog", "add", "sample", "--address", address}
 	out, _ := c.run(t, 0, append(args, "--dry-run")...)
 	contains(t, out, "CatalogSource olm/sample would be created (dry run)")

@@ -1,0 +1,60 @@
+package suite_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/testenv"
+)
+
+// slow is a channel of the package compass that leads from version 2.0.0 to another one than the channel stable.
+const slow = `---
+schema: olm.channel
+package: compass
+name: slow
+entries:
+- name: compass.v2.0.0
+- name: compass.v2.1.0
+  replaces: compass.v2.0.0
+`
+
+// catalogDir returns a copy of the example catalog with the channel slow.
+func (c *cluster) catalogDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(c.root, "examples", "catalog"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "compass", "slow.yaml"), []byte(slow), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// testChannelChange changes the channel while an InstallPlan of the old channel waits for approval.
+func (c *cluster) testChannelChange(t *testing.T) {
+	patience := testenv.Patience.String()
+	out, _ := c.run(t, 0, "install", "compass", "-n", "bridge", "--version", "2.0.0", "--approval", "Manual", "--yes")
+	contains(t, out, "Approve its InstallPlan: kubectl chandlery approve compass -n bridge --wait")
+	out, _ = c.run(t, 0, "approve", "compass", "-n", "bridge", "--wait", "--yes", "--timeout", patience)
+	contains(t, out, "installs compass.v2.0.0", "is approved")
+	c.run(t, 0, "wait", "compass", "-n", "bridge", "--for", "approval", "--timeout", patience)
+	out, _ = c.run(t, 2, "upgrade", "compass", "-n", "bridge", "--version", "9.9.9", "-o", "json")
+	contains(t, out, `"outcome": "blocked"`, `has no upgrade to version \"9.9.9\"`)
+	out, _ = c.run(t, 0, "upgrade", "compass", "-n", "bridge", "--channel", "slow", "--timeout", patience)
+	contains(t, out, "Upgrade of Subscription bridge/compass from compass.v2.0.0 to compass.v2.1.0", "Subscription bridge/compass has compass.v2.1.0 installed.")
+	var plans operatorsv1alpha1.InstallPlanList
+	if err := c.List(t.Context(), &plans, client.InNamespace("bridge")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range plans.Items {
+		if p := &plans.Items[i]; p.Spec.ClusterServiceVersionNames[0] == "compass.v2.2.0" {
+			t.Errorf("InstallPlan %s of the old channel exists; it has approved %t", p.Name, p.Spec.Approved)
+		}
+	}
+	c.run(t, 0, "remove", "compass", "-n", "bridge", "--crds", "--yes")
+}
