@@ -76,6 +76,9 @@ var errOtherFiles = errors.New("the folder holds other files than a release; nam
 
 // Build makes a release in a folder, and replaces an earlier release there. It writes what it does to progress.
 func Build(ctx context.Context, dir string, o Options, tools Tools, progress io.Writer) error {
+	if len(o.Platforms) == 0 {
+		o.Platforms = images.Platforms()
+	}
 	if len(o.PluginPlatforms) == 0 {
 		o.PluginPlatforms = pluginPlatforms()
 	}
