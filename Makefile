@@ -180,22 +180,28 @@ images: ## Make the OCI images, into out/images (PUSH=HOST/PREFIX pushes them to
 
 # The programs that make and verify a release, from modules of their own.
 RELEASE_RUN = $(GO) run ./deploy/release/command
-# The folder of a release: that of VERSION on the command line, else the newest.
-RELEASE_DIR = out/release/$(if $(filter command,$(origin VERSION)),$(patsubst v%,%,$(VERSION)),$(notdir $(shell ls -td out/release/*/SHA256SUMS 2>/dev/null | head -1 | xargs -r dirname)))
+# The version of a release; empty unless VERSION is on the command line.
+RELEASE_VERSION = $(if $(filter command,$(origin VERSION)),$(patsubst v%,%,$(VERSION)))
+# The folder of a release: that of its version, else the newest. Incomplete ones do not count.
+RELEASE_DIR = out/release/$(or $(RELEASE_VERSION),$(notdir $(shell ls -td out/release/*/SHA256SUMS 2>/dev/null | grep -v '\.incomplete/' | head -1 | xargs -r dirname)))
+# Fails unless the folder holds a release.
+RELEASE_MADE = test -f '$(RELEASE_DIR)/SHA256SUMS' || { echo 'There is no release in $(RELEASE_DIR); run make release VERSION=$(or $(RELEASE_VERSION),…) first.' >&2; exit 1; }
 
 .PHONY: release
 release: ## Make all files of a release in out/release/VERSION (VERSION=1.2.0, KEY=cosign.key or KEYLESS=1, IMAGES=HOST/PREFIX).
-	@$(RELEASE_RUN) build '$(RELEASE_DIR)' --version '$(if $(filter command,$(origin VERSION)),$(VERSION))' \
+	@$(RELEASE_RUN) build '$(RELEASE_DIR)' --version '$(RELEASE_VERSION)' \
 	  $(if $(IMAGES),--images '$(IMAGES)') $(if $(DOWNLOADS),--downloads '$(DOWNLOADS)') $(if $(BUILDER),--builder '$(BUILDER)') \
 	  $(if $(KEY),--key '$(KEY)') $(if $(KEYLESS),--keyless) $(ARGS)
 
 .PHONY: release-verify
 release-verify: ## Verify a release as a user would, the newest without VERSION (PUBLIC_KEY=FILE, or IDENTITY=NAME ISSUER=URL).
+	@$(RELEASE_MADE)
 	@$(RELEASE_RUN) verify '$(RELEASE_DIR)' \
 	  $(if $(PUBLIC_KEY),--key '$(PUBLIC_KEY)') $(if $(IDENTITY),--identity '$(IDENTITY)') $(if $(ISSUER),--issuer '$(ISSUER)')
 
 .PHONY: release-push
 release-push: ## Push images, chart and signatures of a release to the registry of IMAGES.
+	@$(RELEASE_MADE)
 	@$(RELEASE_RUN) push '$(RELEASE_DIR)'
 
 .PHONY: check

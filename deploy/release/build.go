@@ -27,6 +27,8 @@ const (
 	notesFile     = "RELEASE_NOTES.md"
 	// sbomExtension is the extension of SPDX documents in JSON.
 	sbomExtension = ".spdx.json"
+	// incompleteExtension ends the name of the folder of a release until the release is complete.
+	incompleteExtension = ".incomplete"
 )
 
 // Source is the commit from which a release is built.
@@ -74,6 +76,9 @@ var errOtherFiles = errors.New("the folder holds other files than a release; nam
 
 // Build makes a release in a folder, and replaces an earlier release there. It writes what it does to progress.
 func Build(ctx context.Context, dir string, o Options, tools Tools, progress io.Writer) error {
+	if len(o.Platforms) == 0 {
+		o.Platforms = images.Platforms()
+	}
 	if len(o.PluginPlatforms) == 0 {
 		o.PluginPlatforms = pluginPlatforms()
 	}
@@ -85,7 +90,7 @@ func Build(ctx context.Context, dir string, o Options, tools Tools, progress io.
 		return fmt.Errorf("making a folder for temporary files: %w", err)
 	}
 	// An incomplete release never has the name of a release.
-	b := builder{Options: o, tools: tools, out: dir + ".incomplete", scratch: scratch, progress: progress}
+	b := builder{Options: o, tools: tools, out: filepath.Clean(dir) + incompleteExtension, scratch: scratch, progress: progress}
 	if err := errors.Join(b.build(ctx), os.RemoveAll(scratch)); err != nil {
 		return err
 	}

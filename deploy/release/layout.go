@@ -18,6 +18,9 @@ import (
 // refName is the annotation with the name of an image in a layout.
 const refName = "org.opencontainers.image.ref.name"
 
+// bundlePredicate is the annotation with the type of what a Sigstore bundle states.
+const bundlePredicate = "dev.sigstore.bundle.predicateType"
+
 // reference is an image in a registry, by its digest.
 type reference struct{ repository, digest string }
 
@@ -32,7 +35,9 @@ type stored struct {
 	// members are the digests of the images of an index.
 	members []v1.Hash
 	subject *v1.Descriptor
-	content remote.Taggable
+	// predicate is the type of what a Sigstore bundle states about its subject; empty for other artifacts.
+	predicate string
+	content   remote.Taggable
 }
 
 var errNotNamed = errors.New("has neither a name nor a subject in the layout")
@@ -84,7 +89,7 @@ func readStored(index v1.ImageIndex, d v1.Descriptor) (stored, error) {
 	if err != nil {
 		return stored{}, err //nolint:wrapcheck // wrapped by the caller
 	}
-	one.subject, one.content = manifest.Subject, image
+	one.subject, one.predicate, one.content = manifest.Subject, manifest.Annotations[bundlePredicate], image
 	return one, validateArtifact(image, manifest)
 }
 

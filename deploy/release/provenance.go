@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	provenance "github.com/in-toto/attestation/go/predicates/provenance/v1"
 	intoto "github.com/in-toto/attestation/go/v1"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -26,6 +27,7 @@ const (
 func (o Options) statement(files sums, installed map[string]reference, started, finished time.Time) (*intoto.Statement, error) {
 	parameters, err := structpb.NewStruct(map[string]any{
 		"version": o.Version.String(), "images": o.Images, "downloads": o.Downloads,
+		"platforms": namesOf(o.Platforms), "plugins": namesOf(o.PluginPlatforms),
 		"sourceDateEpoch": o.Created.UTC().Format(time.RFC3339),
 	})
 	if err != nil {
@@ -56,6 +58,15 @@ func (o Options) statement(files sums, installed map[string]reference, started, 
 		return nil, fmt.Errorf("writing the provenance: %w", err)
 	}
 	return s, nil
+}
+
+// namesOf returns the names of platforms, such as linux/amd64, for a parameter.
+func namesOf(platforms []v1.Platform) []any {
+	names := make([]any, 0, len(platforms))
+	for _, platform := range platforms {
+		names = append(names, platform.String())
+	}
+	return names
 }
 
 func asStruct(predicate *provenance.Provenance) (*structpb.Struct, error) {

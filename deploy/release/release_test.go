@@ -305,6 +305,7 @@ func TestStatement(t *testing.T) {
 	o := Options{
 		Source:  Source{Commit: strings.Repeat("c", 40), Created: epoch, Go: "go1.26.3"},
 		Version: version(t, "1.2.0"), Images: "example.com", Downloads: "https://example.com/v1.2.0", Builder: "https://example.com/builder",
+		Platforms: []v1.Platform{{OS: "linux", Architecture: "arm64"}}, PluginPlatforms: pluginPlatforms()[:2],
 	}
 	file, image := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	statement, err := o.statement(sums{"install.yaml": file}, map[string]reference{registryImage: {"example.com/r", "sha256:" + image}}, epoch, epoch.Add(time.Minute))
@@ -329,6 +330,14 @@ func TestStatement(t *testing.T) {
 	var generic map[string]any
 	if err := json.Unmarshal(text, &generic); err != nil || generic["_type"] != "https://in-toto.io/Statement/v1" || generic["predicateType"] != predicateType {
 		t.Errorf("the statement is %s", text)
+	}
+	wantParameters := map[string]any{
+		"version": "1.2.0", "images": "example.com", "downloads": "https://example.com/v1.2.0", "sourceDateEpoch": "2023-11-14T22:13:20Z",
+		"platforms": []any{"linux/arm64"}, "plugins": []any{"darwin/amd64", "darwin/arm64"},
+	}
+	definition, _ := statement.GetPredicate().AsMap()["buildDefinition"].(map[string]any)
+	if diff := cmp.Diff(wantParameters, definition["externalParameters"]); diff != "" {
+		t.Errorf("parameters (-want +got):\n%s", diff)
 	}
 	o.Builder = ""
 	if _, err := o.statement(sums{"install.yaml": file}, nil, epoch, epoch); err == nil {

@@ -23,6 +23,8 @@ const (
 	bundleExtension = ".sigstore.json"
 	provenanceFile  = "provenance" + bundleExtension
 	publicKeyFile   = "cosign.pub"
+	// signatureType is the type of what "cosign sign" states.
+	signatureType = "https://sigstore.dev/cosign/sign/v1"
 )
 
 // isReproducible reports whether a file of a release depends on the commit alone. Signatures, provenance and checksums,

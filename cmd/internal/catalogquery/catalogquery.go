@@ -92,19 +92,26 @@ type Match struct {
 	Deprecation string `json:"deprecation,omitempty"`
 }
 
-// Search returns the packages that contain all words, best first. A server without the extension API searches only
-// the names of packages.
-func Search(ctx context.Context, conn grpc.ClientConnInterface, words []string) ([]Match, error) {
+// Found are the packages that a search found in a catalog.
+type Found struct {
+	Matches []Match
+	// NamesOnly reports whether only the names of packages were compared, because the server lacks the extension API.
+	NamesOnly bool
+}
+
+// Search returns the packages that contain all words, best first.
+func Search(ctx context.Context, conn grpc.ClientConnInterface, words []string) (Found, error) {
 	client := registryv1.NewRegistryServiceClient(conn)
 	request := &registryv1.SearchPackagesRequest{Query: strings.Join(words, " "), PageSize: maxPage}
 	matches := []Match{}
 	for {
 		page, err := client.SearchPackages(ctx, request)
 		if status.Code(err) == codes.Unimplemented {
-			return searchNames(ctx, api.NewRegistryClient(conn), words)
+			matches, err = searchNames(ctx, api.NewRegistryClient(conn), words)
+			return Found{Matches: matches, NamesOnly: true}, err
 		}
 		if err != nil {
-			return nil, fmt.Errorf("searching packages: %s", status.Convert(err).Message())
+			return Found{}, fmt.Errorf("searching packages: %s", status.Convert(err).Message())
 		}
 		for _, match := range page.GetMatches() {
 			p := match.GetPackage()
@@ -114,7 +121,7 @@ func Search(ctx context.Context, conn grpc.ClientConnInterface, words []string) 
 			})
 		}
 		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
-			return matches, nil
+			return Found{Matches: matches}, nil
 		}
 	}
 }

@@ -55,4 +55,5 @@ type ManifestDescription struct {
 	LongDescription           string                                      `json:"description"`
 	InstallModes              []operatorsv1alpha1.InstallMode             `json:"installModes"`
 	CustomResourceDefinitions operatorsv1alpha1.CustomResourceDefinitions `json:"customresourcedefinitions"`
+	APIServiceDefinitions     operatorsv1alpha1.APIServiceDefinitions     `json:"apiservicedefinitions"`
 }

@@ -115,6 +115,9 @@ func (m *Manifest) text() string {
 	for _, crd := range head.CustomResourceDefinitions.Owned {
 		words = append(words, crd.Name, crd.Kind, crd.DisplayName)
 	}
+	for _, served := range head.APIServiceDefinitions.Owned {
+		words = append(words, served.Group, served.Kind, served.DisplayName)
+	}
 	return strings.Join(words, "\n")
 }
 

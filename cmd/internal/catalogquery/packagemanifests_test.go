@@ -19,6 +19,7 @@ func TestManifests(t *testing.T) {
 				"deprecation": map[string]any{"message": "use torch"},
 				"channels": []any{map[string]any{"name": "beta"}, map[string]any{"name": "stable", "currentCSV": name + ".v1", "currentCSVDesc": map[string]any{
 					"displayName": "The " + name, "version": "1.0.0", "description": description, "keywords": []any{"light"},
+					"apiservicedefinitions": map[string]any{"owned": []any{map[string]any{"group": "wick.example.com", "version": "v1", "kind": "Flame"}}},
 				}}},
 			},
 		}}
@@ -37,7 +38,7 @@ func TestManifests(t *testing.T) {
 	if diff := cmp.Diff(want, manifests.Search(wares, []string{"OIL", "light"})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for words, count := range map[string]int{"": 2, "example": 2, "nothing": 0} {
+	for words, count := range map[string]int{"": 2, "example": 2, "flame": 2, "wick.example.com": 2, "nothing": 0} {
 		if got := manifests.Search(wares, []string{words}); len(got) != count {
 			t.Errorf("%q finds %d, want %d", words, len(got), count)
 		}

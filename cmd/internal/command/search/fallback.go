@@ -1,22 +1,30 @@
 package search
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
+	"sync"
 
 	"github.com/chandlery/chandlery/cmd/internal/catalogquery"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
 // answer is the answer of a catalog to a search.
-type answer = catalogquery.Answer[[]catalogquery.Match]
+type answer = catalogquery.Answer[catalogquery.Found]
 
-// fallback searches PackageManifests in place of catalogs that the user may not read.
+// fallback searches PackageManifests in place of catalogs that the user may not read, and of those whose servers can only
+// list packages.
 type fallback struct {
 	words []string
 	// list returns the PackageManifests of the namespace.
 	list func() (catalogquery.Manifests, error)
-	// reason is why PackageManifests were searched; nil if they were not.
-	reason error
+	// refusal is the error that refuses a catalog in whose place PackageManifests were searched; nil if there is none.
+	refusal error
+	// namesOnly are the catalogs of which only the names of packages were compared.
+	namesOnly []string
+	// unlisted is why PackageManifests cannot be searched in place of these catalogs; nil if they lack the catalogs.
+	unlisted error
 }
 
 // isRefused reports whether the user lacks a permission.
@@ -29,29 +37,24 @@ func (f *fallback) all(name string, refused error) ([]answer, error) {
 	if err != nil {
 		return nil, catalogquery.RefusedError(refused, err)
 	}
-	f.reason = refused
+	f.refusal = refused
 	var answers []answer
 	for _, catalog := range manifests.Catalogs() {
 		if name == "" || name == catalog.Name || name == catalog.String() {
-			answers = append(answers, answer{Catalog: catalog, Value: manifests.Search(catalog, f.words)})
+			answers = append(answers, answer{Catalog: catalog, Value: catalogquery.Found{Matches: manifests.Search(catalog, f.words)}})
 		}
 	}
 	return answers, nil
 }
 
-// refused replaces the answers of catalogs that the user may not connect to. A catalog without PackageManifests keeps its
-// error: the server has not read it.
-func (f *fallback) refused(answers []answer) []answer {
-	var manifests catalogquery.Manifests
-	var failure error
-	listed := false
+// complete replaces the answers of catalogs that the user may not connect to, and of those whose servers can only list
+// packages. A catalog without PackageManifests keeps its answer: the server of PackageManifests has not read it.
+func (f *fallback) complete(answers []answer) []answer {
+	list := sync.OnceValues(f.list)
 	out := make([]answer, 0, len(answers))
 	for _, one := range answers {
-		if isRefused(one.Err) {
-			if !listed {
-				manifests, failure = f.list()
-				listed = true
-			}
+		if isRefused(one.Err) || one.Value.NamesOnly {
+			manifests, failure := list()
 			one = f.replace(one, manifests, failure)
 		}
 		out = append(out, one)
@@ -61,19 +64,29 @@ func (f *fallback) refused(answers []answer) []answer {
 
 func (f *fallback) replace(one answer, manifests catalogquery.Manifests, failure error) answer {
 	switch {
+	case failure == nil && len(manifests.Search(one.Catalog, nil)) > 0:
+		f.refusal = cmp.Or(one.Err, f.refusal)
+		return answer{Catalog: one.Catalog, Value: catalogquery.Found{Matches: manifests.Search(one.Catalog, f.words)}}
+	case one.Err == nil:
+		f.namesOnly, f.unlisted = append(f.namesOnly, one.Catalog.String()), failure
 	case failure != nil:
 		one.Err = catalogquery.RefusedError(one.Err, failure)
-	case len(manifests.Search(one.Catalog, nil)) > 0:
-		f.reason = one.Err
-		one.Value, one.Err = manifests.Search(one.Catalog, f.words), nil
 	}
 	return one
 }
 
-// notes returns why PackageManifests were searched.
+// notes returns why PackageManifests were searched, and in which catalogs only names were compared.
 func (f *fallback) notes() []string {
-	if f.reason == nil {
-		return nil
+	var notes []string
+	if f.refusal != nil {
+		notes = append(notes, fmt.Sprintf("Searched PackageManifests in place of catalogs: %v", f.refusal))
 	}
-	return []string{fmt.Sprintf("Searched PackageManifests in place of catalogs: %v", f.reason)}
+	if len(f.namesOnly) > 0 {
+		reason := "PackageManifests lack the catalog"
+		if f.unlisted != nil {
+			reason = fmt.Sprintf("PackageManifests cannot be read: %v", f.unlisted)
+		}
+		notes = append(notes, fmt.Sprintf("Compared only package names in %s: the server has no search, and %s", strings.Join(f.namesOnly, ", "), reason))
+	}
+	return notes
 }

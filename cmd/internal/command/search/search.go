@@ -19,8 +19,9 @@ import (
 )
 
 const help = `Find packages in catalogs. A package matches if its name, display name, keywords,
-categories, provider, APIs and description together contain every WORD. Where you lack
-permission to connect to catalogs, the command searches PackageManifests.
+categories, provider, APIs and description together contain every WORD. If a catalog
+refuses access or cannot search, the command searches PackageManifests. Without these,
+it compares only names.
 
 Exit codes:
   0  packages were found
@@ -31,6 +32,7 @@ Exit codes:
 
 // options are the flags of the command.
 type options struct {
+	program    string
 	connection console.Connection
 	output     console.Output
 	global     string
@@ -40,7 +42,7 @@ type options struct {
 // New returns the command "search" of a program. name is how users call the program, and agent is its user agent for
 // API servers.
 func New(name, agent string) *cobra.Command {
-	o := &options{connection: console.Connection{Agent: agent}}
+	o := &options{program: name, connection: console.Connection{Agent: agent}}
 	cmd := &cobra.Command{
 		Use:               "search [WORD]...",
 		Short:             "Find packages in the catalogs of the cluster",
@@ -79,7 +81,8 @@ func (o *options) run(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	if len(answers) == 0 {
-		return &console.Coded{Code: console.Negative, Err: fmt.Errorf("namespace %s can use no catalog%s; 'status -A' shows all catalogs", namespace, named(o.catalog))}
+		err := fmt.Errorf("namespace %s can use no catalog%s; '%s status -A' shows all catalogs", namespace, named(o.catalog), o.program)
+		return &console.Coded{Code: console.Negative, Err: err}
 	}
 	r := newReport(answers)
 	if err := o.print(cmd.OutOrStdout(), &r); err != nil {
@@ -147,7 +150,7 @@ func (s *searcher) search(ctx context.Context) (answers []answer, notes []string
 	default:
 		sources = catalogquery.Select(sources, s.catalog)
 		defer s.progress("Searching " + inputs.DescribeCatalogs(sources))()
-		answers = f.refused(catalogquery.Each(ctx, s.cluster, sources, func(ctx context.Context, conn *grpc.ClientConn) ([]catalogquery.Match, error) {
+		answers = f.complete(catalogquery.Each(ctx, s.cluster, sources, func(ctx context.Context, conn *grpc.ClientConn) (catalogquery.Found, error) {
 			return catalogquery.Search(ctx, conn, s.words)
 		}))
 	}
@@ -161,7 +164,7 @@ func newReport(answers []answer) report {
 		if one.Err != nil {
 			r.Unreadable = append(r.Unreadable, one.Err.Error())
 		}
-		for _, match := range one.Value {
+		for _, match := range one.Value.Matches {
 			match.Catalog = one.Catalog.String()
 			r.Packages = append(r.Packages, match)
 		}

@@ -12,12 +12,19 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
+// found returns what a server that supports search finds.
+func found(matches ...catalogquery.Match) catalogquery.Found {
+	return catalogquery.Found{Matches: matches}
+}
+
 // TestReport merges the answers of several catalogs, of which one cannot be read.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	answers := []answer{
-		{Catalog: types.NamespacedName{Namespace: "olm", Name: "b"}, Value: []catalogquery.Match{{Package: "torch", Version: "1.0.0"}, {Package: "lamp", Deprecation: "use torch"}}},
-		{Catalog: types.NamespacedName{Namespace: "olm", Name: "a"}, Value: []catalogquery.Match{{Package: "lamp", DisplayName: "Lamp", Provider: "Example"}}},
+		{Catalog: types.NamespacedName{Namespace: "olm", Name: "b"}, Value: found(
+			catalogquery.Match{Package: "torch", Version: "1.0.0"}, catalogquery.Match{Package: "lamp", Deprecation: "use torch"},
+		)},
+		{Catalog: types.NamespacedName{Namespace: "olm", Name: "a"}, Value: found(catalogquery.Match{Package: "lamp", DisplayName: "Lamp", Provider: "Example"})},
 		{Catalog: types.NamespacedName{Namespace: "olm", Name: "c"}, Err: errors.New("catalog olm/c: no replica")},
 	}
 	r := newReport(answers)

@@ -19,8 +19,6 @@ const (
 	// labelPartOf and product label the objects of the manifests and of the chart.
 	labelPartOf = "app.kubernetes.io/part-of"
 	product     = "chandlery"
-	// labelName, with supervisorName, marks the supervisor's pods.
-	labelName = "app.kubernetes.io/name"
 )
 
 // Object names an object of the cluster.

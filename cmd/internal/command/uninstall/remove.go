@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,13 +49,12 @@ func (r *remover) remove(ctx context.Context, p *Plan) error {
 	}
 	for _, object := range p.Remove {
 		r.report("deleting " + object.String())
-		if err := r.delete(ctx, object); err != nil {
-			return err
-		}
+		deleteOne := r.delete
 		if object.Kind == "Deployment" {
-			if err := r.waitForPods(ctx); err != nil {
-				return err
-			}
+			deleteOne = r.deleteWithPods
+		}
+		if err := deleteOne(ctx, object); err != nil {
+			return err
 		}
 	}
 	for _, object := range p.Remove {
@@ -73,20 +73,40 @@ func (r *remover) delete(ctx context.Context, object Object) error {
 	return nil
 }
 
-// waitForPods waits for the supervisors to end while they still have permission to release their
-// Lease. A pod on a lost node does not end; the timeout bounds the wait.
-func (r *remover) waitForPods(ctx context.Context) error {
-	err := r.poll(ctx, func(ctx context.Context) (bool, error) {
-		var pods corev1.PodList
-		err := r.client.List(ctx, &pods, client.InNamespace(r.namespace), client.MatchingLabels{labelName: supervisorName})
-		return len(pods.Items) == 0, err //nolint:wrapcheck // wrapped below
-	})
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		r.report(fmt.Sprintf("continuing, although a supervisor pod still exists after %s", r.timeout))
+// deleteWithPods deletes a Deployment and waits for its pods to end.
+func (r *remover) deleteWithPods(ctx context.Context, object Object) error {
+	var d appsv1.Deployment
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: object.Name}, &d)
+	if isAbsent(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("waiting for the supervisors to stop: %w", err)
+		return fmt.Errorf("reading %s: %w", object, err)
+	}
+	pods, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return fmt.Errorf("reading the selector of %s: %w", object, err)
+	}
+	if err := r.delete(ctx, object); err != nil {
+		return err
+	}
+	return r.waitForPods(ctx, object, pods)
+}
+
+// waitForPods waits for the pods of a Deployment to end while they still have permission to release their Lease and to
+// delete their APIService. A pod on a lost node does not end; the timeout bounds the wait.
+func (r *remover) waitForPods(ctx context.Context, deployment Object, selector labels.Selector) error {
+	err := r.poll(ctx, func(ctx context.Context) (bool, error) {
+		var pods corev1.PodList
+		err := r.client.List(ctx, &pods, client.InNamespace(deployment.Namespace), client.MatchingLabelsSelector{Selector: selector})
+		return len(pods.Items) == 0, err //nolint:wrapcheck // wrapped below
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		r.report(fmt.Sprintf("continuing, although a pod of %s still exists after %s", deployment, r.timeout))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for the pods of %s to stop: %w", deployment, err)
 	}
 	return nil
 }

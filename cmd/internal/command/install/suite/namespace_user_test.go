@@ -21,7 +21,7 @@ import (
 // testNamespaceUser runs commands as a user with the permissions of view in one namespace. A CustomResourceDefinition
 // stands in for the API of PackageManifests, which the supervisor serves in a pod only.
 func (c *cluster) testNamespaceUser(t *testing.T) {
-	const namespace, user, group = "cove", "cove-viewer", "packages.operators.coreos.com"
+	const namespace, user = "cove", "cove-viewer"
 	kubeconfig, err := c.cp.NewKubeconfig(user)
 	if err != nil {
 		t.Fatal(err)
@@ -29,9 +29,9 @@ func (c *cluster) testNamespaceUser(t *testing.T) {
 	objects := append([]client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace}},
-		manifestDefinition(group),
+		manifestDefinition(),
 	}, fixtures.Role(namespace, user, fixtures.User(user), rbacv1.PolicyRule{
-		APIGroups: []string{operatorsv1alpha1.GroupName, group}, Verbs: []string{"get", "list"},
+		APIGroups: []string{operatorsv1alpha1.GroupName, manifestGroup}, Verbs: []string{"get", "list"},
 		Resources: []string{"subscriptions", "operatorgroups", "clusterserviceversions", "installplans", "catalogsources", "packagemanifests"},
 	})...)
 	for _, o := range objects {
@@ -43,7 +43,7 @@ func (c *cluster) testNamespaceUser(t *testing.T) {
 		return c.exec(t, code, exec.CommandContext(t.Context(), program("kubectl-chandlery"), append(args, "-n", namespace, "--kubeconfig", kubeconfig)...))
 	}
 	testenv.Until(t, testenv.Patience, "the API of PackageManifests", func(ctx context.Context) string {
-		if err := c.Create(ctx, lanternManifest(namespace, group)); err != nil {
+		if err := c.Create(ctx, lanternManifest(namespace)); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -60,11 +60,14 @@ func (c *cluster) testNamespaceUser(t *testing.T) {
 	contains(t, log, "PackageManifests cannot be read either", "permission to list packagemanifests.packages.operators.coreos.com in namespace olm is missing")
 }
 
-func manifestDefinition(group string) *apiextensionsv1.CustomResourceDefinition {
+// manifestGroup is the group of PackageManifests.
+const manifestGroup = "packages.operators.coreos.com"
+
+func manifestDefinition() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "packagemanifests." + group},
+		ObjectMeta: metav1.ObjectMeta{Name: "packagemanifests." + manifestGroup},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: apiextensionsv1.NamespaceScoped,
+			Group: manifestGroup, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "packagemanifests", Kind: "PackageManifest", ListKind: "PackageManifestList"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1", Served: true, Storage: true,
@@ -74,16 +77,20 @@ func manifestDefinition(group string) *apiextensionsv1.CustomResourceDefinition 
 	}
 }
 
-func lanternManifest(namespace, group string) *unstructured.Unstructured {
+func lanternManifest(namespace string) *unstructured.Unstructured {
 	entry := func(version string) any { return map[string]any{"name": "lantern.v" + version, "version": version} }
+	return packageManifest(namespace, "sample", "lantern", map[string]any{
+		"name": "stable", "currentCSV": "lantern.v1.2.0", "currentCSVDesc": map[string]any{"displayName": "Lantern", "version": "1.2.0"},
+		"entries": []any{entry("1.2.0"), entry("1.1.0"), entry("1.0.0")},
+	})
+}
+
+// packageManifest returns the PackageManifest of a package with the channel stable, of a catalog in namespace olm.
+func packageManifest(namespace, catalog, name string, stable map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": group + "/v1", "kind": "PackageManifest", "metadata": map[string]any{"namespace": namespace, "name": "lantern"},
+		"apiVersion": manifestGroup + "/v1", "kind": "PackageManifest", "metadata": map[string]any{"namespace": namespace, "name": name},
 		"status": map[string]any{
-			"catalogSource": "sample", "catalogSourceNamespace": "olm", "packageName": "lantern", "defaultChannel": "stable",
-			"channels": []any{map[string]any{
-				"name": "stable", "currentCSV": "lantern.v1.2.0", "currentCSVDesc": map[string]any{"displayName": "Lantern", "version": "1.2.0"},
-				"entries": []any{entry("1.2.0"), entry("1.1.0"), entry("1.0.0")},
-			}},
+			"catalogSource": catalog, "catalogSourceNamespace": "olm", "packageName": name, "defaultChannel": "stable", "channels": []any{stable},
 		},
 	}}
 }

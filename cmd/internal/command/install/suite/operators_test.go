@@ -45,6 +45,7 @@ func TestInstallUpgradeRemove(t *testing.T) {
 	t.Run("Catalog", c.testCatalog)
 	t.Run("Search", c.testSearch)
 	t.Run("NamespaceUser", c.testNamespaceUser)
+	t.Run("SearchForeign", c.testSearchForeign)
 	t.Run("Install", c.testInstall)
 	t.Run("UnreadCatalog", c.testUnreadCatalog)
 	t.Run("Upgrade", c.testUpgrade)
@@ -209,7 +210,7 @@ func (c *cluster) testSearch(t *testing.T) {
 	out, _ = c.run(t, 2, "search", "nonsense")
 	contains(t, out, "No package was found.")
 	_, log := c.run(t, 2, "search", "--catalog", "other")
-	contains(t, log, `can use no catalog "other" (--catalog)`)
+	contains(t, log, `can use no catalog "other" (--catalog); 'kubectl chandlery status -A' shows all catalogs`)
 }
 
 func (c *cluster) testInstall(t *testing.T) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,15 +31,33 @@ import (
 // deletion is the time in which a namespace can be deleted after the product was uninstalled.
 const deletion = time.Minute
 
-// packageServing is a cluster on which a supervisor serves PackageManifests.
-type packageServing struct{ *cluster }
+// packageServing is a cluster on which a process serves PackageManifests.
+type packageServing struct {
+	*cluster
+
+	// deployment is the name of the Deployment and of the ServiceAccount of the process, and service is that of its Service.
+	deployment, service string
+	// flag is a flag of the process.
+	flag string
+}
+
+// serving returns a cluster on which a supervisor serves PackageManifests.
+func serving(c *cluster) packageServing {
+	return packageServing{c, "chandlery-supervisor", "chandlery-packagemanifests-service", "--packagemanifests=auto"}
+}
+
+// servingApart returns a cluster on which the component packagemanifests serves PackageManifests.
+func servingApart(c *cluster) packageServing {
+	return packageServing{c, "chandlery-packageserver", "chandlery-packageserver-service", "--packagemanifests=only"}
+}
 
 // TestUninstallingLeavesNoAPIService uninstalls a supervisor that serves PackageManifests, $UNINSTALLS times in each
-// documented way and by the deletion of its namespace; once only with kubectl and by that deletion. An APIService without
-// a server would block the deletion of the namespace of others.
+// documented way and by the deletion of its namespace; once only with kubectl and by that deletion. It uninstalls the
+// component packagemanifests with the command. An APIService without a server would block the deletion of the namespace
+// of others.
 func TestUninstallingLeavesNoAPIService(t *testing.T) {
-	c := packageServing{preparedCluster(t)}
-	c.emptyNodes()
+	c := preparedCluster(t)
+	serving(c).emptyNodes()
 	all := append(ways(), way{
 		"namespace", ways()[0].install, func(c *cluster) { c.kubectl("delete", "namespace", home) }, false,
 	})
@@ -45,16 +65,44 @@ func TestUninstallingLeavesNoAPIService(t *testing.T) {
 	if times == 1 {
 		all = []way{all[0], all[len(all)-1]}
 	}
-	for _, w := range all {
+	run := func(w way, serving func(*cluster) packageServing) {
 		for n := range times {
 			t.Run(fmt.Sprintf("%s %d", w.name, n+1), func(t *testing.T) {
-				sub := *c.cluster
+				sub := *c
 				sub.t, sub.WithT = t, gomega.NewWithT(t)
-				packageServing{&sub}.leavesNoAPIService(w)
+				serving(&sub).leavesNoAPIService(w)
 			})
 		}
 	}
+	for _, w := range all {
+		run(w, serving)
+	}
+	run(way{"component", installWithComponent, uninstallWithoutDelay, false}, servingApart)
 	leaves(t, prerequisites)
+}
+
+// installWithComponent installs the product with the component packagemanifests.
+func installWithComponent(c *cluster) {
+	c.t.Helper()
+	dir := c.t.TempDir()
+	deploy, err := filepath.Rel(dir, c.deploy())
+	c.Expect(err).NotTo(gomega.HaveOccurred())
+	text := fmt.Sprintf("resources: [%s]\ncomponents: [%s]\n", deploy, filepath.Join(deploy, "components", "packagemanifests"))
+	c.Expect(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600)).To(gomega.Succeed())
+	c.kubectl("apply", "-k", dir)
+	for _, name := range []string{"chandlery-packageserver", "chandlery-supervisor"} {
+		c.kubectl("wait", "--for=create", "--timeout", patience.String(), "-n", home, "pod", "-l", "app.kubernetes.io/name="+name)
+	}
+}
+
+// uninstallWithoutDelay uninstalls the product with the command, which must not wait for pods whose Deployment exists.
+func uninstallWithoutDelay(c *cluster) {
+	c.t.Helper()
+	begun := time.Now()
+	c.chandlery(0, "uninstall", "--yes")
+	if took := time.Since(begun); took >= patience {
+		c.t.Errorf("it took %s, the limit of a wait for pods", took)
+	}
 }
 
 // leavesNoAPIService installs the product and uninstalls it.
@@ -117,7 +165,7 @@ func (c packageServing) emptyNodes() {
 	}
 }
 
-// servePackages runs a supervisor as in a pod, and adds its endpoint to the Service of PackageManifests.
+// servePackages runs the process as in a pod, and adds its endpoint to the Service of PackageManifests.
 func (c packageServing) servePackages() {
 	c.t.Helper()
 	host := ports.MachineAddress(c.t)
@@ -126,7 +174,7 @@ func (c packageServing) servePackages() {
 	number, err := strconv.ParseInt(port, 10, 32)
 	c.Expect(err).NotTo(gomega.HaveOccurred())
 	service := &corev1.Service{}
-	c.Expect(c.Get(c.t.Context(), client.ObjectKey{Namespace: home, Name: "chandlery-packagemanifests-service"}, service)).To(gomega.Succeed())
+	c.Expect(c.Get(c.t.Context(), client.ObjectKey{Namespace: home, Name: c.service}, service)).To(gomega.Succeed())
 	c.Expect(c.Create(c.t.Context(), &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: home, GenerateName: service.Name + "-", Labels: map[string]string{discoveryv1.LabelServiceName: service.Name},
@@ -136,17 +184,17 @@ func (c packageServing) servePackages() {
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{host}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
 		Ports:       []discoveryv1.EndpointPort{{Name: new("packages"), Port: new(int32(number)), Protocol: new(corev1.ProtocolTCP)}},
 	})).To(gomega.Succeed())
-	kubeconfig, err := c.cp.NewKubeconfig("system:serviceaccount:"+home+":chandlery-supervisor", "system:serviceaccounts", "system:serviceaccounts:"+home)
+	kubeconfig, err := c.cp.NewKubeconfig("system:serviceaccount:"+home+":"+c.deployment, "system:serviceaccounts", "system:serviceaccounts:"+home)
 	c.Expect(err).NotTo(gomega.HaveOccurred())
 	c.supervisor = programs.StartInPod(c.t, "supervisor", home, program("supervisor"), "run", "--kubeconfig", kubeconfig,
-		"--metrics-address=0", "--health-address=0", "--packagemanifests-address", net.JoinHostPort(host, port))
+		"--metrics-address=0", "--health-address=0", "--packagemanifests-address", net.JoinHostPort(host, port), c.flag)
 }
 
-// stopWithDeployment stops the supervisor when its Deployment has been deleted, as the kubelet does, and returns the result.
+// stopWithDeployment stops the process when its Deployment has been deleted, as the kubelet does, and returns the result.
 func (c packageServing) stopWithDeployment() <-chan error {
 	stopped := make(chan error, 1)
 	running, ctx := c.supervisor, c.t.Context()
-	key := client.ObjectKey{Namespace: home, Name: "chandlery-supervisor"}
+	key := client.ObjectKey{Namespace: home, Name: c.deployment}
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
