@@ -60,6 +60,14 @@ var (
 	})
 )
 
+// ResetMetrics deletes the series of all InstallPlans. Call it when the controllers of a process have stopped: those of
+// its next manager count every InstallPlan again.
+func ResetMetrics() {
+	planCount.Set(0)
+	waitingForApproval.Reset()
+	waitingSince.Reset()
+}
+
 // planSeries holds which plans the gauges count. It is safe for concurrent use; the zero value is ready
 // to use.
 type planSeries struct {

@@ -74,6 +74,26 @@ func TestWaitingForApproval(t *testing.T) {
 	}
 }
 
+// TestResetMetrics records a plan and one that is deleted while no controller runs. The series of the next manager count
+// only the first one.
+func TestResetMetrics(t *testing.T) {
+	t.Cleanup(ResetMetrics)
+	ResetMetrics()
+	stays, goes := planOf(phaseRequiresApproval, false, ""), planOf(phaseRequiresApproval, false, "")
+	stays.Name, goes.Name = "stays", "goes"
+	before := &planSeries{}
+	before.record(stays)
+	before.record(goes)
+	ResetMetrics()
+	if c, w := testutil.ToFloat64(planCount), testutil.CollectAndCount(waitingSince); c != 0 || w != 0 || waitingByNamespace(t) != nil {
+		t.Errorf("stopped: %v plans, %d wait, want none", c, w)
+	}
+	(&planSeries{}).record(stays)
+	if c, w := testutil.ToFloat64(planCount), testutil.CollectAndCount(waitingSince); c != 1 || w != 1 {
+		t.Errorf("started again: %v plans, %d wait, want 1", c, w)
+	}
+}
+
 // approve approves a plan.
 func approve(t *testing.T, c client.Client, p *operatorsv1alpha1.InstallPlan) error {
 	t.Helper()

@@ -47,6 +47,14 @@ var (
 	}, []string{"outcome"})
 )
 
+// ResetMetrics deletes the series of all Subscriptions. Call it when the controllers of a process have stopped: those of
+// its next manager count every Subscription again.
+func ResetMetrics() {
+	subscriptionCount.Set(0)
+	syncs.Reset()
+	waitingSince.Reset()
+}
+
 // recordResolution records a resolution of a namespace.
 func recordResolution(seconds float64, decisions []*decision) {
 	outcome := "succeeded"

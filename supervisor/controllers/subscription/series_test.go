@@ -127,6 +127,25 @@ func TestSeriesOfSubscriptions(t *testing.T) {
 	}
 }
 
+// TestResetMetrics records a Subscription and one that is deleted while no controller runs. The recorder of the next manager
+// counts only the first one.
+func TestResetMetrics(t *testing.T) {
+	t.Cleanup(ResetMetrics)
+	ResetMetrics()
+	const pendingState = operatorsv1alpha1.SubscriptionStateUpgradePending
+	stays := &decision{subscription: subscription("my", "lamp", shows(pendingState, isTrue(planPending, "RequiresApproval", "")))}
+	goes := &decision{subscription: subscription("other", "kettle", shows(pendingState, isTrue(planPending, "RequiresApproval", "")))}
+	(&seriesRecorder{}).record("a", []*decision{stays, goes}, 2)
+	ResetMetrics()
+	if c, s, w := testutil.ToFloat64(subscriptionCount), testutil.CollectAndCount(syncs), testutil.CollectAndCount(waitingSince); c != 0 || s != 0 || w != 0 {
+		t.Errorf("stopped: %v Subscriptions, %d and %d series, want none", c, s, w)
+	}
+	(&seriesRecorder{}).record("a", []*decision{stays}, 1)
+	if c, s, w := testutil.ToFloat64(subscriptionCount), testutil.CollectAndCount(syncs), testutil.CollectAndCount(waitingSince); c != 1 || s != 1 || w != 1 {
+		t.Errorf("started again: %v Subscriptions, %d and %d series, want 1 each", c, s, w)
+	}
+}
+
 func TestResolutionsAreCountedByOutcome(t *testing.T) {
 	count := func(outcome string) uint64 {
 		m := &dto.Metric{}
