@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // TestWaitingForApproval reconciles plans, and compares the metric of those that wait for approval
@@ -71,6 +72,25 @@ func TestWaitingForApproval(t *testing.T) {
 		if got := testutil.ToFloat64(planCount); got != float64(step.plans) {
 			t.Errorf("%s: install_plan_count is %v, want %d", step.name, got, step.plans)
 		}
+	}
+}
+
+// TestCountersOfAlertsBeginAtZero compares the counters of a supervisor that has just started.
+func TestCountersOfAlertsBeginAtZero(t *testing.T) {
+	acknowledgements.Reset()
+	stepFailures.Reset()
+	initMetrics(plansteps.Kinds{{Group: "example.com", Kind: "Lamp"}: plansteps.Namespaced})
+	if got := testutil.CollectAndCount(acknowledgements); got != 2 {
+		t.Errorf("%d outcomes of waiting for Subscriptions, want 2", got)
+	}
+	before := testutil.CollectAndCount(stepFailures)
+	for _, kind := range []string{"ClusterServiceVersion", "Subscription", "BundleSecret", "Lamp"} {
+		if got := testutil.ToFloat64(stepFailures.WithLabelValues(kind)); got != 0 {
+			t.Errorf("kind %s begins at %v", kind, got)
+		}
+	}
+	if got := testutil.CollectAndCount(stepFailures); got != before {
+		t.Errorf("%d of the kinds have no counter", got-before)
 	}
 }
 
