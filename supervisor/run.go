@@ -88,9 +88,23 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		if !errors.Is(err, errSteppedDown) || ctx.Err() != nil {
 			return errors.Join(err, stop())
 		}
+		if err := resetMetrics(); err != nil {
+			return errors.Join(err, stop())
+		}
 		// The caches of the stopped controllers are garbage, and those of the next ones are as large.
 		debug.FreeOSMemory()
 	}
+}
+
+// resetMetrics deletes the series of objects that stopped controllers have left. Nothing updates them while another
+// lifecycle manager works, and the next controllers count all objects again.
+func resetMetrics() error {
+	catalogsource.ResetMetrics()
+	failover.ResetMetrics()
+	installplan.ResetMetrics()
+	packagemanifest.ResetMetrics()
+	subscription.ResetMetrics()
+	return errors.Join(clusterserviceversion.ResetMetrics(), copiedcsv.ResetMetrics())
 }
 
 // setup adds every controller to a manager.

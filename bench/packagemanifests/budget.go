@@ -16,6 +16,8 @@ const (
 	maxLease = 10 * time.Second
 	// maxPeak is the limit of memory in deploy/supervisor/deployment.yaml.
 	maxPeak = 1 << 30
+	// maxServerPeak is the limit of memory in deploy/components/packagemanifests/deployment.yaml.
+	maxServerPeak = 512 << 20
 	// The largest parts of what OLM's package server needs.
 	maxPartOfMemory    = 1.0 / 5
 	maxPartOfProcessor = 1.0 / 10
@@ -35,6 +37,7 @@ func checkBudgets(own, peer figures, rest restFigures) error {
 	increase := rest.on - rest.off
 	check("a table", float64(own.table), float64(maxTable), elapsed)
 	check("a full list", float64(own.list), float64(maxList), elapsed)
+	check("resident memory of a package server", float64(own.peak), maxServerPeak, size)
 	check("memory of the API without a catalog", float64(empty), maxAPI, size)
 	check("more memory of the API with a catalog", float64(increase-empty), maxCatalog, size)
 	check("a table during full lists", float64(rest.table), float64(maxTable), elapsed)

@@ -26,7 +26,7 @@ var replicasByNode = promauto.With(metrics.Registry).NewGaugeVec(prometheus.Gaug
 // snapshotReads has the name and the labels that existing dashboards use.
 var snapshotReads = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "catalog_source_snapshots_total",
-	Help: "Complete readings of the content of a catalog.",
+	Help: "Complete readings of the content of a catalog. Standbys and package servers also count.",
 }, []string{"namespace", "name"})
 
 var (

@@ -10,6 +10,7 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -183,6 +184,17 @@ func (k Kinds) Sorted() []schema.GroupKind {
 
 // IsKnown reports whether a plan may contain objects of a kind of that name, in any group.
 func (k Kinds) IsKnown(kind string) bool { return len(k.groups(kind)) > 0 }
+
+// StepKinds returns the kinds that steps of a plan may name, sorted.
+func (k Kinds) StepKinds() []string {
+	names := sets.New(kindSubscription, kindBundleSecret)
+	for _, kinds := range []Kinds{supported, k} {
+		for gk := range kinds {
+			names.Insert(gk.Kind)
+		}
+	}
+	return sets.List(names)
+}
 
 // groups returns the groups in which a plan may contain objects of a kind.
 func (k Kinds) groups(kind string) []string {

@@ -22,18 +22,18 @@ type cacheEntry struct {
 	solution Solution
 }
 
-// Resolve returns the solution for an input: the cached one if nothing has changed since. Neither the input nor the
-// solution may be changed afterwards.
-func (c *Cache) Resolve(ctx context.Context, in Input) Solution {
+// Resolve returns the solution for an input: the cached one if nothing has changed since. cached reports whether it is
+// that one. Neither the input nor the solution may be changed afterwards.
+func (c *Cache) Resolve(ctx context.Context, in Input) (solution Solution, cached bool) {
 	c.mu.Lock()
 	last, ok := c.entries[in.Namespace]
 	c.mu.Unlock()
 	if ok && last.input.equal(&in) {
-		return last.solution
+		return last.solution, true
 	}
-	solution := Resolve(ctx, in)
+	solution = Resolve(ctx, in)
 	if !complete(ctx, solution) {
-		return solution
+		return solution, false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *Cache) Resolve(ctx context.Context, in Input) Solution {
 		c.entries = map[string]cacheEntry{}
 	}
 	c.entries[in.Namespace] = cacheEntry{input: in, solution: solution}
-	return solution
+	return solution, false
 }
 
 // complete reports whether a solution was not cut short by the end of ctx.

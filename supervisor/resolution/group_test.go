@@ -319,14 +319,16 @@ func TestResolveLoss(t *testing.T) {
 }
 
 func TestCache(t *testing.T) {
-	fresh := func() Input { return problem(want("lamp"), want("api")) }
 	var cache Cache
-	p := fresh()
-	first := cache.Resolve(t.Context(), p)
+	p := problem(want("lamp"), want("api"))
+	first, cached := cache.Resolve(t.Context(), p)
+	if cached {
+		t.Error("a first problem comes from the cache")
+	}
 	same := p
 	same.Subscriptions = append([]Subscription(nil), p.Subscriptions...)
-	if again := cache.Resolve(t.Context(), same); again["my-lamp"].Install != first["my-lamp"].Install {
-		t.Error("an unchanged problem was solved anew")
+	if again, cached := cache.Resolve(t.Context(), same); !cached || again["my-lamp"].Install != first["my-lamp"].Install {
+		t.Error("an unchanged problem was resolved again")
 	}
 	for _, tt := range []struct {
 		reason string
@@ -343,18 +345,18 @@ func TestCache(t *testing.T) {
 		}},
 	} {
 		cache.Resolve(t.Context(), p)
-		before := cache.Resolve(t.Context(), p)["my-lamp"].Install
+		before, _ := cache.Resolve(t.Context(), p)
 		changed := p
 		changed.Subscriptions = append([]Subscription(nil), p.Subscriptions...)
 		tt.change(&changed)
-		if cache.Resolve(t.Context(), changed)["my-lamp"].Install == before {
-			t.Errorf("%s: a changed problem was not solved anew", tt.reason)
+		if after, cached := cache.Resolve(t.Context(), changed); cached || after["my-lamp"].Install == before["my-lamp"].Install {
+			t.Errorf("%s: a changed problem was not resolved again", tt.reason)
 		}
 	}
 	cache.Resolve(t.Context(), p)
-	before := cache.Resolve(t.Context(), p)["my-lamp"].Install
+	before, _ := cache.Resolve(t.Context(), p)
 	cache.Forget("home")
-	if cache.Resolve(t.Context(), p)["my-lamp"].Install == before {
+	if after, cached := cache.Resolve(t.Context(), p); cached || after["my-lamp"].Install == before["my-lamp"].Install {
 		t.Error("a forgotten problem was remembered")
 	}
 }
@@ -363,12 +365,11 @@ func TestResolveContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var cache Cache
-	got := cache.Resolve(ctx, problem(want("lamp")))["my-lamp"]
-	if !errors.Is(got.Err, context.Canceled) {
-		t.Errorf("error %v", got.Err)
+	if got, _ := cache.Resolve(ctx, problem(want("lamp"))); !errors.Is(got["my-lamp"].Err, context.Canceled) {
+		t.Errorf("error %v", got["my-lamp"].Err)
 	}
-	if again := cache.Resolve(t.Context(), problem(want("lamp")))["my-lamp"]; again.Err != nil {
-		t.Errorf("what was cut short is remembered: %v", again.Err)
+	if again, cached := cache.Resolve(t.Context(), problem(want("lamp"))); cached || again["my-lamp"].Err != nil {
+		t.Errorf("what was cut short is remembered: %v", again["my-lamp"].Err)
 	}
 }
 

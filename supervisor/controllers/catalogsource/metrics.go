@@ -30,6 +30,15 @@ var (
 // counted holds the CatalogSources that sourceCount counts, by types.NamespacedName.
 var counted sync.Map
 
+// ResetMetrics deletes the series of all CatalogSources. Call it when the controllers of a process have stopped: those of
+// its next manager count every CatalogSource again.
+func ResetMetrics() {
+	counted.Clear()
+	sourceCount.Set(0)
+	ready.Reset()
+	wantedReplicas.Reset()
+}
+
 // recordExists counts a CatalogSource once.
 func recordExists(key types.NamespacedName) {
 	if _, known := counted.LoadOrStore(key, true); !known {

@@ -41,3 +41,24 @@ func TestMetricsEndWithTheCatalogSource(t *testing.T) {
 		t.Errorf("%d and %d series after the deletions, want %d and %d", r, w, readyBefore, wantedBefore)
 	}
 }
+
+// TestResetMetrics records two CatalogSources. One is deleted while no controller runs. The next controller counts only the
+// other one.
+func TestResetMetrics(t *testing.T) {
+	t.Cleanup(ResetMetrics)
+	ResetMetrics()
+	stays, goes := types.NamespacedName{Namespace: "metrics", Name: "stays"}, types.NamespacedName{Namespace: "metrics", Name: "goes"}
+	for _, key := range []types.NamespacedName{stays, goes} {
+		recordExists(key)
+		recordReady(key, false)
+		recordWanted(key, &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(2))}})
+	}
+	ResetMetrics()
+	if c, r, w := testutil.ToFloat64(sourceCount), testutil.CollectAndCount(ready), testutil.CollectAndCount(wantedReplicas); c != 0 || r != 0 || w != 0 {
+		t.Errorf("stopped: %v CatalogSources, %d and %d series, want none", c, r, w)
+	}
+	recordExists(stays)
+	if got := testutil.ToFloat64(sourceCount); got != 1 {
+		t.Errorf("started again: catalog_source_count is %v, want 1", got)
+	}
+}

@@ -2,11 +2,13 @@ package clusterserviceversion
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
@@ -83,6 +85,25 @@ func register[C prometheus.Collector](registry prometheus.Registerer, c C) (C, e
 		}
 	}
 	return c, err
+}
+
+// ResetMetrics deletes the series of all ClusterServiceVersions. Call it when the controllers of a process have stopped:
+// those of its next manager count every ClusterServiceVersion again.
+func ResetMetrics() error {
+	g, err := newGauges(metrics.Registry)
+	if err != nil {
+		return fmt.Errorf("resetting the metrics of ClusterServiceVersions: %w", err)
+	}
+	g.reset()
+	return nil
+}
+
+// reset deletes the series of all ClusterServiceVersions.
+func (g gauges) reset() {
+	g.shown.Clear()
+	g.count.Set(0)
+	g.succeeded.Reset()
+	g.abnormal.Reset()
 }
 
 // record sets the series of the current phase of a ClusterServiceVersion and removes those of

@@ -105,6 +105,35 @@ func TestGauges(t *testing.T) {
 	}
 }
 
+// TestResetGauges records a ClusterServiceVersion and one that is deleted while no controller runs. The gauges of the next
+// manager count only the first one.
+func TestResetGauges(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	first, err := newGauges(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stays, goes := kettle(), kettle()
+	goes.Name = "toaster.v1"
+	failed := phase.Transition{Phase: broken, Reason: "InstallCheckFailed"}
+	first.record(stays, failed)
+	first.record(goes, failed)
+	first.reset()
+	c, s, a := testutil.ToFloat64(first.count), testutil.CollectAndCount(first.succeeded), testutil.CollectAndCount(first.abnormal)
+	if c != 0 || s != 0 || a != 0 {
+		t.Errorf("stopped: csv_count is %v, %d and %d series, want none", c, s, a)
+	}
+	second, err := newGauges(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.record(stays, failed)
+	c, s, a = testutil.ToFloat64(second.count), testutil.CollectAndCount(second.succeeded), testutil.CollectAndCount(second.abnormal)
+	if c != 1 || s != 1 || a != 1 {
+		t.Errorf("started again: csv_count is %v, %d and %d series, want 1 each", c, s, a)
+	}
+}
+
 func TestUpgradesAreCounted(t *testing.T) {
 	g, err := newGauges(prometheus.NewPedanticRegistry())
 	if err != nil {

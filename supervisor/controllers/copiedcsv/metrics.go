@@ -2,9 +2,11 @@ package copiedcsv
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // Label names of the metrics of this package.
@@ -62,6 +64,23 @@ func register[C prometheus.Collector](registry prometheus.Registerer, metric C) 
 		}
 	}
 	return metric, err
+}
+
+// ResetMetrics deletes the series of the copies of all ClusterServiceVersions. Call it when the controllers of a process
+// have stopped.
+func ResetMetrics() error {
+	c, err := newCounts(metrics.Registry)
+	if err != nil {
+		return fmt.Errorf("resetting the metrics of copied ClusterServiceVersions: %w", err)
+	}
+	c.reset()
+	return nil
+}
+
+// reset deletes the series of the copies of all ClusterServiceVersions.
+func (c *counts) reset() {
+	c.pending.Reset()
+	c.blocked.Reset()
 }
 
 func (c *counts) countWrite(what string, err error) {

@@ -17,6 +17,9 @@ var (
 	}, []string{"hold"})
 )
 
+// ResetMetrics deletes the series of actions that wait. Call it when the controllers of a process have stopped.
+func ResetMetrics() { held.Reset() }
+
 // initMetrics initializes every counter with zero. Otherwise, the first failover would not be visible as
 // an increase.
 func initMetrics() {

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // Outcomes of waiting for Subscriptions.
@@ -59,6 +61,24 @@ var (
 		Help: "Old InstallPlans that were deleted.",
 	})
 )
+
+// initMetrics initializes the counters of alerts with zero, for the kinds that bundles may contain. Otherwise, the first
+// failure would not be visible as an increase.
+func initMetrics(kinds plansteps.Kinds) {
+	acknowledgements.WithLabelValues(outcomeShown)
+	acknowledgements.WithLabelValues(outcomeLate)
+	for _, kind := range kinds.StepKinds() {
+		stepFailures.WithLabelValues(kind)
+	}
+}
+
+// ResetMetrics deletes the series of all InstallPlans. Call it when the controllers of a process have stopped: those of
+// its next manager count every InstallPlan again.
+func ResetMetrics() {
+	planCount.Set(0)
+	waitingForApproval.Reset()
+	waitingSince.Reset()
+}
 
 // planSeries holds which plans the gauges count. It is safe for concurrent use; the zero value is ready
 // to use.

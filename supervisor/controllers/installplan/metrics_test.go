@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // TestWaitingForApproval reconciles plans, and compares the metric of those that wait for approval
@@ -71,6 +72,45 @@ func TestWaitingForApproval(t *testing.T) {
 		if got := testutil.ToFloat64(planCount); got != float64(step.plans) {
 			t.Errorf("%s: install_plan_count is %v, want %d", step.name, got, step.plans)
 		}
+	}
+}
+
+// TestCountersOfAlertsBeginAtZero compares the counters of a supervisor that has just started.
+func TestCountersOfAlertsBeginAtZero(t *testing.T) {
+	acknowledgements.Reset()
+	stepFailures.Reset()
+	initMetrics(plansteps.Kinds{{Group: "example.com", Kind: "Lamp"}: plansteps.Namespaced})
+	if got := testutil.CollectAndCount(acknowledgements); got != 2 {
+		t.Errorf("%d outcomes of waiting for Subscriptions, want 2", got)
+	}
+	before := testutil.CollectAndCount(stepFailures)
+	for _, kind := range []string{"ClusterServiceVersion", "Subscription", "BundleSecret", "Lamp"} {
+		if got := testutil.ToFloat64(stepFailures.WithLabelValues(kind)); got != 0 {
+			t.Errorf("kind %s begins at %v", kind, got)
+		}
+	}
+	if got := testutil.CollectAndCount(stepFailures); got != before {
+		t.Errorf("%d of the kinds have no counter", got-before)
+	}
+}
+
+// TestResetMetrics records a plan and one that is deleted while no controller runs. The series of the next manager count
+// only the first one.
+func TestResetMetrics(t *testing.T) {
+	t.Cleanup(ResetMetrics)
+	ResetMetrics()
+	stays, goes := planOf(phaseRequiresApproval, false, ""), planOf(phaseRequiresApproval, false, "")
+	stays.Name, goes.Name = "stays", "goes"
+	before := &planSeries{}
+	before.record(stays)
+	before.record(goes)
+	ResetMetrics()
+	if c, w := testutil.ToFloat64(planCount), testutil.CollectAndCount(waitingSince); c != 0 || w != 0 || waitingByNamespace(t) != nil {
+		t.Errorf("stopped: %v plans, %d wait, want none", c, w)
+	}
+	(&planSeries{}).record(stays)
+	if c, w := testutil.ToFloat64(planCount), testutil.CollectAndCount(waitingSince); c != 1 || w != 1 {
+		t.Errorf("started again: %v plans, %d wait, want 1", c, w)
 	}
 }
 

@@ -109,6 +109,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := addIndex(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	initMetrics(o.BundleKinds)
 	plans := &planMapper{client: r.client, records: r.records}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("installplan").

@@ -26,6 +26,14 @@ var (
 	})
 )
 
+// ResetMetrics deletes the series of all catalogs and of the APIService. Call it when the controllers of a process have
+// stopped.
+func ResetMetrics() {
+	packageCount.Reset()
+	brokenChannels.Reset()
+	available.Reset()
+}
+
 // recordExpiry sets the metric of the serving certificate, which is 0 if it cannot be read.
 func recordExpiry(cert []byte) {
 	certificateExpiry.Set(0)

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,5 +94,16 @@ func TestCertificateExpiry(t *testing.T) {
 				t.Errorf("the metric is %g, want %g", got, test.want)
 			}
 		})
+	}
+}
+
+// TestResetMetrics checks that stopped controllers leave no series.
+func TestResetMetrics(t *testing.T) {
+	record(types.NamespacedName{Namespace: "metrics", Name: "shop"}, 3, 1)
+	available.WithLabelValues().Set(0)
+	ResetMetrics()
+	p, b, a := testutil.CollectAndCount(packageCount), testutil.CollectAndCount(brokenChannels), testutil.CollectAndCount(available)
+	if p != 0 || b != 0 || a != 0 {
+		t.Errorf("%d, %d and %d series are left", p, b, a)
 	}
 }

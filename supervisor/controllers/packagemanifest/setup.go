@@ -168,8 +168,6 @@ func (everywhere) NeedLeaderElection() bool { return false }
 
 // setup adds the controller of the registration to a manager. It reacts when the supervisor is being uninstalled.
 func (r *registrar) setup(mgr ctrl.Manager) error {
-	// A supervisor that led before has set it.
-	available.Reset()
 	named := func(name string) builder.WatchesOption {
 		return builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetName() == name && (o.GetNamespace() == "" || o.GetNamespace() == r.namespace)

@@ -74,13 +74,20 @@ func (r *reconciler) install(ctx context.Context, o *namespaceState) (time.Time,
 // decide returns the decisions for a namespace. Where nothing is resolved, it drops the remembered
 // solution: it would hold the content of catalogs in memory.
 func (r *reconciler) decide(ctx context.Context, o *namespaceState) []*decision {
-	begin := r.clock.Now()
 	if o.groups.problem(o.namespace) != nil {
 		r.solutions.Forget(o.namespace)
 	}
-	decisions := decide(ctx, o, r.solutions.Resolve)
-	recordResolution(r.clock.Since(begin).Seconds(), decisions)
-	return decisions
+	return decide(ctx, o, r.resolve)
+}
+
+// resolve resolves a namespace, and records how long that took. A cached solution was recorded before.
+func (r *reconciler) resolve(ctx context.Context, in resolution.Input) resolution.Solution {
+	begin := r.clock.Now()
+	solution, cached := r.solutions.Resolve(ctx, in)
+	if !cached {
+		recordResolution(r.clock.Since(begin), solution)
+	}
+	return solution
 }
 
 // nextCheck returns when a namespace has to be reconciled again because of its decisions, without an

@@ -1,11 +1,20 @@
 package subscription
 
 import (
-	"slices"
+	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/chandlery/chandlery/supervisor/resolution"
+)
+
+// Outcomes of a resolution.
+const (
+	outcomeSucceeded = "succeeded"
+	outcomeFailed    = "failed"
 )
 
 var (
@@ -47,12 +56,37 @@ var (
 	}, []string{"outcome"})
 )
 
-// recordResolution records a resolution of a namespace.
-func recordResolution(seconds float64, decisions []*decision) {
-	outcome := "succeeded"
-	if slices.ContainsFunc(decisions, func(d *decision) bool { return d.err != nil }) {
-		outcome = "failed"
+// ResetMetrics deletes the series of all Subscriptions. Call it when the controllers of a process have stopped: those of
+// its next manager count every Subscription again.
+func ResetMetrics() {
+	subscriptionCount.Set(0)
+	syncs.Reset()
+	waitingSince.Reset()
+}
+
+// recordResolution records how long a resolution of a namespace took, if it has an outcome.
+func recordResolution(took time.Duration, solution resolution.Solution) {
+	outcome := outcomeOf(solution)
+	if outcome == "" {
+		return
 	}
-	resolutions.Observe(seconds)
-	resolutionSummary.WithLabelValues(outcome).Observe(seconds)
+	resolutions.Observe(took.Seconds())
+	resolutionSummary.WithLabelValues(outcome).Observe(took.Seconds())
+}
+
+// outcomeOf returns the outcome of a resolution. It is empty if no Subscription was resolved, or if the result depends on a
+// catalog that is being read: the namespace is resolved again then.
+func outcomeOf(solution resolution.Solution) string {
+	outcome := ""
+	for _, result := range solution {
+		switch {
+		case errors.Is(result.Err, resolution.ErrPending):
+			return ""
+		case result.Err != nil:
+			outcome = outcomeFailed
+		case outcome == "":
+			outcome = outcomeSucceeded
+		}
+	}
+	return outcome
 }

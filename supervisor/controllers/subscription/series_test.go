@@ -1,16 +1,18 @@
 package subscription
 
 import (
-	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
+	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // shows sets the state and the true conditions of a Subscription, with a reason each.
@@ -127,19 +129,92 @@ func TestSeriesOfSubscriptions(t *testing.T) {
 	}
 }
 
-func TestResolutionsAreCountedByOutcome(t *testing.T) {
-	count := func(outcome string) uint64 {
+// TestResetMetrics records a Subscription and one that is deleted while no controller runs. The recorder of the next manager
+// counts only the first one.
+func TestResetMetrics(t *testing.T) {
+	t.Cleanup(ResetMetrics)
+	ResetMetrics()
+	const pendingState = operatorsv1alpha1.SubscriptionStateUpgradePending
+	stays := &decision{subscription: subscription("my", "lamp", shows(pendingState, isTrue(planPending, "RequiresApproval", "")))}
+	goes := &decision{subscription: subscription("other", "kettle", shows(pendingState, isTrue(planPending, "RequiresApproval", "")))}
+	(&seriesRecorder{}).record("a", []*decision{stays, goes}, 2)
+	ResetMetrics()
+	if c, s, w := testutil.ToFloat64(subscriptionCount), testutil.CollectAndCount(syncs), testutil.CollectAndCount(waitingSince); c != 0 || s != 0 || w != 0 {
+		t.Errorf("stopped: %v Subscriptions, %d and %d series, want none", c, s, w)
+	}
+	(&seriesRecorder{}).record("a", []*decision{stays}, 1)
+	if c, s, w := testutil.ToFloat64(subscriptionCount), testutil.CollectAndCount(syncs), testutil.CollectAndCount(waitingSince); c != 1 || s != 1 || w != 1 {
+		t.Errorf("started again: %v Subscriptions, %d and %d series, want 1 each", c, s, w)
+	}
+}
+
+// TestRecordedResolutions records solutions, and compares the outcomes that they add to the metric.
+func TestRecordedResolutions(t *testing.T) {
+	succeeded, failed := resolution.Outcome{}, resolution.Outcome{Err: &resolution.UnsatisfiableError{}}
+	pending := resolution.Outcome{Err: resolution.ErrPending}
+	for name, tt := range map[string]struct {
+		solution resolution.Solution
+		want     resolutionCounts
+	}{
+		"NoSubscription":   {nil, resolutionCounts{}},
+		"Succeeded":        {resolution.Solution{"a": succeeded, "b": succeeded}, resolutionCounts{succeeded: 1}},
+		"Failed":           {resolution.Solution{"a": succeeded, "b": failed}, resolutionCounts{failed: 1}},
+		"Pending":          {resolution.Solution{"a": pending, "b": succeeded}, resolutionCounts{}},
+		"PendingAndFailed": {resolution.Solution{"a": pending, "b": failed}, resolutionCounts{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := countResolutions(t)
+			recordResolution(time.Second, tt.solution)
+			if got := countResolutions(t).minus(before); got != tt.want {
+				t.Errorf("recorded %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestOneRecordForEachResolution reconciles namespaces, and compares how many resolutions were recorded.
+func TestOneRecordForEachResolution(t *testing.T) {
+	state := observed(read(t), subscription("my", "lamp"))
+	r := &reconciler{clock: clock.RealClock{}}
+	before := countResolutions(t)
+	for range 3 {
+		r.decide(t.Context(), state)
+	}
+	if got, want := countResolutions(t).minus(before), (resolutionCounts{succeeded: 1}); got != want {
+		t.Errorf("three passes with the same input recorded %+v, want %+v", got, want)
+	}
+	refused := *state
+	refused.groups = groups{}
+	before = countResolutions(t)
+	r.decide(t.Context(), &refused)
+	if got := countResolutions(t).minus(before); got != (resolutionCounts{}) {
+		t.Errorf("a namespace without an OperatorGroup recorded %+v, want none", got)
+	}
+}
+
+// resolutionCounts are the numbers of recorded resolutions.
+type resolutionCounts struct{ succeeded, failed uint64 }
+
+func (c resolutionCounts) minus(other resolutionCounts) resolutionCounts {
+	return resolutionCounts{c.succeeded - other.succeeded, c.failed - other.failed}
+}
+
+// countResolutions returns the numbers of resolutions that the summary has. The histogram must have as many.
+func countResolutions(t *testing.T) resolutionCounts {
+	t.Helper()
+	read := func(collector any) *dto.Metric {
 		m := &dto.Metric{}
-		if err := resolutionSummary.WithLabelValues(outcome).(prometheus.Metric).Write(m); err != nil {
+		if err := collector.(prometheus.Metric).Write(m); err != nil {
 			t.Fatal(err)
 		}
-		return m.GetSummary().GetSampleCount()
+		return m
 	}
-	succeeded, failed := count("succeeded"), count("failed")
-	recordResolution(1, nil)
-	recordResolution(1, []*decision{{}, {}})
-	recordResolution(1, []*decision{{}, {err: errors.New("no")}})
-	if s, f := count("succeeded")-succeeded, count("failed")-failed; s != 2 || f != 1 {
-		t.Errorf("%d succeeded, %d failed", s, f)
+	count := func(outcome string) uint64 {
+		return read(resolutionSummary.WithLabelValues(outcome)).GetSummary().GetSampleCount()
 	}
+	c := resolutionCounts{count(outcomeSucceeded), count(outcomeFailed)}
+	if all := read(resolutions).GetHistogram().GetSampleCount(); all != c.succeeded+c.failed {
+		t.Errorf("the histogram has %d resolutions, want %d", all, c.succeeded+c.failed)
+	}
+	return c
 }

@@ -49,9 +49,9 @@ type scene struct {
 
 // pod is a supervisor with the files of a pod. The test does what the kubelet does: it marks the endpoint.
 type pod struct {
-	identity, health string
-	args             []string
-	process          *process.Process
+	identity, health, metrics string
+	args                      []string
+	process                   *process.Process
 }
 
 // TestKilledSupervisors kills the supervisor that leads, then the one that does not. While clients call every 100 ms, none of
@@ -171,9 +171,9 @@ func (s *scene) add(identity, kubeconfig string) {
 	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{host}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}}
 	slice.Ports = []discoveryv1.EndpointPort{{Name: new("packages"), Port: new(int32(number)), Protocol: new(corev1.ProtocolTCP)}}
 	s.Create(slice)
-	health := ports.Address(s.T)
-	s.pods[identity] = &pod{identity: identity, health: health, args: []string{
-		"run", "--kubeconfig", kubeconfig, "--identity", identity, "--metrics-address", "0", "--health-address", health,
+	health, metrics := ports.Address(s.T), ports.Address(s.T)
+	s.pods[identity] = &pod{identity: identity, health: health, metrics: metrics, args: []string{
+		"run", "--kubeconfig", kubeconfig, "--identity", identity, "--metrics-address", metrics, "--health-address", health,
 		"--packagemanifests-address", net.JoinHostPort(host, port), "--catalog-refresh-interval", "1s",
 	}}
 }

@@ -2,10 +2,15 @@ package packages_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,10 +25,16 @@ import (
 )
 
 // TestSteppingDown starts OLM beside supervisors. They step down and are not ready any more, so that their APIService must
-// go: without a server, it prevents the deletion of every namespace. It returns when OLM is gone.
+// go: without a server, it prevents the deletion of every namespace. It returns when OLM is gone. Supervisors that do not lead
+// report no Subscriptions, and the next leader counts each of them once.
 func TestSteppingDown(t *testing.T) {
 	s := open(t)
 	s.registered(true)
+	s.Create(&operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "lamp"},
+		Spec:       &operatorsv1alpha1.SubscriptionSpec{CatalogSource: "shop", CatalogSourceNamespace: s.Namespace, Package: "lamp0"},
+	})
+	s.counts(s.leader(""), 1)
 	if err := olmobjects.New(s.Client).InstallOLM(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -43,12 +54,13 @@ func TestSteppingDown(t *testing.T) {
 	for _, p := range s.pods {
 		s.probes(p, http.StatusInternalServerError)
 		s.mark(p, false)
+		s.counts(p, 0)
 	}
 	s.registered(false)
 	s.deletesNamespace()
 
 	removeOLM()
-	s.leader("")
+	s.counts(s.leader(""), 1)
 	for _, p := range s.pods {
 		s.probes(p, http.StatusOK)
 		s.mark(p, true)
@@ -70,6 +82,45 @@ func (s *scene) registered(want bool) {
 		}
 		return ""
 	})
+}
+
+// counts waits until a supervisor reports a number of Subscriptions, and that all of them wait.
+func (s *scene) counts(p *pod, want int) {
+	s.T.Helper()
+	testenv.Until(s.T, testenv.Patience, "the metrics of "+p.identity+" to change", func(ctx context.Context) string {
+		families, err := p.scrape(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		counted := 0.0
+		for _, m := range families["subscription_count"].GetMetric() {
+			counted += m.GetGauge().GetValue()
+		}
+		waiting := len(families["chandlery_subscription_waiting_since_timestamp_seconds"].GetMetric())
+		if counted != float64(want) || waiting != want {
+			return fmt.Sprintf("%v Subscriptions, %d wait, want %d", counted, waiting, want)
+		}
+		return ""
+	})
+}
+
+// scrape returns the metrics of a supervisor.
+func (p *pod) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to read metrics: %w", err)
+	}
+	reply, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
+	}
+	defer func() { _ = reply.Body.Close() }()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(reply.Body)
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
+	}
+	return families, nil
 }
 
 // deletesNamespace creates a namespace, and waits for a minute at most until it can be deleted.
