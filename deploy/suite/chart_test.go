@@ -25,16 +25,10 @@ import (
 
 const chart = "../chart"
 
-// rendered renders the chart with settings, for a cluster with the kinds of operators.coreos.com.
+// rendered renders the chart with settings, without a cluster.
 func rendered(t *testing.T, settings ...string) objects {
 	t.Helper()
-	return renderedFor(t, "--api-versions=operators.coreos.com/v1/OLMConfig", settings...)
-}
-
-// renderedFor renders the chart with settings, and with a flag that describes the cluster.
-func renderedFor(t *testing.T, cluster string, settings ...string) objects {
-	t.Helper()
-	args := append([]string{"template", "chandlery", chart, "--namespace", "chandlery-system", cluster}, settings...)
+	args := append([]string{"template", "chandlery", chart, "--namespace", "chandlery-system"}, settings...)
 	return renderOnce(fmt.Sprintf("helm %q", args), func() objects { return decode(t, output(t, program(t), args...)) })
 }
 
