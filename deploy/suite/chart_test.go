@@ -247,10 +247,12 @@ func kustomization(t *testing.T, names []string) string {
 
 // TestMetricsTLSAgrees compares the objects for metrics over TLS of the chart and of the component.
 func TestMetricsTLSAgrees(t *testing.T) {
-	charted := rendered(t, "--set", "metrics.tls.secretName=chandlery-metrics-tls,metrics.serviceMonitor.enabled=true")
-	plain := productWith(t, "monitoring", "metrics-tls")
+	charted := rendered(t, "--set", "metrics.tls.secretName=chandlery-metrics-tls,metrics.serviceMonitor.enabled=true,packageManifests=only")
+	plain := productWith(t, "monitoring", "packagemanifests", "metrics-tls")
 	for _, key := range []string{
 		"Deployment chandlery-system/chandlery-supervisor", "ServiceMonitor chandlery-system/chandlery-supervisor",
+		"Deployment chandlery-system/chandlery-packageserver", "ServiceMonitor chandlery-system/chandlery-packageserver",
+		"ClusterRole /chandlery-packageserver",
 		"ClusterRole /chandlery-supervisor-metrics", "ClusterRoleBinding /chandlery-supervisor-metrics", "ClusterRole /chandlery-metrics-reader",
 	} {
 		if charted[key] == nil || plain[key] == nil {
@@ -259,9 +261,12 @@ func TestMetricsTLSAgrees(t *testing.T) {
 		}
 		withoutHelm(charted[key])
 		withoutHelm(plain[key])
-		if diff := cmp.Diff(text(t, plain[key]), text(t, charted[key])); diff != "" {
+		if diff := cmp.Diff(packageServerText(t, plain[key]), packageServerText(t, charted[key])); diff != "" {
 			t.Errorf("%s (-component +chart):\n%s", key, diff)
 		}
+	}
+	for _, name := range []string{"chandlery-supervisor", "chandlery-packageserver"} {
+		checkMetricsTLS(t, plain, name)
 	}
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
@@ -270,6 +275,52 @@ func TestMetricsTLSAgrees(t *testing.T) {
 	if diff := cmp.Diff(want, as[rbacv1.ClusterRole](t, plain, "ClusterRole /chandlery-supervisor-metrics").Rules); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
+}
+
+// checkMetricsTLS checks that a program serves metrics over TLS, that Prometheus sends its token, and that the program may
+// review it.
+func checkMetricsTLS(t *testing.T, all objects, name string) {
+	t.Helper()
+	pod := as[appsv1.Deployment](t, all, "Deployment chandlery-system/"+name).Spec.Template.Spec
+	for _, arg := range []string{"--metrics-tls-cert=/etc/chandlery/metrics-tls/tls.crt", "--metrics-tls-key=/etc/chandlery/metrics-tls/tls.key"} {
+		if !slices.Contains(pod.Containers[0].Args, arg) {
+			t.Errorf("%s has the arguments %v", name, pod.Containers[0].Args)
+		}
+	}
+	if !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/chandlery/metrics-tls" && m.ReadOnly }) {
+		t.Errorf("%s does not mount the Secret: %v", name, pod.Containers[0].VolumeMounts)
+	}
+	endpoints, _, err := unstructured.NestedSlice(all["ServiceMonitor chandlery-system/"+name].Object, "spec", "endpoints")
+	if err != nil || len(endpoints) != 1 {
+		t.Fatalf("endpoints %v of %s: %v", endpoints, name, err)
+	}
+	if endpoint, _ := endpoints[0].(map[string]any); endpoint["scheme"] != "https" || endpoint["bearerTokenFile"] == nil {
+		t.Errorf("Prometheus scrapes %s with %v", name, endpoint)
+	}
+	var got []string
+	for key, u := range all {
+		if u.GetKind() != "ClusterRoleBinding" {
+			continue
+		}
+		binding := as[rbacv1.ClusterRoleBinding](t, all, key)
+		if slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Name == name }) {
+			got = append(got, flatten(name, as[rbacv1.ClusterRole](t, all, "ClusterRole /"+binding.RoleRef.Name).Rules)...)
+		}
+	}
+	for _, want := range []string{
+		right(name, "authentication.k8s.io", "tokenreviews", "", "create"), right(name, "authorization.k8s.io", "subjectaccessreviews", "", "create"),
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("missing: %s", want)
+		}
+	}
+}
+
+// packageServerText returns an object as YAML. The kustomization of the product does not set the tag of the image of the
+// package server.
+func packageServerText(t *testing.T, u *unstructured.Unstructured) string {
+	t.Helper()
+	return strings.ReplaceAll(text(t, u), "image: chandlery/supervisor\n", "image: chandlery/supervisor:latest\n")
 }
 
 // packageServerObjects returns the objects of the component packagemanifests.
@@ -299,12 +350,7 @@ func TestPackageServerAgrees(t *testing.T) {
 		}
 		withoutHelm(charted[key])
 		withoutHelm(plain[key])
-		want := text(t, plain[key])
-		if key != controllers {
-			// The kustomization of the product sets the tag.
-			want = strings.ReplaceAll(want, "image: chandlery/supervisor\n", "image: chandlery/supervisor:latest\n")
-		}
-		if diff := cmp.Diff(want, text(t, charted[key])); diff != "" {
+		if diff := cmp.Diff(packageServerText(t, plain[key]), text(t, charted[key])); diff != "" {
 			t.Errorf("%s (-component +chart):\n%s", key, diff)
 		}
 	}
