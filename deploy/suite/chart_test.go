@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -102,7 +103,7 @@ func TestChartIsSound(t *testing.T) {
 
 // TestSettingsReachTheProgram changes every setting and checks the Deployment.
 func TestSettingsReachTheProgram(t *testing.T) {
-	all := rendered(t, "--values", "testdata/values.yaml")
+	all := rendered(t, "--values", "testdata/values.yaml", "--set", "packageManifestsPort=10443")
 	deployment := as[appsv1.Deployment](t, all, "Deployment chandlery-system/chandlery-supervisor")
 	container := deployment.Spec.Template.Spec.Containers[0]
 	want := []string{
@@ -110,7 +111,7 @@ func TestSettingsReachTheProgram(t *testing.T) {
 		"--catalog-cache-dir=/var/lib/chandlery/catalogs", "--catalog-cache-size=64Mi",
 		"--lease-duration=30s", "--renew-deadline=20s", "--retry-period=1s",
 		"--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container",
-		"--packagemanifests=disabled", "--bundle-kind=shop.example/Widget", "--bundle-kind=shop.example/Sign:cluster",
+		"--packagemanifests=disabled", "--packagemanifests-address=:10443", "--bundle-kind=shop.example/Widget", "--bundle-kind=shop.example/Sign:cluster",
 		"--image-config=/etc/chandlery/image-registries", "--image-ca=/etc/chandlery/ca-bundle/ca-bundle.crt", "--image-pull-secrets=shared/mirrors", "--log-level=debug",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
@@ -358,6 +359,7 @@ func TestPackageServerAgrees(t *testing.T) {
 	if !slices.Contains(args, "--packagemanifests=disabled") {
 		t.Errorf("the supervisor has the arguments %v", args)
 	}
+	checkPackagesPort(t, 10443, "--set", "packageManifests=only,packageManifestsPort=10443")
 	// Variables in extraEnv can name files of extraVolumes.
 	extended := rendered(t, "--values", "testdata/values.yaml", "--set", "packageManifests=only")
 	pod := as[appsv1.Deployment](t, extended, "Deployment chandlery-system/chandlery-packageserver").Spec.Template.Spec
@@ -367,6 +369,26 @@ func TestPackageServerAgrees(t *testing.T) {
 	for _, key := range []string{"ClusterRole /chandlery-packageserver", "RoleBinding kube-system/chandlery-packageserver"} {
 		if rendered(t, "--set", "packageManifests=only,rbac.create=false")[key] != nil {
 			t.Errorf("%s is there without rbac.create", key)
+		}
+	}
+}
+
+// checkPackagesPort checks that the package server serves PackageManifests on a port, and that its NetworkPolicy and that
+// of the supervisor admit it.
+func checkPackagesPort(t *testing.T, want int32, settings ...string) {
+	t.Helper()
+	all := rendered(t, settings...)
+	container := as[appsv1.Deployment](t, all, "Deployment chandlery-system/chandlery-packageserver").Spec.Template.Spec.Containers[0]
+	if arg := fmt.Sprintf("--packagemanifests-address=:%d", want); !slices.Contains(container.Args, arg) {
+		t.Errorf("the package server has the arguments %v", container.Args)
+	}
+	if !slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == "packages" && p.ContainerPort == want }) {
+		t.Errorf("the package server has the ports %v", container.Ports)
+	}
+	for _, name := range []string{"chandlery-supervisor", "chandlery-packageserver"} {
+		policy := as[networkingv1.NetworkPolicy](t, all, "NetworkPolicy chandlery-system/"+name)
+		if port := policy.Spec.Ingress[0].Ports[0].Port; port.IntVal != want {
+			t.Errorf("NetworkPolicy %s admits %v", name, port)
 		}
 	}
 }
