@@ -94,12 +94,36 @@ func checkTarget(t *testing.T, monitor *podMonitor, template *corev1.PodTemplate
 	}
 }
 
-// TestPackageServerIsScraped checks that a PodMonitor selects the pods of --packagemanifests=only.
+// TestPackageServerIsScraped checks that a ServiceMonitor selects a port of the Service of --packagemanifests=only, and
+// that the pods have this port.
 func TestPackageServerIsScraped(t *testing.T) {
-	monitor, server := &podMonitor{}, &appsv1.Deployment{}
-	read(t, filepath.Join(component, "packageserver.yaml"), monitor)
+	var monitor struct {
+		Spec struct {
+			Selector  metav1.LabelSelector `json:"selector"`
+			Endpoints []struct {
+				Port string `json:"port"`
+			} `json:"endpoints"`
+		} `json:"spec"`
+	}
+	service, server := &corev1.Service{}, &appsv1.Deployment{}
+	read(t, filepath.Join(component, "packageserver.yaml"), &monitor)
+	read(t, filepath.Join(component, "..", "packagemanifests", "network.yaml"), service)
 	read(t, filepath.Join(component, "..", "packagemanifests", "deployment.yaml"), server)
-	checkTarget(t, monitor, &server.Spec.Template)
+	selector, err := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !selector.Matches(labels.Set(service.Labels)) || !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(server.Spec.Template.Labels)) {
+		t.Errorf("%s selects no Service, or the Service %v no pod", selector, service.Spec.Selector)
+	}
+	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == monitor.Spec.Endpoints[0].Port })
+	if i < 0 {
+		t.Fatalf("the Service has no port %q, but %v", monitor.Spec.Endpoints[0].Port, service.Spec.Ports)
+	}
+	target := service.Spec.Ports[i].TargetPort.StrVal
+	if !slices.ContainsFunc(server.Spec.Template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == target }) {
+		t.Errorf("pods have no port %q, but %v", target, server.Spec.Template.Spec.Containers[0].Ports)
+	}
 }
 
 // TestRegistryAlertsHaveTargets checks that the PodMonitor selects the replicas of catalogs, and keeps the metrics of the

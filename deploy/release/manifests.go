@@ -43,7 +43,9 @@ func (b builder) manifests(ctx context.Context, installed map[string]reference) 
 			"kubectl apply --server-side -f "+prerequisitesFile+" -f "+installFile),
 		installFile: headed(b.Version, product, "the supervisor and what belongs to it alone.",
 			"kubectl apply --server-side -f "+prerequisitesFile+" -f "+installFile, "kubectl delete -f "+installFile),
-		defaultsFile: headed(b.Version, defaults, "what instructions for OLM expect. Create changes no existing object.",
+		defaultsFile: headed(b.Version, defaults, "what instructions for OLM expect. For an existing object, kubectl create reports AlreadyExists\n"+
+			"# and changes nothing. If namespace operators has an OperatorGroup, remove global-operators from this file:\n"+
+			"# two would block every Subscription in the namespace.",
 			"kubectl create -f "+defaultsFile),
 	}, nil
 }

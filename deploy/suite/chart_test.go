@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,16 +26,10 @@ import (
 
 const chart = "../chart"
 
-// rendered renders the chart with settings, for a cluster with the kinds of operators.coreos.com.
+// rendered renders the chart with settings, without a cluster.
 func rendered(t *testing.T, settings ...string) objects {
 	t.Helper()
-	return renderedFor(t, "--api-versions=operators.coreos.com/v1/OLMConfig", settings...)
-}
-
-// renderedFor renders the chart with settings, and with a flag that describes the cluster.
-func renderedFor(t *testing.T, cluster string, settings ...string) objects {
-	t.Helper()
-	args := append([]string{"template", "chandlery", chart, "--namespace", "chandlery-system", cluster}, settings...)
+	args := append([]string{"template", "chandlery", chart, "--namespace", "chandlery-system"}, settings...)
 	return renderOnce(fmt.Sprintf("helm %q", args), func() objects { return decode(t, output(t, program(t), args...)) })
 }
 
@@ -108,7 +103,7 @@ func TestChartIsSound(t *testing.T) {
 
 // TestSettingsReachTheProgram changes every setting and checks the Deployment.
 func TestSettingsReachTheProgram(t *testing.T) {
-	all := rendered(t, "--values", "testdata/values.yaml")
+	all := rendered(t, "--values", "testdata/values.yaml", "--set", "packageManifestsPort=10443")
 	deployment := as[appsv1.Deployment](t, all, "Deployment chandlery-system/chandlery-supervisor")
 	container := deployment.Spec.Template.Spec.Containers[0]
 	want := []string{
@@ -116,7 +111,7 @@ func TestSettingsReachTheProgram(t *testing.T) {
 		"--catalog-cache-dir=/var/lib/chandlery/catalogs", "--catalog-cache-size=64Mi",
 		"--lease-duration=30s", "--renew-deadline=20s", "--retry-period=1s",
 		"--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container",
-		"--packagemanifests=disabled", "--bundle-kind=shop.example/Widget", "--bundle-kind=shop.example/Sign:cluster",
+		"--packagemanifests=disabled", "--packagemanifests-address=:10443", "--bundle-kind=shop.example/Widget", "--bundle-kind=shop.example/Sign:cluster",
 		"--image-config=/etc/chandlery/image-registries", "--image-ca=/etc/chandlery/ca-bundle/ca-bundle.crt", "--image-pull-secrets=shared/mirrors", "--log-level=debug",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
@@ -253,10 +248,12 @@ func kustomization(t *testing.T, names []string) string {
 
 // TestMetricsTLSAgrees compares the objects for metrics over TLS of the chart and of the component.
 func TestMetricsTLSAgrees(t *testing.T) {
-	charted := rendered(t, "--set", "metrics.tls.secretName=chandlery-metrics-tls,metrics.serviceMonitor.enabled=true")
-	plain := productWith(t, "monitoring", "metrics-tls")
+	charted := rendered(t, "--set", "metrics.tls.secretName=chandlery-metrics-tls,metrics.serviceMonitor.enabled=true,packageManifests=only")
+	plain := productWith(t, "monitoring", "packagemanifests", "metrics-tls")
 	for _, key := range []string{
 		"Deployment chandlery-system/chandlery-supervisor", "ServiceMonitor chandlery-system/chandlery-supervisor",
+		"Deployment chandlery-system/chandlery-packageserver", "ServiceMonitor chandlery-system/chandlery-packageserver",
+		"ClusterRole /chandlery-packageserver",
 		"ClusterRole /chandlery-supervisor-metrics", "ClusterRoleBinding /chandlery-supervisor-metrics", "ClusterRole /chandlery-metrics-reader",
 	} {
 		if charted[key] == nil || plain[key] == nil {
@@ -265,9 +262,12 @@ func TestMetricsTLSAgrees(t *testing.T) {
 		}
 		withoutHelm(charted[key])
 		withoutHelm(plain[key])
-		if diff := cmp.Diff(text(t, plain[key]), text(t, charted[key])); diff != "" {
+		if diff := cmp.Diff(packageServerText(t, plain[key]), packageServerText(t, charted[key])); diff != "" {
 			t.Errorf("%s (-component +chart):\n%s", key, diff)
 		}
+	}
+	for _, name := range []string{"chandlery-supervisor", "chandlery-packageserver"} {
+		checkMetricsTLS(t, plain, name)
 	}
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
@@ -276,6 +276,52 @@ func TestMetricsTLSAgrees(t *testing.T) {
 	if diff := cmp.Diff(want, as[rbacv1.ClusterRole](t, plain, "ClusterRole /chandlery-supervisor-metrics").Rules); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
+}
+
+// checkMetricsTLS checks that a program serves metrics over TLS, that Prometheus sends its token, and that the program may
+// review it.
+func checkMetricsTLS(t *testing.T, all objects, name string) {
+	t.Helper()
+	pod := as[appsv1.Deployment](t, all, "Deployment chandlery-system/"+name).Spec.Template.Spec
+	for _, arg := range []string{"--metrics-tls-cert=/etc/chandlery/metrics-tls/tls.crt", "--metrics-tls-key=/etc/chandlery/metrics-tls/tls.key"} {
+		if !slices.Contains(pod.Containers[0].Args, arg) {
+			t.Errorf("%s has the arguments %v", name, pod.Containers[0].Args)
+		}
+	}
+	if !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/chandlery/metrics-tls" && m.ReadOnly }) {
+		t.Errorf("%s does not mount the Secret: %v", name, pod.Containers[0].VolumeMounts)
+	}
+	endpoints, _, err := unstructured.NestedSlice(all["ServiceMonitor chandlery-system/"+name].Object, "spec", "endpoints")
+	if err != nil || len(endpoints) != 1 {
+		t.Fatalf("endpoints %v of %s: %v", endpoints, name, err)
+	}
+	if endpoint, _ := endpoints[0].(map[string]any); endpoint["scheme"] != "https" || endpoint["bearerTokenFile"] == nil {
+		t.Errorf("Prometheus scrapes %s with %v", name, endpoint)
+	}
+	var got []string
+	for key, u := range all {
+		if u.GetKind() != "ClusterRoleBinding" {
+			continue
+		}
+		binding := as[rbacv1.ClusterRoleBinding](t, all, key)
+		if slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Name == name }) {
+			got = append(got, flatten(name, as[rbacv1.ClusterRole](t, all, "ClusterRole /"+binding.RoleRef.Name).Rules)...)
+		}
+	}
+	for _, want := range []string{
+		right(name, "authentication.k8s.io", "tokenreviews", "", "create"), right(name, "authorization.k8s.io", "subjectaccessreviews", "", "create"),
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("missing: %s", want)
+		}
+	}
+}
+
+// packageServerText returns an object as YAML. The kustomization of the product does not set the tag of the image of the
+// package server.
+func packageServerText(t *testing.T, u *unstructured.Unstructured) string {
+	t.Helper()
+	return strings.ReplaceAll(text(t, u), "image: chandlery/supervisor\n", "image: chandlery/supervisor:latest\n")
 }
 
 // packageServerObjects returns the objects of the component packagemanifests.
@@ -305,12 +351,7 @@ func TestPackageServerAgrees(t *testing.T) {
 		}
 		withoutHelm(charted[key])
 		withoutHelm(plain[key])
-		want := text(t, plain[key])
-		if key != controllers {
-			// The kustomization of the product sets the tag.
-			want = strings.ReplaceAll(want, "image: chandlery/supervisor\n", "image: chandlery/supervisor:latest\n")
-		}
-		if diff := cmp.Diff(want, text(t, charted[key])); diff != "" {
+		if diff := cmp.Diff(packageServerText(t, plain[key]), text(t, charted[key])); diff != "" {
 			t.Errorf("%s (-component +chart):\n%s", key, diff)
 		}
 	}
@@ -318,6 +359,7 @@ func TestPackageServerAgrees(t *testing.T) {
 	if !slices.Contains(args, "--packagemanifests=disabled") {
 		t.Errorf("the supervisor has the arguments %v", args)
 	}
+	checkPackagesPort(t, 10443, "--set", "packageManifests=only,packageManifestsPort=10443")
 	// Variables in extraEnv can name files of extraVolumes.
 	extended := rendered(t, "--values", "testdata/values.yaml", "--set", "packageManifests=only")
 	pod := as[appsv1.Deployment](t, extended, "Deployment chandlery-system/chandlery-packageserver").Spec.Template.Spec
@@ -327,6 +369,26 @@ func TestPackageServerAgrees(t *testing.T) {
 	for _, key := range []string{"ClusterRole /chandlery-packageserver", "RoleBinding kube-system/chandlery-packageserver"} {
 		if rendered(t, "--set", "packageManifests=only,rbac.create=false")[key] != nil {
 			t.Errorf("%s is there without rbac.create", key)
+		}
+	}
+}
+
+// checkPackagesPort checks that the package server serves PackageManifests on a port, and that its NetworkPolicy and that
+// of the supervisor admit it.
+func checkPackagesPort(t *testing.T, want int32, settings ...string) {
+	t.Helper()
+	all := rendered(t, settings...)
+	container := as[appsv1.Deployment](t, all, "Deployment chandlery-system/chandlery-packageserver").Spec.Template.Spec.Containers[0]
+	if arg := fmt.Sprintf("--packagemanifests-address=:%d", want); !slices.Contains(container.Args, arg) {
+		t.Errorf("the package server has the arguments %v", container.Args)
+	}
+	if !slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == "packages" && p.ContainerPort == want }) {
+		t.Errorf("the package server has the ports %v", container.Ports)
+	}
+	for _, name := range []string{"chandlery-supervisor", "chandlery-packageserver"} {
+		policy := as[networkingv1.NetworkPolicy](t, all, "NetworkPolicy chandlery-system/"+name)
+		if port := policy.Spec.Ingress[0].Ports[0].Port; port.IntVal != want {
+			t.Errorf("NetworkPolicy %s admits %v", name, port)
 		}
 	}
 }

@@ -21,8 +21,7 @@ var defaultObjects = map[string][]string{
 	"operatorHubCatalog": {"CatalogSource olm/operatorhubio-catalog"},
 }
 
-// TestDefaultsCanBeLeftOut leaves out each default of the chart. It also renders the chart for a cluster without the
-// kinds of operators.coreos.com, on which helm cannot create objects of these kinds.
+// TestDefaultsCanBeLeftOut leaves out each default of the chart. Without a cluster, no default is a hook of Helm.
 func TestDefaultsCanBeLeftOut(t *testing.T) {
 	for without := range defaultObjects {
 		all := rendered(t, "--set", "defaults."+without+"=false")
@@ -31,17 +30,57 @@ func TestDefaultsCanBeLeftOut(t *testing.T) {
 				if got, want := all[key] != nil, setting != without; got != want {
 					t.Errorf("without %s: %s is rendered: %t", without, key, got)
 				}
+				if all[key] != nil && all[key].GetAnnotations()["helm.sh/hook"] != "" {
+					t.Errorf("%s is a hook", key)
+				}
 			}
 		}
 	}
-	fresh := renderedFor(t, "--kube-version=1.36.0")
-	for key, u := range fresh {
+	served := rendered(t, "--api-versions=operators.coreos.com/v1/OLMConfig")
+	if diff := cmp.Diff(rendered(t), served); diff != "" {
+		t.Errorf("rendered without and with the kinds (-without +with):\n%s", diff)
+	}
+	for key, u := range rendered(t, "--set", "crds.install=false") {
 		if u.GroupVersionKind().Group == "operators.coreos.com" {
-			t.Errorf("%s is rendered for a cluster without its kind", key)
+			t.Errorf("%s is rendered without its kind", key)
 		}
 	}
-	if fresh["Namespace /operators"] == nil {
-		t.Error("Namespace operators is not rendered")
+}
+
+// TestDefaultsAreCreatedOnce installs the chart in a cluster without the kinds of operators.coreos.com. An administrator
+// changes the defaults, and deletes one: an upgrade creates only this one, and the changes stay.
+func TestDefaultsAreCreatedOnce(t *testing.T) {
+	c := newCluster(t)
+	run := func(args ...string) { output(t, c.kubectl, append([]string{"--kubeconfig", c.kubeconfig}, args...)...) }
+	run("create", "namespace", "chandlery-system")
+	c.helm(t, "install", "chandlery", chart)
+	created := c.defaults(t)
+	if len(created) != 4 {
+		t.Fatalf("the installation created %v", created)
+	}
+
+	run("patch", "olmconfig", "cluster", "--type=merge", "--patch", `{"spec":{"features":{"disableCopiedCSVs":true}}}`)
+	run("patch", "-n", "olm", "catalogsource", "operatorhubio-catalog", "--type=merge", "--patch", `{"spec":{"image":"mirror.example.com/catalog:v1"}}`)
+	run("patch", "-n", "operators", "operatorgroup", "global-operators", "--type=merge", "--patch", `{"metadata":{"labels":{"app.kubernetes.io/part-of":null}}}`)
+	before := c.defaults(t)
+	c.helm(t, "upgrade", "chandlery", chart, "--set", "catalogs.replicas=3")
+	if diff := cmp.Diff(before, c.defaults(t)); diff != "" {
+		t.Errorf("after the upgrade (-before +after):\n%s", diff)
+	}
+	if notes := string(c.helm(t, "get", "notes", "chandlery")); strings.Contains(notes, "Left as they are") {
+		t.Errorf("the notes name an object of another owner:\n%s", notes)
+	}
+
+	run("delete", "-n", "olm", "catalogsource", "operatorhubio-catalog")
+	c.helm(t, "upgrade", "chandlery", chart)
+	after := c.defaults(t)
+	if len(after) != 4 || after[2].GetUID() == before[2].GetUID() {
+		t.Fatalf("the upgrade did not create the catalog: %v", after)
+	}
+	c.helm(t, "uninstall", "chandlery")
+	c.helm(t, "install", "chandlery", chart)
+	if diff := cmp.Diff(after, c.defaults(t)); diff != "" {
+		t.Errorf("after another installation (-before +after):\n%s", diff)
 	}
 }
 

@@ -32,29 +32,43 @@ namespace: "true" where it is absent or of this release. What another owner made
 {{- end }}
 
 {{/*
-Whether the API server serves the kinds of operators.coreos.com. Helm needs them before it creates any object of
-a release, so that a release that brings the kinds cannot bring objects of them before its first upgrade.
+Whether the API server serves the kinds of operators.coreos.com. It does not when the chart is rendered for a new
+cluster. Looking for an object of these kinds would then fail.
 */}}
 {{- define "chandlery.served" -}}
 {{- if .Capabilities.APIVersions.Has "operators.coreos.com/v1/OLMConfig" }}true{{ end }}
 {{- end }}
 
-{{/* Whether the release brings an object of such a kind; the list is that of chandlery.brings. */}}
-{{- define "chandlery.bringsCustom" -}}
-{{- if include "chandlery.served" (index . 0) }}{{ include "chandlery.brings" . }}{{ end }}
+{{/* Whether the release creates an object of such a kind, of a list as for chandlery.brings: "true" where none exists. */}}
+{{- define "chandlery.creates" -}}
+{{- $root := index . 0 }}
+{{- if not (include "chandlery.served" $root) }}
+{{- if $root.Values.crds.install }}true{{ end }}
+{{- else if empty (lookup (index . 1) (index . 2) (index . 4) (index . 3)) }}true
+{{- end }}
 {{- end }}
 
-{{/* Whether the release brings OperatorGroup global-operators. A second group would block the namespace. */}}
-{{- define "chandlery.bringsGroup" -}}
-{{- $group := list . "operators.coreos.com/v1" "OperatorGroup" "global-operators" "operators" }}
-{{- if and .Values.defaults.operatorsNamespace (include "chandlery.bringsCustom" $group) }}
-{{- $others := list }}
+{{/* The names of the OperatorGroups in namespace operators. A second group would block the namespace. */}}
+{{- define "chandlery.groups" -}}
+{{- if include "chandlery.served" . }}
 {{- range dig "items" (list) (lookup "operators.coreos.com/v1" "OperatorGroup" "operators" "") }}
-{{- if ne .metadata.name "global-operators" }}
-{{- $others = append $others .metadata.name }}
+{{ .metadata.name }}
 {{- end }}
 {{- end }}
-{{- if empty $others }}true{{ end }}
+{{- end }}
+
+{{/*
+Annotations of an object of such a kind. With a cluster, the object is a hook: Helm needs the kind of every other object
+before it creates the first one. "never" is no delete policy of Helm, so no policy applies; without the annotation, Helm
+would delete an existing object. Without a cluster, the object is no hook: other programs run hooks in other ways.
+*/}}
+{{- define "chandlery.defaultAnnotations" -}}
+helm.sh/resource-policy: keep
+{{- if lookup "v1" "Namespace" "" "kube-system" }}
+helm.sh/hook: post-install,post-upgrade
+helm.sh/hook-delete-policy: never
+meta.helm.sh/release-name: {{ .Release.Name }}
+meta.helm.sh/release-namespace: {{ .Release.Namespace }}
 {{- end }}
 {{- end }}
 
@@ -78,7 +92,9 @@ a release, so that a release that brings the kinds cannot bring objects of them 
   Namespace operators
 {{- end }}
 {{- if include "chandlery.served" . }}
-{{- if and .Values.defaults.operatorsNamespace (not (include "chandlery.bringsGroup" .)) }}
+{{- $groups := include "chandlery.groups" . | trim }}
+{{- $own := and (eq $groups "global-operators") (include "chandlery.brings" (list . "operators.coreos.com/v1" "OperatorGroup" "global-operators" "operators")) }}
+{{- if and .Values.defaults.operatorsNamespace $groups (not $own) }}
   the OperatorGroup in namespace operators
 {{- end }}
 {{- if and .Values.defaults.olmConfig (not (include "chandlery.brings" (list . "operators.coreos.com/v1" "OLMConfig" "cluster"))) }}

@@ -57,6 +57,7 @@ func Product(namespace string) []Object {
 		{"", "v1", "Service", namespace, supervisorName},
 		{"", "v1", "Service", namespace, packageManifests},
 		{"monitoring.coreos.com", "v1", "ServiceMonitor", namespace, supervisorName},
+		{"monitoring.coreos.com", "v1", "ServiceMonitor", namespace, packageServer},
 		{"monitoring.coreos.com", "v1", "PodMonitor", namespace, "chandlery-catalogs"},
 		{"monitoring.coreos.com", "v1", "PrometheusRule", namespace, supervisorName},
 		{"", "v1", "ConfigMap", namespace, "chandlery-dashboard"},
