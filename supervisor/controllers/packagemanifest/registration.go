@@ -121,7 +121,10 @@ func (r *registrar) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result,
 		return ctrl.Result{RequeueAfter: checkInterval}, nil
 	}
 	r.foreign = ""
-	deployment, err := r.installed(ctx)
+	var deployment *appsv1.Deployment
+	if !r.disabled {
+		deployment, err = r.installed(ctx, r.live)
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -181,21 +184,20 @@ func describeOwner(live *unstructured.Unstructured) string {
 	return cmp.Or(strings.Join(found, ", "), "unknown")
 }
 
-// installed returns the Deployment of the supervisor. It is nil if the supervisor does not serve the API, or is being
-// uninstalled.
-func (r *registrar) installed(ctx context.Context) (*appsv1.Deployment, error) {
-	if r.disabled {
-		return nil, nil //nolint:nilnil // absence is documented
-	}
-	namespace, deployment := &corev1.Namespace{}, &appsv1.Deployment{}
-	if err := r.live.Get(ctx, client.ObjectKey{Name: r.namespace}, namespace); err != nil {
+// installed returns the Deployment of the installation. It is nil if the installation is being uninstalled.
+func (r *registrar) installed(ctx context.Context, from client.Reader) (*appsv1.Deployment, error) {
+	namespace, deployment := namespaceMetadata(), &appsv1.Deployment{}
+	if err := from.Get(ctx, client.ObjectKey{Name: r.namespace}, namespace); err != nil {
 		return nil, absent(err, "Namespace", r.namespace)
 	}
-	if err := r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: r.name}, deployment); err != nil {
+	if !namespace.DeletionTimestamp.IsZero() {
+		// The Deployment may still exist, and the permission to read it may not.
+		return nil, nil //nolint:nilnil // absence is documented
+	}
+	if err := from.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: r.name}, deployment); err != nil {
 		return nil, absent(err, "Deployment", r.name)
 	}
-	replicas := deployment.Spec.Replicas
-	if !namespace.DeletionTimestamp.IsZero() || !deployment.DeletionTimestamp.IsZero() || replicas != nil && *replicas == 0 {
+	if !deployment.DeletionTimestamp.IsZero() || ptr.Deref(deployment.Spec.Replicas, 1) == 0 {
 		return nil, nil //nolint:nilnil // absence is documented
 	}
 	return deployment, nil
