@@ -54,7 +54,7 @@ func unsigned(all, signatures []stored) []string {
 	names := map[string]bool{}
 	for _, one := range all {
 		types := stated[one.digest]
-		if one.repository != "" && !(slices.Contains(types, signatureType) && slices.Contains(types, predicateType)) {
+		if one.repository != "" && (!slices.Contains(types, signatureType) || !slices.Contains(types, predicateType)) {
 			names[one.repository] = true
 		}
 	}

@@ -15,6 +15,10 @@ import (
 // ErrBrokenChannel is returned for a channel whose head the catalog cannot send. Other channels can be read.
 var ErrBrokenChannel = errors.New("the head of the channel cannot be read")
 
+// ErrOtherHead is returned for a channel whose head is not the one that the catalog listed. The content has changed, or the
+// catalog contradicts itself.
+var ErrOtherHead = errors.New("the head of the channel is not the one that the catalog listed")
+
 // HeadReader reads the heads of channels from one replica of a catalog.
 type HeadReader struct{ client api.RegistryClient }
 
@@ -38,7 +42,7 @@ func (s *Store) SetBrokenChannels(catalog types.NamespacedName, snapshot *Snapsh
 }
 
 // CSV returns the ClusterServiceVersion of the head of a channel, in JSON. The head must have a name, unless the name
-// is empty. Otherwise the content has changed, which ends the reading.
+// is empty.
 func (r HeadReader) CSV(ctx context.Context, pkg, channel, name string) (string, error) {
 	calling, cancel := context.WithTimeout(ctx, bundleTimeout)
 	defer cancel()
@@ -50,7 +54,7 @@ func (r HeadReader) CSV(ctx context.Context, pkg, channel, name string) (string,
 	case err != nil:
 		return "", fmt.Errorf("%w: %w", ErrBrokenChannel, err)
 	case name != "" && head.GetCsvName() != name:
-		return "", fmt.Errorf("reading the head of channel %s of package %s: %w", channel, pkg, errReplaced)
+		return "", fmt.Errorf("reading the head of channel %s of package %s: %w", channel, pkg, ErrOtherHead)
 	}
 	return head.GetCsvJson(), nil
 }

@@ -32,6 +32,8 @@ type reconciler struct {
 	store  *catalogs.Store
 	index  *manifest.Index
 	clock  clock.PassiveClock
+	// otherHeads are the catalogs that sent a head which they had not listed.
+	otherHeads otherHeads
 	// serving is true when the server answers requests.
 	serving atomic.Bool
 }
@@ -42,6 +44,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.reader.Get(ctx, req.NamespacedName, u); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			r.index.Remove(req.NamespacedName)
+			r.otherHeads.remove(req.NamespacedName)
 			forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
@@ -111,16 +114,26 @@ func (r *reconciler) source(cs *operatorsv1alpha1.CatalogSource, state catalogs.
 }
 
 // readSnapshot returns a catalog with the packages of a snapshot, and the catalog as it was with an error. The error is
-// errOutdated if the catalog has another snapshot afterwards.
+// errOutdated if the catalog has another snapshot afterwards. The first head that the catalog had not listed is an error, as
+// the snapshot may be outdated. If the catalog confirms the snapshot afterwards, only the channels of such heads are left out.
 func (r *reconciler) readSnapshot(
 	ctx context.Context, key types.NamespacedName, state catalogs.State, catalog manifest.Catalog,
 ) (manifest.Catalog, error) {
-	packages, broken, err := r.read(ctx, key, state.Snapshot.Content)
+	confirmed := r.otherHeads.confirmed(key, state)
+	packages, broken, err := r.read(ctx, key, state.Snapshot.Content, confirmed)
+	now, _ := r.store.State(key)
+	if errors.Is(err, catalogs.ErrOtherHead) {
+		r.otherHeads.add(key, state.Snapshot.Digest, now.ReadAt)
+	}
 	if err != nil {
 		return catalog, err
 	}
-	if now, _ := r.store.State(key); now.Snapshot != state.Snapshot {
+	if now.Snapshot != state.Snapshot {
 		return catalog, fmt.Errorf("catalog %s: %w", key, errOutdated)
+	}
+	if !confirmed {
+		// All heads were those that the catalog listed.
+		r.otherHeads.remove(key)
 	}
 	record(key, len(packages), len(broken))
 	catalog.Packages, catalog.BrokenChannels, catalog.Digest = packages, broken, state.Snapshot.Digest
@@ -129,8 +142,10 @@ func (r *reconciler) readSnapshot(
 }
 
 // read returns the packages of a catalog, sorted by name. A channel whose head cannot be read is left out, and returned in
-// broken as PACKAGE/CHANNEL.
-func (r *reconciler) read(ctx context.Context, key types.NamespacedName, c *content.Catalog) (packages []*manifest.Package, broken []string, err error) {
+// broken as PACKAGE/CHANNEL. If the content is confirmed, the same applies to a channel with a head that was not listed.
+func (r *reconciler) read(
+	ctx context.Context, key types.NamespacedName, c *content.Catalog, confirmed bool,
+) (packages []*manifest.Package, broken []string, err error) {
 	compressor, err := compressed.NewCompressor()
 	if err != nil {
 		return nil, nil, err
@@ -138,7 +153,7 @@ func (r *reconciler) read(ctx context.Context, key types.NamespacedName, c *cont
 	err = r.store.ReadHeads(ctx, key, func(ctx context.Context, heads catalogs.HeadReader) error {
 		packages, broken = make([]*manifest.Package, 0, len(c.Packages())), nil
 		for _, pkg := range c.Packages() {
-			known, problems, err := readPackage(ctx, heads, pkg)
+			known, problems, err := readPackage(ctx, heads, pkg, confirmed)
 			if err != nil {
 				return err
 			}
@@ -163,9 +178,10 @@ func (r *reconciler) read(ctx context.Context, key types.NamespacedName, c *cont
 	return packages, broken, nil
 }
 
-// readPackage returns the heads of the channels of a package by channel, and why others are missing.
+// readPackage returns the heads of the channels of a package by channel, and why others are missing. A head that was not
+// listed is an error unless the content is confirmed.
 func readPackage(
-	ctx context.Context, heads catalogs.HeadReader, pkg *content.Package,
+	ctx context.Context, heads catalogs.HeadReader, pkg *content.Package, confirmed bool,
 ) (known map[string]manifest.Head, problems map[string]error, err error) {
 	known, problems = make(map[string]manifest.Head, len(pkg.Channels)), map[string]error{}
 	for _, channel := range pkg.Channels {
@@ -174,7 +190,8 @@ func readPackage(
 			name = channel.Chain[0].Bundle.Name
 		}
 		text, err := heads.CSV(ctx, pkg.Name, channel.Name, name)
-		if err != nil && !errors.Is(err, catalogs.ErrBrokenChannel) {
+		broken := errors.Is(err, catalogs.ErrBrokenChannel) || confirmed && errors.Is(err, catalogs.ErrOtherHead)
+		if err != nil && !broken {
 			return nil, nil, err
 		}
 		head := manifest.Head{}

@@ -3,6 +3,7 @@ package packagemanifest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
@@ -21,6 +24,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialtls"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 	"github.com/chandlery/chandlery/test/pause"
@@ -177,21 +181,121 @@ func TestKnownContentOfAnAbsentCatalog(t *testing.T) {
 	f.until("the catalog is back", func() bool { return len(f.index.List("")) == 1 })
 }
 
-// TestInterruptedReadingChangesNothing has a catalog whose new content cannot be read.
+// TestInterruptedReadingChangesNothing has a catalog whose new content cannot be read. The previous packages are listed.
 func TestInterruptedReadingChangesNothing(t *testing.T) {
 	t.Parallel()
-	served := fakecatalog.Start(t, fakecatalog.Simple("lamp", version("lamp.v1", "", "")))
-	f := follow(t, served.Address())
-	f.until("the first content", func() bool { return len(f.index.List("")) == 1 })
-	state, _ := f.store.State(f.key)
-	// The heads of the catalog are not those of the content that is being read.
-	served.Serve(fakecatalog.Simple("lamp", version("lamp.v1", "", ""), version("lamp.v2", "lamp.v1", "")))
-	if packages, _, err := f.read(t.Context(), f.key, state.Snapshot.Content); err == nil {
-		t.Errorf("a mixture of contents: %v", packages)
+	second := func(name string) fakecatalog.Package {
+		return fakecatalog.Simple(name, version(name+".v1", "", ""), version(name+".v2", name+".v1", ""))
 	}
+	served := fakecatalog.Start(t, fakecatalog.Simple("lamp", version("lamp.v1", "", "")), fakecatalog.Simple("torch", version("torch.v1", "", "")))
+	f := follow(t, served.Address())
+	first := map[string]string{"lamp/stable": "lamp.v1", "torch/stable": "torch.v1"}
+	f.until("the first content", func() bool { return cmp.Equal(first, f.heads()) })
+	known, _ := f.store.State(f.key)
+	// The heads of the catalog are not those of the content that is being read.
+	served.Serve(second("lamp"), second("torch"))
+	if packages, _, err := f.read(t.Context(), f.key, known.Snapshot.Content, false); !errors.Is(err, catalogs.ErrOtherHead) {
+		t.Errorf("a mixture of contents: %v, %v", packages, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := pause.Until(ctx, 20*time.Millisecond, func() string {
+		if state, _ := f.store.State(f.key); state.Snapshot == known.Snapshot {
+			return "the content is the first one"
+		}
+		return ""
+	}); err != nil {
+		t.Fatal(err)
+	}
+	served.Fail(status.Error(codes.Unavailable, "restarting"))
+	if _, err := f.Reconcile(t.Context(), ctrl.Request{NamespacedName: f.key}); replicas.IsReplicaFailure(err) {
+		t.Logf("the reading ended with: %v", err)
+	} else {
+		t.Errorf("the heads of a failing catalog were read: %v", err)
+	}
+	if diff := cmp.Diff(first, f.heads()); diff != "" {
+		t.Errorf("heads after an interrupted reading (-want +got):\n%s", diff)
+	}
+	served.Fail(nil)
+	f.until("the second content", func() bool {
+		return cmp.Equal(map[string]string{"lamp/stable": "lamp.v2", "torch/stable": "torch.v2"}, f.heads())
+	})
 	served.Stop()
-	if packages, _, err := f.read(t.Context(), f.key, state.Snapshot.Content); err == nil {
+	if packages, _, err := f.read(t.Context(), f.key, known.Snapshot.Content, false); err == nil {
 		t.Errorf("content of a stopped catalog: %v", packages)
+	}
+	f.until("the catalog is away", func() bool { return !f.index.List("")[0].Source.UnavailableSince.IsZero() })
+	if n := len(f.index.List("")); n != 2 {
+		t.Errorf("%d packages of a stopped catalog, want 2", n)
+	}
+}
+
+// TestOtherHead has catalogs that send another head of a channel than they list. Only that channel is left out, once the
+// catalog has confirmed what it lists. Until then its packages stay as they were.
+func TestOtherHead(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(testing.TB, ...fakecatalog.Package) *fakecatalog.Server{
+		"Extended": fakecatalog.StartExtended,
+		"Plain":    fakecatalog.Start,
+		"Unannounced": func(tb testing.TB, packages ...fakecatalog.Package) *fakecatalog.Server {
+			tb.Helper()
+			served := fakecatalog.Start(tb, packages...)
+			served.Announce("")
+			return served
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// The server sends the last entry of a channel as its head.
+			contradictory := fakecatalog.Package{Name: "lamp", Channels: []fakecatalog.Channel{
+				{Name: "beta", Entries: []fakecatalog.Entry{version("lamp.v2", "lamp.v1", ""), version("lamp.v1", "", "")}},
+				{Name: "stable", Entries: []fakecatalog.Entry{version("lamp.v1", "", "")}},
+			}}
+			served := start(t, contradictory, fakecatalog.Simple("torch", version("torch.v1", "", "")))
+			f := follow(t, served.Address())
+			f.until("the content", func() bool { return len(f.index.List("")) > 0 })
+			if diff := cmp.Diff(map[string]string{"lamp/stable": "lamp.v1", "torch/stable": "torch.v1"}, f.heads()); diff != "" {
+				t.Errorf("heads (-want +got):\n%s", diff)
+			}
+			if catalog, _ := f.index.Catalog(f.key); !cmp.Equal([]string{"lamp/beta"}, catalog.BrokenChannels) {
+				t.Errorf("broken channels %v", catalog.BrokenChannels)
+			}
+		})
+	}
+}
+
+// TestOtherHeadsAreConfirmed covers the states of a catalog after it sent a head that it had not listed.
+func TestOtherHeadsAreConfirmed(t *testing.T) {
+	t.Parallel()
+	catalog, read := types.NamespacedName{Namespace: "olm", Name: "shop"}, time.Unix(1e9, 0)
+	state := func(digest string, after time.Duration) catalogs.State {
+		return catalogs.State{Snapshot: &catalogs.Snapshot{Digest: digest}, ReadAt: read.Add(after)}
+	}
+	var o otherHeads
+	if o.confirmed(catalog, state("a", time.Hour)) {
+		t.Error("nothing was seen")
+	}
+	o.add(catalog, "a", read)
+	o.add(catalog, "a", read.Add(time.Minute))
+	for name, tt := range map[string]struct {
+		state catalogs.State
+		want  bool
+	}{
+		"Same":         {state("a", 0), false},
+		"Confirmed":    {state("a", time.Second), true},
+		"OtherContent": {state("b", time.Second), false},
+	} {
+		if got := o.confirmed(catalog, tt.state); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+	o.add(catalog, "b", read.Add(time.Minute))
+	if o.confirmed(catalog, state("a", time.Hour)) || !o.confirmed(catalog, state("b", time.Hour)) {
+		t.Error("the content that was seen last does not count")
+	}
+	o.remove(catalog)
+	if o.confirmed(catalog, state("b", time.Hour)) {
+		t.Error("a removed catalog is known")
 	}
 }
 
@@ -227,7 +331,7 @@ func TestRealCatalog(t *testing.T) {
 		t.Fatalf("the catalog is not read: %v", err)
 	}
 	before, begun := heap(), time.Now()
-	packages, _, err := f.read(t.Context(), f.key, state.Snapshot.Content)
+	packages, _, err := f.read(t.Context(), f.key, state.Snapshot.Content, false)
 	if err != nil {
 		t.Fatal(err)
 	}

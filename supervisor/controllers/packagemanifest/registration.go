@@ -2,6 +2,7 @@ package packagemanifest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/server"
 	"github.com/chandlery/chandlery/supervisor/webhook"
@@ -97,7 +100,7 @@ type registrar struct {
 	disabled           bool
 	// ready reports whether the catalogs have been read.
 	ready func() bool
-	// foreign is the Service of an APIService of another installation that was logged.
+	// foreign describes the owner of an APIService of another installation that was logged.
 	foreign string
 }
 
@@ -118,7 +121,10 @@ func (r *registrar) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result,
 		return ctrl.Result{RequeueAfter: checkInterval}, nil
 	}
 	r.foreign = ""
-	deployment, err := r.installed(ctx)
+	var deployment *appsv1.Deployment
+	if !r.disabled {
+		deployment, err = r.installed(ctx, r.live)
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -149,29 +155,49 @@ func (r *registrar) owns(live *unstructured.Unstructured) bool {
 
 // reportForeign logs an APIService of another installation once.
 func (r *registrar) reportForeign(ctx context.Context, live *unstructured.Unstructured) {
-	name, _, _ := unstructured.NestedString(live.Object, "spec", "service", "name")
-	namespace, _, _ := unstructured.NestedString(live.Object, "spec", "service", "namespace")
-	if to := namespace + "/" + name; to != r.foreign {
-		r.foreign = to
-		log.FromContext(ctx).Info("Not serving PackageManifests: another Service serves them", "apiService", live.GetName(), "service", to)
+	if owner := describeOwner(live); owner != r.foreign {
+		r.foreign = owner
+		log.FromContext(ctx).Info("Not serving PackageManifests: the APIService belongs to another installation",
+			"apiService", live.GetName(), "owner", owner)
 	}
 }
 
-// installed returns the Deployment of the supervisor. It is nil if the supervisor does not serve the API, or is being
-// uninstalled.
-func (r *registrar) installed(ctx context.Context) (*appsv1.Deployment, error) {
-	if r.disabled {
-		return nil, nil //nolint:nilnil // absence is documented
+// labelAutomanaged marks the APIServices that API servers manage.
+const labelAutomanaged = "kube-aggregator.kubernetes.io/automanaged"
+
+// describeOwner returns what identifies the owner of an APIService: its Service, owners and labels.
+func describeOwner(live *unstructured.Unstructured) string {
+	var found []string
+	if name, _, _ := unstructured.NestedString(live.Object, "spec", "service", "name"); name != "" {
+		namespace, _, _ := unstructured.NestedString(live.Object, "spec", "service", "namespace")
+		found = append(found, "Service "+namespace+"/"+name)
 	}
-	namespace, deployment := &corev1.Namespace{}, &appsv1.Deployment{}
-	if err := r.live.Get(ctx, client.ObjectKey{Name: r.namespace}, namespace); err != nil {
+	for _, o := range live.GetOwnerReferences() {
+		found = append(found, o.Kind+" "+o.Name)
+	}
+	labels := live.GetLabels()
+	for _, key := range []string{api.LabelOwnerKind, api.LabelOwnerNamespace, api.LabelOwner, labelAutomanaged} {
+		if value, labelled := labels[key]; labelled {
+			found = append(found, key+"="+value)
+		}
+	}
+	return cmp.Or(strings.Join(found, ", "), "unknown")
+}
+
+// installed returns the Deployment of the installation. It is nil if the installation is being uninstalled.
+func (r *registrar) installed(ctx context.Context, from client.Reader) (*appsv1.Deployment, error) {
+	namespace, deployment := namespaceMetadata(), &appsv1.Deployment{}
+	if err := from.Get(ctx, client.ObjectKey{Name: r.namespace}, namespace); err != nil {
 		return nil, absent(err, "Namespace", r.namespace)
 	}
-	if err := r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: r.name}, deployment); err != nil {
+	if !namespace.DeletionTimestamp.IsZero() {
+		// The Deployment may still exist, and the permission to read it may not.
+		return nil, nil //nolint:nilnil // absence is documented
+	}
+	if err := from.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: r.name}, deployment); err != nil {
 		return nil, absent(err, "Deployment", r.name)
 	}
-	replicas := deployment.Spec.Replicas
-	if !namespace.DeletionTimestamp.IsZero() || !deployment.DeletionTimestamp.IsZero() || replicas != nil && *replicas == 0 {
+	if !deployment.DeletionTimestamp.IsZero() || ptr.Deref(deployment.Spec.Replicas, 1) == 0 {
 		return nil, nil //nolint:nilnil // absence is documented
 	}
 	return deployment, nil

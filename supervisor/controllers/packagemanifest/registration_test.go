@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	testingclock "k8s.io/utils/clock/testing"
 
@@ -50,6 +51,48 @@ func TestCertificateRotation(t *testing.T) {
 	now.SetTime(now.Now().Add(2 * overlap))
 	if late := step(used, trusting(used)); len(late.PreviousCA) > 0 {
 		t.Error("the authority of the predecessor remains")
+	}
+}
+
+// TestDescribeOwner describes the owners of APIServices that a supervisor leaves unchanged.
+func TestDescribeOwner(t *testing.T) {
+	t.Parallel()
+	service := map[string]any{"service": map[string]any{"namespace": "olm", "name": "packageserver-service"}}
+	for name, tt := range map[string]struct {
+		spec   map[string]any
+		labels map[string]string
+		owners []metav1.OwnerReference
+		want   string
+	}{
+		"Service": {spec: service, want: "Service olm/packageserver-service"},
+		"OLM": {
+			spec:   service,
+			labels: map[string]string{"olm.owner": "packageserver", "olm.owner.namespace": "olm", "olm.owner.kind": "ClusterServiceVersion", "other": "x"},
+			want: "Service olm/packageserver-service, olm.owner.kind=ClusterServiceVersion, olm.owner.namespace=olm, " +
+				"olm.owner=packageserver",
+		},
+		"Owners": {
+			spec: service, owners: []metav1.OwnerReference{{Kind: "ClusterRole", Name: "shop"}, {Kind: "Node", Name: "n1"}},
+			want: "Service olm/packageserver-service, ClusterRole shop, Node n1",
+		},
+		"APIServer": {
+			labels: map[string]string{labelAutomanaged: "onstart"},
+			want:   "kube-aggregator.kubernetes.io/automanaged=onstart",
+		},
+		"Nothing": {want: "unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := &unstructured.Unstructured{Object: map[string]any{}}
+			if tt.spec != nil {
+				u.Object["spec"] = tt.spec
+			}
+			u.SetLabels(tt.labels)
+			u.SetOwnerReferences(tt.owners)
+			if got := describeOwner(u); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
 	}
 }
 

@@ -80,7 +80,8 @@ type Options struct {
 
 	// Store has the content of the catalogs.
 	Store *catalogs.Store
-	// Config is the access to the API server with which standbys may send SubjectAccessReviews, too.
+	// Config is the access to the API server with which standbys may write, too: SubjectAccessReviews, and the deletion of
+	// the APIService of an installation that is being uninstalled.
 	Config *rest.Config
 	// GlobalNamespace contains the catalogs that serve every namespace.
 	GlobalNamespace string
@@ -97,6 +98,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (ready func(context
 	r := &registrar{
 		installation: installationOf(o.Mode), client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{},
 		namespace: o.Namespace, disabled: o.Mode == Disabled,
+	}
+	if err := setupWithdrawal(mgr, o.Config, r); err != nil {
+		return nil, err
 	}
 	if r.disabled {
 		return nil, r.setup(mgr)
@@ -168,26 +172,42 @@ func (everywhere) NeedLeaderElection() bool { return false }
 
 // setup adds the controller of the registration to a manager. It reacts when the supervisor is being uninstalled.
 func (r *registrar) setup(mgr ctrl.Manager) error {
-	named := func(name string) builder.WatchesOption {
-		return builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
-			return o.GetName() == name && (o.GetNamespace() == "" || o.GetNamespace() == r.namespace)
-		}))
-	}
-	apiServices, namespaces := metadataOf("apiregistration.k8s.io/v1", "APIService"), metadataOf(corev1.SchemeGroupVersion.String(), "Namespace")
-	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request {
-		return []ctrl.Request{{}}
-	})
-	err := ctrl.NewControllerManagedBy(mgr).
+	apiServices := metadataOf("apiregistration.k8s.io/v1", "APIService")
+	err := watchInstallation(mgr, r).
 		Named("packagemanifest-registration").
-		WatchesMetadata(apiServices, enqueue, named(APIServiceName())).
-		WatchesMetadata(namespaces, enqueue, named(r.namespace)).
-		Watches(&appsv1.Deployment{}, enqueue, named(r.name)).
+		WatchesMetadata(apiServices, enqueue(), named("", APIServiceName())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: apply.RateLimiter(), ReconciliationTimeout: time.Minute}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the registration of PackageManifests: %w", err)
 	}
 	return nil
+}
+
+// watchInstallation returns a builder of a controller that has requests after changes of the Deployment and of its namespace.
+func watchInstallation(mgr ctrl.Manager, r *registrar) *builder.Builder {
+	return ctrl.NewControllerManagedBy(mgr).
+		WatchesMetadata(namespaceMetadata(), enqueue(), named("", r.namespace)).
+		Watches(&appsv1.Deployment{}, enqueue(), named(r.namespace, r.name))
+}
+
+// named returns the condition of events about one object. The namespace of a cluster-scoped one is empty.
+func named(namespace, name string) builder.Predicates {
+	return builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return o.GetName() == name && o.GetNamespace() == namespace
+	}))
+}
+
+// enqueue returns a handler that makes the same request for every event.
+func enqueue() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request {
+		return []ctrl.Request{{}}
+	})
+}
+
+// namespaceMetadata returns an object for the metadata of a namespace.
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	return metadataOf(corev1.SchemeGroupVersion.String(), "Namespace")
 }
 
 // metadataOf returns an object for watching the metadata of a kind.

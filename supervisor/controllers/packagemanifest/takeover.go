@@ -51,8 +51,12 @@ func Withdraw(ctx context.Context, c client.Client, namespace string) error {
 	if namespace == "" {
 		return nil
 	}
-	r := &registrar{installation: installationOf(Auto), client: c, live: c, namespace: namespace}
-	live, err := apply.Live(ctx, c, r.apiService(namespace, nil, nil))
+	return withdraw(ctx, &registrar{installation: installationOf(Auto), client: c, live: c, namespace: namespace})
+}
+
+// withdraw deletes the APIService of a registrar if it is the own one.
+func withdraw(ctx context.Context, r *registrar) error {
+	live, err := apply.Live(ctx, r.live, r.apiService(r.namespace, nil, nil))
 	if err != nil || live == nil || !r.owns(live) {
 		return err
 	}

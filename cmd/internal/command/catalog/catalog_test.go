@@ -152,7 +152,8 @@ func TestPlan(t *testing.T) {
 	confined := func(namespaces ...string) client.Reader {
 		list := func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			var o client.ListOptions
-			if o.ApplyOptions(options); !slices.Contains(namespaces, o.Namespace) {
+			o.ApplyOptions(options)
+			if !slices.Contains(namespaces, o.Namespace) {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "subscriptions"}, "", nil)
 			}
 			return c.List(ctx, list, options...)

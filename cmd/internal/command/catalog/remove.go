@@ -148,12 +148,12 @@ func (p *removal) text() string {
 	if len(p.Notes) > 0 {
 		none += " of namespace " + p.Namespace
 	}
-	text := none + " uses catalog " + catalog + ".\n"
+	lines := []string{none + " uses catalog " + catalog + ".\n"}
 	if len(p.Subscriptions) > 0 {
-		text = console.Wrap("", "  ", "These Subscriptions use catalog "+catalog+", and get no updates without it: "+strings.Join(p.Subscriptions, ", "))
+		lines[0] = console.Wrap("", "  ", "These Subscriptions use catalog "+catalog+", and get no updates without it: "+strings.Join(p.Subscriptions, ", "))
 	}
 	for _, note := range p.Notes {
-		text += console.Wrap("", "  ", note)
+		lines = append(lines, console.Wrap("", "  ", note))
 	}
-	return text
+	return strings.Join(lines, "")
 }

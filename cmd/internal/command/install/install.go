@@ -99,6 +99,11 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	return o.execute(cmd, s, p)
+}
+
+// execute shows a plan and, unless it is a dry run, executes it.
+func (o *options) execute(cmd *cobra.Command, s *planner, p *plan) error {
 	if err := o.show(cmd.OutOrStdout(), p); err != nil {
 		return err
 	}

@@ -93,7 +93,8 @@ func (s *channelSupervisor) Patch(ctx context.Context, o client.Object, patch cl
 
 func (s *channelSupervisor) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	if _, is := o.(*operatorsv1alpha1.Subscription); is && s.changed {
-		if s.reads++; s.reads == replaceAfter+1 {
+		s.reads++
+		if s.reads == replaceAfter+1 {
 			if err := s.replace(ctx); err != nil {
 				return err
 			}

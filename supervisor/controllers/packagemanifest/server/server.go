@@ -37,6 +37,8 @@ const (
 	// proxyWait limits how long a server waits until it has read how the front proxy authenticates.
 	proxyWait     = 30 * time.Second
 	proxyInterval = 50 * time.Millisecond
+	// shutdownTimeout limits how long a stopping server waits for open connections. Answers take less than a second.
+	shutdownTimeout = 5 * time.Second
 	// reviewCache is how long the answer of a SubjectAccessReview is used.
 	reviewCache = 10 * time.Second
 )
@@ -78,6 +80,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("preparing the API of PackageManifests: %w", err)
 	}
+	server.ShutdownTimeout = shutdownTimeout
 	scheme := newScheme()
 	formats := newTextFormats(scheme)
 	group := genericapiserver.NewDefaultAPIGroupInfo(GroupVersion.Group, scheme, runtime.NewParameterCodec(scheme), formats.CodecFactory)

@@ -11,8 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
@@ -34,7 +38,7 @@ func TestPackages(t *testing.T) {
 	t.Run("object", func(t *testing.T) { w.in(t).showsObjects(tenant, other) })
 	t.Run("icon", func(t *testing.T) { w.in(t).sendsIcons(other) })
 	t.Run("users", func(t *testing.T) { w.in(t).admitsUsers(other) })
-	t.Run("strangers", func(t *testing.T) { w.in(t).refusesStrangers() })
+	t.Run("strangers", func(t *testing.T) { w.in(t).refusesStrangers(other) })
 	t.Run("documentation", func(t *testing.T) { w.in(t).explains() })
 	t.Run("choice", func(t *testing.T) { w.in(t).choosesCatalogs(tenant, other) })
 	t.Run("roles", func(t *testing.T) { w.in(t).admitsReaders(other) })
@@ -246,6 +250,8 @@ func (w *world) admitsUsers(namespace string) {
 	w.Expect(w.kubectl("get", "--raw", path(namespace, "lamp/icon"), "--as=viewer")).To(gomega.Equal("icon"))
 	for _, args := range [][]string{
 		{"get", "packagemanifests", "-n", namespace, "--as=nobody"},
+		{"get", "packagemanifest", "lamp", "-n", namespace, "--as=nobody"},
+		{"get", "packagemanifest", "lamp", "-n", w.global, "--as=viewer"},
 		{"get", "--raw", path(namespace, "lamp/icon"), "--as=nobody"},
 		{"get", "packagemanifests", "-n", w.global, "--as=viewer"},
 	} {
@@ -257,17 +263,40 @@ func (w *world) admitsUsers(namespace string) {
 	}
 }
 
-// refusesStrangers calls the server without the certificate of the front proxy.
-func (w *world) refusesStrangers() {
+// viewerToken returns a token of a ServiceAccount that may read the packages of a namespace.
+func viewerToken(w *world, namespace string) string {
 	w.T.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "dashboard"}}
+	w.Create(account, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "dashboards"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+	})
+	request := &authenticationv1.TokenRequest{}
+	w.Expect(w.SubResource("token").Create(w.T.Context(), account, request)).To(gomega.Succeed())
+	w.Expect(request.Status.Token).NotTo(gomega.BeEmpty())
+	return request.Status.Token
+}
+
+// refusesStrangers calls the server without the certificate of the front proxy. The API server admits the token.
+func (w *world) refusesStrangers(namespace string) {
+	w.T.Helper()
+	token := viewerToken(w, namespace)
+	holder := rest.AnonymousClientConfig(w.Config)
+	holder.BearerToken = token
+	c, err := kubernetes.NewForConfig(holder)
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	w.EventuallySucceeds(func(g gomega.Gomega) {
+		g.Expect(c.RESTClient().Get().AbsPath(path(namespace, "lamp")).Do(w.T.Context()).Error()).To(gomega.Succeed())
+	})
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	for name, header := range map[string]http.Header{
 		"no credentials":                {},
 		"headers without a certificate": {"X-Remote-User": {"admin"}, "X-Remote-Group": {"system:masters"}},
-		"a token":                       {"Authorization": {"Bearer " + w.Config.BearerToken}},
+		"a token":                       {"Authorization": {"Bearer " + token}},
 	} {
-		req, err := http.NewRequestWithContext(w.T.Context(), http.MethodGet, "https://"+w.at+path("default", ""), http.NoBody)
+		req, err := http.NewRequestWithContext(w.T.Context(), http.MethodGet, "https://"+w.at+path(namespace, "lamp"), http.NoBody)
 		if err != nil {
 			w.T.Fatal(err)
 		}

@@ -8,12 +8,14 @@ import (
 
 	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest"
@@ -22,40 +24,78 @@ import (
 	"github.com/chandlery/chandlery/test/testenv"
 )
 
-// TestUninstalling removes the supervisor in each way. The APIService must not remain, and a namespace can be deleted.
-func TestUninstalling(t *testing.T) {
+// uninstalls are the ways to remove a supervisor.
+func uninstalls() map[string]func(*world) {
 	deployment := func(w *world) *appsv1.Deployment {
 		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "chandlery-supervisor"}}
 	}
-	for name, uninstall := range map[string]func(*world) error{
-		"deleted Deployment": func(w *world) error { return w.Delete(w.T.Context(), deployment(w)) },
-		"no replicas": func(w *world) error {
+	return map[string]func(*world){
+		"deleted Deployment": func(w *world) { w.Expect(w.Delete(w.T.Context(), deployment(w))).To(gomega.Succeed()) },
+		"no replicas": func(w *world) {
 			d := deployment(w)
 			w.Modify(d, func() { d.Spec.Replicas = new(int32(0)) })
-			return nil
 		},
-		"deleted namespace": func(w *world) error {
-			return w.Delete(w.T.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}})
+		"deleted namespace": func(w *world) {
+			w.Expect(w.Delete(w.T.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}})).To(gomega.Succeed())
 		},
-	} {
+	}
+}
+
+// awaitUninstalled waits until there is no APIService, and then deletes a namespace.
+func awaitUninstalled(w *world) {
+	w.T.Helper()
+	bystander := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bystander-"}}
+	w.Create(bystander)
+	w.Eventually(w.gone).WithContext(w.T.Context()).Should(gomega.Succeed())
+	w.Expect(w.Delete(w.T.Context(), bystander)).To(gomega.Succeed())
+	w.Eventually(func() bool {
+		return apierrors.IsNotFound(w.Get(w.T.Context(), client.ObjectKeyFromObject(bystander), bystander))
+	}).WithTimeout(time.Minute).Should(gomega.BeTrue())
+}
+
+// TestUninstalling removes the supervisor in each way. The APIService must not remain, and a namespace can be deleted.
+func TestUninstalling(t *testing.T) {
+	for name, uninstall := range uninstalls() {
 		for n := range testenv.Uninstalls(t) {
 			t.Run(fmt.Sprintf("%s %d", name, n+1), func(t *testing.T) {
 				w := supervise(t)
 				w.available()
-				bystander := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bystander-"}}
-				w.Create(bystander)
-				w.Expect(uninstall(w)).To(gomega.Succeed())
-				w.Eventually(w.gone).WithContext(t.Context()).Should(gomega.Succeed())
-				w.Expect(w.Delete(t.Context(), bystander)).To(gomega.Succeed())
-				w.Eventually(func() bool {
-					return apierrors.IsNotFound(w.Get(t.Context(), client.ObjectKeyFromObject(bystander), bystander))
-				}).WithTimeout(time.Minute).Should(gomega.BeTrue())
+				uninstall(w)
+				awaitUninstalled(w)
 			})
 		}
 	}
 }
 
-// TestOwner deletes the ClusterRole of a supervisor that does not run.
+// TestUninstallingWithoutLeader stops the leader, which leaves the APIService to its successor. It then removes the supervisor
+// in each way, while a process runs that does not get the Lease, and stops that process.
+func TestUninstallingWithoutLeader(t *testing.T) {
+	for name, uninstall := range uninstalls() {
+		for n := range testenv.Uninstalls(t) {
+			t.Run(fmt.Sprintf("%s %d", name, n+1), func(t *testing.T) {
+				w := supervise(t)
+				w.available()
+				w.stop()
+				w.Expect(w.gone(t.Context())).NotTo(gomega.Succeed(), "the process is restarted")
+				w.Create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "supervisor"}, Spec: coordinationv1.LeaseSpec{
+					HolderIdentity: new("killed"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: new(metav1.NowMicro()), RenewTime: new(metav1.NowMicro()),
+				}})
+				w.start(packagemanifest.Auto, ctrl.Options{
+					LeaderElection: true, LeaderElectionID: "supervisor", LeaderElectionNamespace: w.Namespace, LeaseDuration: new(time.Hour),
+				})
+				awaitAnswer(w)
+				w.Expect(w.Requests.Writes(testenv.Containing("/leases"))).To(gomega.BeEmpty(), "the process leads")
+				uninstall(w)
+				if name == "no replicas" {
+					w.stop()
+				}
+				awaitUninstalled(w)
+			})
+		}
+	}
+}
+
+// TestOwner deletes the ClusterRole of a supervisor that does not run. The garbage collector then deletes the APIService.
 func TestOwner(t *testing.T) {
 	w := testenv.New(t)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "chandlery-supervisor"}}
@@ -66,6 +106,9 @@ func TestOwner(t *testing.T) {
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
 	w.Expect(live.GetOwnerReferences()).To(gomega.HaveLen(1))
 	w.Expect(live.GetOwnerReferences()[0].UID).To(gomega.Equal(role.UID))
+	s.stop()
+	w.Expect(w.Delete(t.Context(), role)).To(gomega.Succeed())
+	s.Eventually(s.gone).WithContext(t.Context()).Should(gomega.Succeed())
 }
 
 // TestDisabling starts a supervisor that does not serve the API where another one did.
@@ -73,7 +116,7 @@ func TestDisabling(t *testing.T) {
 	w := &world{World: testenv.New(t), global: controlplane.Namespace(t)}
 	u := apiServiceFor(w.Namespace, "chandlery-packagemanifests-service")
 	w.Create(u)
-	w.start(packagemanifest.Disabled)
+	w.start(packagemanifest.Disabled, ctrl.Options{})
 	w.Eventually(w.gone).WithContext(t.Context()).Should(gomega.Succeed())
 }
 

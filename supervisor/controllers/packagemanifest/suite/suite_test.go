@@ -2,6 +2,7 @@ package suite_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
@@ -46,6 +47,8 @@ type world struct {
 	// at is the address of the supervisor's server, and unready is true for an endpoint that is not ready.
 	at      string
 	unready bool
+	// stop stops the supervisor's part.
+	stop func()
 }
 
 // supervise returns a world in which the supervisor's part runs.
@@ -81,12 +84,12 @@ func (w *world) serve() {
 		Ports:       []discoveryv1.EndpointPort{{Name: new("packages"), Port: new(port), Protocol: new(corev1.ProtocolTCP)}},
 	})
 	w.DeleteAtEnd(apiService())
-	w.start(packagemanifest.Auto)
+	w.start(packagemanifest.Auto, ctrl.Options{})
 }
 
 // start runs the supervisor's part until the test ends.
-func (w *world) start(mode packagemanifest.Mode) {
-	w.StartManager(ctrl.Options{}, func(mgr testenv.Manager) error {
+func (w *world) start(mode packagemanifest.Mode, o ctrl.Options) {
+	w.stop = w.StartManager(o, func(mgr testenv.Manager) error {
 		store := catalogs.NewStore(mgr.Context, time.Second, clock.RealClock{})
 		contents, err := contentcache.Open(w.T.TempDir(), 0)
 		if err != nil {
@@ -137,6 +140,16 @@ func (w *world) available() {
 		g.Expect(w.Get(w.T.Context(), client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
 		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 		g.Expect(conditions).To(gomega.ContainElement(gomega.And(gomega.HaveKeyWithValue("type", "Available"), gomega.HaveKeyWithValue("status", "True"))))
+	})
+}
+
+// awaitAnswer waits until the supervisor's server answers.
+func awaitAnswer(w *world) {
+	w.T.Helper()
+	w.EventuallySucceeds(func(g gomega.Gomega) {
+		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Second}, "tcp", w.at, &tls.Config{InsecureSkipVerify: true})
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		g.Expect(conn.Close()).To(gomega.Succeed())
 	})
 }
 

@@ -158,6 +158,7 @@ func (c *cluster) testCatalog(t *testing.T) {
 
 // testUnreadyCatalogs waits for a catalog that cannot be reached and for one whose spec is invalid.
 func (c *cluster) testUnreadyCatalogs(t *testing.T) {
+	t.Helper()
 	out, _ := c.run(t, 2, "catalog", "add", "dark", "--address", "localhost:1", "--wait", "--timeout", "1s", "-o", "json")
 	contains(t, out, `"created": true`, `"outcome": "failed"`)
 	c.run(t, 0, "catalog", "remove", "dark", "--yes")
