@@ -16,7 +16,7 @@ func TestCheckSize(t *testing.T) {
 	}{
 		"usual":           {texts: []string{`{"kind":"ConfigMap"}`, `{"kind":"Secret"}`}},
 		"most values":     {texts: []string{most, most, most, most}},
-		"long":            {texts: []string{"{}", strings.Repeat(" ", maxDocumentBytes+1)}, want: "is too large: manifest 2 of 2 has 4194305 bytes, at most 4194304 are allowed"},
+		"long":            {texts: []string{"{}", strings.Repeat(" ", maxInlineBytes+1)}, want: "is too large: manifest 2 of 2 has 16777217 bytes, at most 16777216 are allowed"},
 		"many values":     {texts: []string{"[0," + most[1:]}, want: "is too large: manifest 1 of 1 may hold 400001 values, at most 400000 are allowed"},
 		"many in several": {texts: []string{most, most, most, most, "[]"}, want: "is too large: the first 5 of 5 manifests may hold 1600001 values, at most 1600000 are allowed"},
 	} {

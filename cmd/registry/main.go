@@ -33,7 +33,7 @@ func main() {
 	// A second signal ends the program at once.
 	context.AfterFunc(ctx, stop)
 	if filepath.Base(os.Args[0]) == probeName {
-		code := probe(ctx, os.Args[1:], os.Stdout)
+		code := probe(ctx, os.Args[1:], terminal.NewWriter(os.Stdout))
 		stop()
 		os.Exit(code) //nolint:gocritic // stop has been called
 	}

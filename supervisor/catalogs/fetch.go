@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/bundles/manifests"
 	"github.com/chandlery/chandlery/proto/api"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
@@ -113,6 +114,9 @@ func fetchBundle(ctx context.Context, client api.RegistryClient, catalog types.N
 	b, err := client.GetBundle(ctx, request)
 	if err != nil {
 		return plansteps.Bundle{}, fmt.Errorf("reading bundle %s of package %s from catalog %s: %w", request.GetCsvName(), request.GetPkgName(), catalog, err)
+	}
+	if err := manifests.CheckSize(b.GetObject()...); err != nil {
+		return plansteps.Bundle{}, fmt.Errorf("bundle %s of package %s of catalog %s %w", request.GetCsvName(), request.GetPkgName(), catalog, err)
 	}
 	properties := make([]plansteps.Property, 0, len(b.GetProperties()))
 	for _, p := range b.GetProperties() {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/chandlery/chandlery/bundles/manifests"
 	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 )
 
@@ -71,9 +70,6 @@ func Digest(objects []string) string {
 func decode(b Bundle, kinds Kinds) ([]*unstructured.Unstructured, error) {
 	if len(b.Objects) == 0 {
 		return nil, fmt.Errorf("bundle %s of package %s: %w", b.Name, b.Package, ErrNoInlineManifests)
-	}
-	if err := manifests.CheckSize(b.Objects...); err != nil {
-		return nil, fmt.Errorf("bundle %s of package %s %w", b.Name, b.Package, err)
 	}
 	objects := make([]*unstructured.Unstructured, 0, len(b.Objects))
 	for i, text := range b.Objects {

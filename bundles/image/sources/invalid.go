@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/chandlery/chandlery/bundles"
 )
 
 // InvalidError is an invalid setting.
@@ -23,7 +21,11 @@ func (e *InvalidError) Error() string {
 	if e.Line > 0 {
 		place = fmt.Sprintf("%s, line %d", e.File, e.Line)
 	}
-	return place + ": " + bundles.Clip(e.Problem, maxProblemBytes) + "; " + e.Remedy
+	problem := e.Problem
+	if len(problem) > maxProblemBytes {
+		problem = strings.ToValidUTF8(problem[:maxProblemBytes], "") + "…"
+	}
+	return place + ": " + problem + "; " + e.Remedy
 }
 
 // maxProblemBytes is the largest part of a problem in the text of an error: a problem can quote the file.

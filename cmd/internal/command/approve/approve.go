@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/cmd/internal/approval"
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/plansummary"
@@ -133,7 +134,7 @@ func (o *options) approve(cmd *cobra.Command, c client.Client, namespace string,
 		return err
 	}
 	out := printer{output: o.output, out: cmd.OutOrStdout(), namespace: namespace, notes: notes}
-	a := approver{client: c, agent: o.connection.Agent, dryRun: o.dryRun, kinds: o.kinds}
+	a := approver{Approver: approval.Approver{Client: c, Agent: o.connection.Agent, DryRun: o.dryRun}, kinds: o.kinds}
 	results := a.results(cmd.Context(), w, plans)
 	if err := out.show(results); err != nil {
 		return err
@@ -206,15 +207,11 @@ func readNamespace(ctx context.Context, c client.Client, namespace string) (*nam
 		}
 		err = fmt.Errorf("reading the %s of namespace %s: %w", one.resource, namespace, err)
 		if apierrors.IsForbidden(err) {
-			err = fmt.Errorf("%w; %s", err, missingRule(one.resource, "list"))
+			err = fmt.Errorf("%w; %s", err, approval.MissingRule(one.resource, "list"))
 		}
 		return nil, err
 	}
 	return &namespaceObjects{namespace: namespace, plans: plans.Items, subscriptions: subscriptions.Items, versions: versions.Items}, nil
-}
-
-func missingRule(resource, verb string) string {
-	return fmt.Sprintf("the missing rule: {apiGroups: [%s], resources: [%s], verbs: [%s]}", operatorsv1alpha1.GroupName, resource, verb)
 }
 
 // confirm asks the user, if there is a terminal and something to approve. It returns an error if the answer is no.

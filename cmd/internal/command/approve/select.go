@@ -7,6 +7,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/chandlery/chandlery/cmd/internal/approval"
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
 )
 
@@ -31,12 +32,12 @@ type namespaceObjects struct {
 func (w *namespaceObjects) selectPlans(names []string, all bool) (plans []selectedPlan, notes []string, err error) {
 	add := func(p *operatorsv1alpha1.InstallPlan) {
 		if !slices.ContainsFunc(plans, func(c selectedPlan) bool { return c.plan.Name == p.Name }) {
-			plans = append(plans, selectedPlan{plan: p, why: whyNotWaiting(p)})
+			plans = append(plans, selectedPlan{plan: p, why: approval.WhyNotWaiting(p)})
 		}
 	}
 	if all {
 		for i := range w.plans {
-			if whyNotWaiting(&w.plans[i]) == "" {
+			if approval.WhyNotWaiting(&w.plans[i]) == "" {
 				add(&w.plans[i])
 			}
 		}
@@ -131,7 +132,7 @@ func (w *namespaceObjects) unplanned(names []string) []*wait.Objects {
 func (w *namespaceObjects) summary() string {
 	var waiting, names []string
 	for i := range w.plans {
-		if whyNotWaiting(&w.plans[i]) == "" {
+		if approval.WhyNotWaiting(&w.plans[i]) == "" {
 			waiting = append(waiting, w.plans[i].Name)
 		}
 	}
@@ -146,28 +147,4 @@ func (w *namespaceObjects) summary() string {
 		text += "; its Subscriptions are " + strings.Join(names, ", ")
 	}
 	return text
-}
-
-// whyNotWaiting returns the reason why there is nothing to approve; empty otherwise.
-func whyNotWaiting(p *operatorsv1alpha1.InstallPlan) string {
-	switch phase := p.Status.Phase; {
-	case p.DeletionTimestamp != nil:
-		return "is being deleted"
-	case p.Spec.Approved && p.Spec.Approval == operatorsv1alpha1.ApprovalAutomatic:
-		return "needs no approval, and is in phase " + shown(phase)
-	case p.Spec.Approved:
-		return "is approved already, and in phase " + shown(phase)
-	case phase == operatorsv1alpha1.InstallPlanPhaseComplete, phase == operatorsv1alpha1.InstallPlanPhaseFailed,
-		phase == operatorsv1alpha1.InstallPlanPhaseInstalling:
-		return "does not wait for approval: it is in phase " + shown(phase)
-	default:
-		return ""
-	}
-}
-
-func shown(phase operatorsv1alpha1.InstallPlanPhase) string {
-	if phase == "" {
-		return "none yet"
-	}
-	return string(phase)
 }

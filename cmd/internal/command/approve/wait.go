@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/cmd/internal/approval"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
@@ -59,7 +60,7 @@ func (f waiter) read(ctx context.Context, plans []selectedPlan) ([]console.WaitS
 }
 
 func ofPlan(p *operatorsv1alpha1.InstallPlan) console.WaitState {
-	s := console.WaitState{Object: "InstallPlan " + p.Name, Is: "is in phase " + shown(p.Status.Phase)}
+	s := console.WaitState{Object: "InstallPlan " + p.Name, Is: "is in phase " + approval.PhaseText(p.Status.Phase)}
 	switch p.Status.Phase {
 	case operatorsv1alpha1.InstallPlanPhaseComplete:
 		s.Done = true

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/cmd/internal/command/approve"
+	"github.com/chandlery/chandlery/cmd/internal/approval"
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
@@ -133,8 +133,8 @@ func (f *follower) follow(ctx context.Context, subscription, version string, exp
 		case !o.Pending():
 		case expects(expected, o.Plan.Spec.ClusterServiceVersionNames):
 			s.Is = "has the approved InstallPlan " + o.Plan.Name
-			_, err = approve.Approve(ctx, f.Client, f.Agent, o.Plan)
-			if errors.Is(err, approve.ErrDeleted) {
+			_, err = approval.Approver{Client: f.Client, Agent: f.Agent}.Approve(ctx, o.Plan)
+			if errors.Is(err, approval.ErrDeleted) {
 				// Another plan replaces it. If that is not the expected one either, the next pass fails.
 				s.Is, err = awaitsReplacement+o.Plan.Name, nil
 			}

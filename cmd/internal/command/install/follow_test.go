@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/cmd/internal/command/approve"
+	"github.com/chandlery/chandlery/cmd/internal/approval"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
 	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
@@ -118,7 +118,7 @@ func TestFollowReplacedPlan(t *testing.T) {
 	var log bytes.Buffer
 	f := follower{Client: deletedPlans{c}, Namespace: "shop", Log: &log, Timeout: 500 * time.Millisecond, Program: "kubectl chandlery"}
 	err := f.follow(t.Context(), "lamp", "", []versionSet{{"lamp.v1"}})
-	if err == nil || errors.Is(err, approve.ErrDeleted) || !strings.Contains(log.String(), "waits for the plan that replaces install-a") {
+	if err == nil || errors.Is(err, approval.ErrDeleted) || !strings.Contains(log.String(), "waits for the plan that replaces install-a") {
 		t.Errorf("error %v, want that of the timeout; log %q", err, log.String())
 	}
 }

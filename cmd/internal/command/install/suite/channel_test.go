@@ -23,7 +23,7 @@ entries:
 `
 
 // catalogDir returns a copy of the example catalog with the channel slow.
-func (c *cluster) catalogDir(t *testing.T) string {
+func catalogDir(t *testing.T, c *cluster) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(c.root, "examples", "catalog"))); err != nil {
@@ -36,7 +36,7 @@ func (c *cluster) catalogDir(t *testing.T) string {
 }
 
 // testChannelChange changes the channel while an InstallPlan of the old channel waits for approval.
-func (c *cluster) testChannelChange(t *testing.T) {
+func testChannelChange(t *testing.T, c *cluster) {
 	patience := testenv.Patience.String()
 	out, _ := c.run(t, 0, "install", "compass", "-n", "bridge", "--version", "2.0.0", "--approval", "Manual", "--yes")
 	contains(t, out, "Approve its InstallPlan: kubectl chandlery approve compass -n bridge --wait")

@@ -45,12 +45,12 @@ func TestInstallUpgradeRemove(t *testing.T) {
 	t.Run("Catalog", c.testCatalog)
 	t.Run("Search", c.testSearch)
 	t.Run("NamespaceUser", c.testNamespaceUser)
-	t.Run("SearchForeign", c.testSearchForeign)
+	t.Run("SearchForeign", func(t *testing.T) { testSearchForeign(t, c) })
 	t.Run("Install", c.testInstall)
-	t.Run("UnreadCatalog", c.testUnreadCatalog)
+	t.Run("UnreadCatalog", func(t *testing.T) { testUnreadCatalog(t, c) })
 	t.Run("Upgrade", c.testUpgrade)
 	t.Run("Remove", c.testRemove)
-	t.Run("ChannelChange", c.testChannelChange)
+	t.Run("ChannelChange", func(t *testing.T) { testChannelChange(t, c) })
 	t.Run("Pipeline", c.testPipeline)
 	t.Run("ExitCodes", c.testExitCodes)
 	t.Run("CatalogRemove", c.testCatalogRemove)
@@ -127,7 +127,7 @@ func (c *cluster) testNoAPI(t *testing.T) {
 }
 
 func (c *cluster) testCatalog(t *testing.T) {
-	address := programs.Serve(c.t, program("registry"), c.catalogDir(c.t))
+	address := programs.Serve(c.t, program("registry"), catalogDir(c.t, c))
 	args := []string{"catalog", "add", "sample", "--address", address}
 	out, _ := c.run(t, 0, append(args, "--dry-run")...)
 	contains(t, out, "CatalogSource olm/sample would be created (dry run)")
@@ -142,7 +142,7 @@ func (c *cluster) testCatalog(t *testing.T) {
 	contains(t, log, `exists, and its spec.address is "`+address+`", not "localhost:1"`)
 	_, log = c.run(t, 1, "catalog", "add", "sample", "--address", address, "-n", "nowhere")
 	contains(t, log, "create the namespace: kubectl create namespace nowhere")
-	c.testUnreadyCatalogs(t)
+	testUnreadyCatalogs(t, c)
 	out, _ = c.run(t, 0, "catalog", "list", "-A")
 	contains(t, out, "sample", "READY")
 	out, _ = c.run(t, 0, "catalog", "list", "-o", "json")
@@ -157,7 +157,7 @@ func (c *cluster) testCatalog(t *testing.T) {
 }
 
 // testUnreadyCatalogs waits for a catalog that cannot be reached and for one whose spec is invalid.
-func (c *cluster) testUnreadyCatalogs(t *testing.T) {
+func testUnreadyCatalogs(t *testing.T, c *cluster) {
 	t.Helper()
 	out, _ := c.run(t, 2, "catalog", "add", "dark", "--address", "localhost:1", "--wait", "--timeout", "1s", "-o", "json")
 	contains(t, out, `"created": true`, `"outcome": "failed"`)
@@ -175,7 +175,7 @@ func (c *cluster) testUnreadyCatalogs(t *testing.T) {
 }
 
 // testUnreadCatalog installs an operator while a catalog of the namespace cannot be reached.
-func (c *cluster) testUnreadCatalog(t *testing.T) {
+func testUnreadCatalog(t *testing.T, c *cluster) {
 	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "reef"}}); err != nil {
 		t.Fatal(err)
 	}
