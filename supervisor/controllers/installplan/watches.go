@@ -27,8 +27,9 @@ const indexUnfinished = "installplan/unfinished"
 // The values of indexUnfinished. A cluster-scoped role or binding concerns only plans with an account. Many
 // change while an operator is installed in many namespaces, where most plans have no account.
 const (
-	indexedPlan    = "any"     // of each plan that may continue
-	indexedAccount = "account" // also of a plan that is executed with the permissions of an account
+	indexedPlan    = "any"      // of each plan that may continue
+	indexedAccount = "account"  // also of a plan that is executed with the permissions of an account
+	indexedWaiting = "approval" // of each plan that waits for approval
 )
 
 // addIndex adds the index by which events find the plans that they concern.
@@ -43,6 +44,8 @@ func addIndex(to client.FieldIndexer) error {
 func unfinished(o client.Object) []string {
 	p, is := o.(*operatorsv1alpha1.InstallPlan)
 	switch {
+	case is && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
+		return []string{indexedWaiting}
 	case !is, p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseInstalling && !mayRecover(p):
 		return nil
 	case p.Status.AttenuatedServiceAccountRef == nil:
@@ -82,16 +85,20 @@ type planMapper struct {
 // inNamespace returns the plans that may wait for a change of the OperatorGroups of their
 // namespace.
 func (m *planMapper) inNamespace(ctx context.Context, group client.Object) []reconcile.Request {
-	return m.requests(ctx, group.GetNamespace(), indexedPlan, func(*operatorsv1alpha1.InstallPlan) bool { return true })
+	all := func(*operatorsv1alpha1.InstallPlan) bool { return true }
+	return append(m.requests(ctx, group.GetNamespace(), indexedPlan, all), m.requests(ctx, group.GetNamespace(), indexedWaiting, all)...)
 }
 
-// withAccount returns the plans that are executed with the permissions of a ServiceAccount, or wait
+// withAccount returns the plans that are executed with the permissions of a ServiceAccount, or may wait
 // for its creation.
 func (m *planMapper) withAccount(ctx context.Context, o client.Object) []reconcile.Request {
-	return m.requests(ctx, o.GetNamespace(), indexedAccount, func(p *operatorsv1alpha1.InstallPlan) bool {
+	executed := m.requests(ctx, o.GetNamespace(), indexedAccount, func(p *operatorsv1alpha1.InstallPlan) bool {
 		ref := p.Status.AttenuatedServiceAccountRef
 		return ref != nil && ref.Name == o.GetName()
 	})
+	return append(executed, m.requests(ctx, o.GetNamespace(), indexedWaiting, func(p *operatorsv1alpha1.InstallPlan) bool {
+		return p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Reason == operatorsv1alpha1.InstallPlanReasonInstallCheckFailed
+	})...)
 }
 
 // withPermissions returns the plans that are executed with the permissions of an account which a role or

@@ -36,6 +36,7 @@ func TestUnfinished(t *testing.T) {
 	}{
 		"without an account":      {operatorsv1alpha1.InstallPlanStatus{Phase: installing}, []string{indexedPlan}},
 		"with an account":         {operatorsv1alpha1.InstallPlanStatus{Phase: installing, AttenuatedServiceAccountRef: account}, []string{indexedPlan, indexedAccount}},
+		"waiting for approval":    {operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhaseRequiresApproval}, []string{indexedWaiting}},
 		"complete":                {operatorsv1alpha1.InstallPlanStatus{Phase: complete}, nil},
 		"complete, of an account": {operatorsv1alpha1.InstallPlanStatus{Phase: complete, AttenuatedServiceAccountRef: account}, nil},
 	} {

@@ -14,7 +14,6 @@ import (
 
 const (
 	asking     = operatorsv1alpha1.InstallPlanPhaseRequiresApproval
-	working    = operatorsv1alpha1.InstallPlanPhaseInstalling
 	complete   = operatorsv1alpha1.InstallPlanPhaseComplete
 	waits      = operatorsv1alpha1.SubscriptionInstallPlanPending
 	unresolved = operatorsv1alpha1.SubscriptionResolutionFailed
@@ -233,7 +232,7 @@ func TestAnotherProcessGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.approve(before.Name)
-	w.says("my-lamp", waits, string(working), "no operator group found")
+	w.says("my-lamp", waits, string(asking), "no operator group found")
 	stop()
 	w.Create(w.group("group"))
 	w.supervise()
