@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/olmtext"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
@@ -249,6 +250,22 @@ func TestAdvanceClearsMessage(t *testing.T) {
 		if _, err := r.advance(t.Context(), p, &planRecord{}); err != nil || p.Status.Phase != phase {
 			t.Errorf("a plan that another client declared %s is %s, error %v", phase, p.Status.Phase, err)
 		}
+	}
+}
+
+// TestApprovedPlanWaitsForAGroup approves a plan in a namespace without an OperatorGroup. It stays in its phase.
+func TestApprovedPlanWaitsForAGroup(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := operatorsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	r := &reconciler{clock: clock.RealClock{}, client: fake.NewClientBuilder().WithScheme(scheme).Build()}
+	p := planOf(phaseRequiresApproval, true, "")
+	if _, err := r.advance(t.Context(), p, &planRecord{}); err != nil || p.Status.Phase != phaseRequiresApproval {
+		t.Errorf("phase %s, error %v", p.Status.Phase, err)
+	}
+	if got := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled); got.Message != olmtext.NoGroupForPlan {
+		t.Errorf("condition %+v", got)
 	}
 }
 

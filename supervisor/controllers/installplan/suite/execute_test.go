@@ -119,7 +119,8 @@ func TestPlanWaitsForOneOperatorGroup(t *testing.T) {
 	}
 }
 
-// TestPlanForApprovalWaitsForOneOperatorGroup approves a plan while its namespace has no OperatorGroup. It stays in its phase.
+// TestPlanForApprovalWaitsForOneOperatorGroup has a plan that waits for approval while its namespace has no OperatorGroup, and
+// then two.
 func TestPlanForApprovalWaitsForOneOperatorGroup(t *testing.T) {
 	w := newWorld(t)
 	w.supervise(time.Minute)
@@ -128,16 +129,16 @@ func TestPlanForApprovalWaitsForOneOperatorGroup(t *testing.T) {
 		return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && p.Status.StartTime == nil &&
 			installed(p).Reason == operatorsv1alpha1.InstallPlanReasonInstallCheckFailed && installed(p).Message == olmtext.NoGroupForPlan
 	}
-	p := w.becomes(blocked)
+	w.becomes(blocked)
+	second := w.group("second")
+	w.Create(w.group("first"), second)
+	p := w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
+		return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && installed(p).Message == olmtext.SeveralGroupsForPlan(2)
+	})
 	p.Spec.Approved = true
 	if err := w.Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	second := w.group("second")
-	w.Create(w.group("first"), second)
-	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
-		return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && installed(p).Message == olmtext.SeveralGroupsForPlan(2)
-	})
 	if err := w.Delete(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
