@@ -88,12 +88,12 @@ func (f *follower) heads() map[string]string {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		var status manifest.Status
-		if err := json.Unmarshal(text, &status); err != nil {
+		var shown manifest.Status
+		if err := json.Unmarshal(text, &shown); err != nil {
 			f.t.Fatal(err)
 		}
-		for _, c := range status.Channels {
-			found[status.PackageName+"/"+c.Name] = c.CurrentCSV
+		for _, c := range shown.Channels {
+			found[shown.PackageName+"/"+c.Name] = c.CurrentCSV
 		}
 	}
 	return found

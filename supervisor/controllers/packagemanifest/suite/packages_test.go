@@ -224,8 +224,8 @@ func (w *world) showsObjects(tenant, other string) {
 }
 
 // path returns the path of a package as a namespace shows it.
-func path(namespace, rest string) string {
-	return "/apis/packages.operators.coreos.com/v1/namespaces/" + namespace + "/packagemanifests/" + rest
+func path(namespace, pkg string) string {
+	return "/apis/packages.operators.coreos.com/v1/namespaces/" + namespace + "/packagemanifests/" + pkg
 }
 
 func (w *world) sendsIcons(namespace string) {
