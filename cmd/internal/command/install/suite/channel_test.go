@@ -37,6 +37,7 @@ func catalogDir(t *testing.T, c *cluster) string {
 
 // testChannelChange changes the channel while an InstallPlan of the old channel waits for approval.
 func testChannelChange(t *testing.T, c *cluster) {
+	t.Helper()
 	patience := testenv.Patience.String()
 	out, _ := c.run(t, 0, "install", "compass", "-n", "bridge", "--version", "2.0.0", "--approval", "Manual", "--yes")
 	contains(t, out, "Approve its InstallPlan: kubectl chandlery approve compass -n bridge --wait")

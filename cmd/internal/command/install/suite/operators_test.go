@@ -176,6 +176,7 @@ func testUnreadyCatalogs(t *testing.T, c *cluster) {
 
 // testUnreadCatalog installs an operator while a catalog of the namespace cannot be reached.
 func testUnreadCatalog(t *testing.T, c *cluster) {
+	t.Helper()
 	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "reef"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 // testSearchForeign searches a catalog whose server can only list packages, such as that of opm: without PackageManifests
 // of the catalog, then with them.
 func testSearchForeign(t *testing.T, c *cluster) {
+	t.Helper()
 	server := fakecatalog.Start(t, fakecatalog.Simple("beacon", fakecatalog.Entry{Name: "beacon.v1.0.0", Version: "1.0.0"}))
 	manifest := packageManifest("default", "foreign", "beacon", map[string]any{
 		"name": "stable", "currentCSV": "beacon.v1.0.0", "currentCSVDesc": map[string]any{
