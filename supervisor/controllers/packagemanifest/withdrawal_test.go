@@ -86,14 +86,10 @@ func TestWithdrawal(t *testing.T) {
 			t.Run(name+when, func(t *testing.T) {
 				t.Parallel()
 				recording, writes := fixtures.RecordingClient(t, tt.objects...)
-				c := interceptor.NewClient(recording, interceptor.Funcs{
-					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-						if _, is := o.(*appsv1.Deployment); is && tt.hidden {
-							return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, key.Name, nil)
-						}
-						return c.Get(ctx, key, o, options...)
-					},
-				})
+				c := client.Client(recording)
+				if tt.hidden {
+					c = withoutDeployments(recording)
+				}
 				// The cache lacks everything.
 				empty, _ := fixtures.RecordingClient(t)
 				run(t.Context(), &withdrawal{registrar: &registrar{installation: auto, client: c, live: c, namespace: system}, cached: empty})
@@ -106,6 +102,18 @@ func TestWithdrawal(t *testing.T) {
 			})
 		}
 	}
+}
+
+// withoutDeployments returns a client whose user may not read Deployments.
+func withoutDeployments(c client.WithWatch) client.Client {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if _, is := o.(*appsv1.Deployment); is {
+				return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, key.Name, nil)
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	})
 }
 
 // TestWithdrawalAtRest has caches with an installation. There is no request then.

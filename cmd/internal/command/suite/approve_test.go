@@ -148,12 +148,7 @@ func TestApproveWaits(t *testing.T) {
 		t.Run(string(phase), func(t *testing.T) {
 			w := newWorld(t)
 			w.waits()
-			r := &running{cmd: exec.CommandContext(t.Context(), supervisorPath, "approve", "my-lamp", "--wait", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
-			r.cmd.Stdout, r.cmd.Stderr = r, r
-			if err := r.cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			r.await(t, "InstallPlan install-aaa is in phase RequiresApproval")
+			r := approveAndWait(t, w)
 			if phase == operatorsv1alpha1.InstallPlanPhaseComplete {
 				w.well()
 			} else {
@@ -178,17 +173,24 @@ func TestApproveWaits(t *testing.T) {
 	}
 }
 
+// approveAndWait starts a command that approves the InstallPlan of a Subscription and waits.
+func approveAndWait(t *testing.T, w *world) *running {
+	t.Helper()
+	r := &running{cmd: exec.CommandContext(t.Context(), supervisorPath, "approve", "my-lamp", "--wait", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
+	r.cmd.Stdout, r.cmd.Stderr = r, r
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.await(t, "InstallPlan install-aaa is in phase RequiresApproval")
+	return r
+}
+
 // TestApproveWaitEnds checks the exit code of a wait that the user ends.
 func TestApproveWaitEnds(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		w := newWorld(t)
 		w.waits()
-		r := &running{cmd: exec.CommandContext(t.Context(), supervisorPath, "approve", "my-lamp", "--wait", "-n", w.Namespace, "--kubeconfig", w.kubeconfig)}
-		r.cmd.Stdout, r.cmd.Stderr = r, r
-		if err := r.cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		r.await(t, "InstallPlan install-aaa is in phase RequiresApproval")
+		r := approveAndWait(t, w)
 		if err := r.cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}

@@ -249,10 +249,10 @@ func (w *world) admitsUsers(namespace string) {
 	w.Expect(w.rows("-n", namespace, "--as=viewer")).To(gomega.HaveLen(3))
 	w.Expect(w.kubectl("get", "--raw", path(namespace, "lamp/icon"), "--as=viewer")).To(gomega.Equal("icon"))
 	for _, args := range [][]string{
-		{"get", "packagemanifests", "-n", namespace, "--as=nobody"},
-		{"get", "packagemanifest", "lamp", "-n", namespace, "--as=nobody"},
+		{"get", "packagemanifests", "-n", namespace, "--as=stranger"},
+		{"get", "packagemanifest", "lamp", "-n", namespace, "--as=stranger"},
 		{"get", "packagemanifest", "lamp", "-n", w.global, "--as=viewer"},
-		{"get", "--raw", path(namespace, "lamp/icon"), "--as=nobody"},
+		{"get", "--raw", path(namespace, "lamp/icon"), "--as=stranger"},
 		{"get", "packagemanifests", "-n", w.global, "--as=viewer"},
 	} {
 		out, err := w.run(args...)
