@@ -20,9 +20,11 @@ type Server struct {
 
 	mu       sync.Mutex
 	packages []Package
-	failure  error
-	listed   int
-	asked    int
+	// ownDigest is the digest of the packages.
+	ownDigest string
+	failure   error
+	listed    int
+	asked     int
 	// announced is the digest that the test has set; nil for the digest of the content.
 	announced *string
 	// extended is set if the extension API is served.
@@ -71,7 +73,7 @@ func (s *Server) news() {
 func (s *Server) Serve(packages ...Package) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.packages = packages
+	s.packages, s.ownDigest = packages, digest(packages)
 	s.news()
 }
 
@@ -88,7 +90,7 @@ func (s *Server) digest() string {
 	if s.announced != nil {
 		return *s.announced
 	}
-	return digest(s.packages)
+	return s.ownDigest
 }
 
 // Asked returns how often ListPackages was called.

@@ -105,7 +105,8 @@ func version(name, replaces, text string) fakecatalog.Entry {
 	return fakecatalog.Entry{Name: name, Version: "1.0.0", Replaces: replaces, Objects: []string{csv}}
 }
 
-// TestContentIsFollowed has a catalog with a channel whose head cannot be read and a head of 5 MiB. It then changes,
+// TestContentIsFollowed has a catalog with a channel whose head cannot be read and a head of 5 MiB: a message
+// has an inline ClusterServiceVersion twice. The catalog then changes,
 // stops, and is deleted.
 func TestContentIsFollowed(t *testing.T) {
 	t.Parallel()
@@ -114,7 +115,7 @@ func TestContentIsFollowed(t *testing.T) {
 		fakecatalog.Package{Name: "lamp", Channels: []fakecatalog.Channel{
 			{Name: "stable", Entries: []fakecatalog.Entry{version("lamp.v1", "", "")}}, {Name: "broken", Entries: []fakecatalog.Entry{broken}},
 		}},
-		fakecatalog.Simple("giant", version("giant.v1", "", strings.Repeat("x", 5<<20))),
+		fakecatalog.Simple("giant", version("giant.v1", "", strings.Repeat("x", 5<<19))),
 		fakecatalog.Simple("ruin", broken),
 	)
 	f := follow(t, served.Address())
