@@ -66,7 +66,7 @@ func TestReport(t *testing.T) {
 		"With 2 namespaces, at rest, the supervisor sends 4.0 requests in a minute, 0.0 of them writes;",
 		"It has 40.0 MiB of anonymous memory, and uses 2000 ms of processor time in a minute.\n",
 		"is in all 2 namespaces 3.0 s after the catalog has it: 1500 ms, 1.5 requests and\n0.0 Events for each, 0 conflicts.\n",
-		"| Controller | 2 | Budget | Why |\n|---|---|---|---|\n| operator | 6.5 | 12 | Components change",
+		"| Controller | 2 | Budget | Why |\n|---|---|---|---|\n| operator | 6.5 | 12, 15 more for the first | Components change",
 		"| subscription | 5.0 | 16.5, 20 more for the first | The Subscription,",
 		"| unknown | 0.5 | none |  |\n",
 		"| create | deployments.apps | 1.00 | 1 | The Deployment of the version. |\n",

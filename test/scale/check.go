@@ -17,6 +17,10 @@ import (
 func Exceeded(b *Batch) []string {
 	var found []string
 	t := b.Totals()
+	first := 0
+	if b.Before == 0 {
+		first = additional(Budget())
+	}
 	for _, limit := range []struct {
 		what string
 		n    int
@@ -25,7 +29,7 @@ func Exceeded(b *Batch) []string {
 		{"requests", t.Requests(), MaxRequests},
 		{"reads", t.Reads, MaxReads},
 	} {
-		if allowed := allowance(limit.max, b.Namespaces); limit.n > allowed {
+		if allowed := allowance(limit.max, b.Namespaces) + first; limit.n > allowed {
 			found = append(found, fmt.Sprintf("%d %s for %d installations, want at most %d", limit.n, limit.what, b.Namespaces, allowed))
 		}
 	}
@@ -79,6 +83,15 @@ func isConflict(r audit.Request) bool { return r.Code == http.StatusConflict && 
 
 // allowance returns the allowed number for some namespaces.
 func allowance(each float64, namespaces int) int { return int(math.Ceil(each * float64(namespaces))) }
+
+// additional returns the number of requests that a first batch may have in addition.
+func additional(rows []Row) int {
+	n := 0
+	for _, r := range rows {
+		n += r.First
+	}
+	return n
+}
 
 // allowed returns the allowed number of the row's kind in a batch. Only periodic ones grow with its time.
 func (r Row) allowed(b *Batch) int {

@@ -64,6 +64,13 @@ func exceededRequests() map[string]exceededCase {
 			reason: "the first namespace adds the definition",
 			change: func(b *Batch) { b.Before, b.Requests = 0, append(b.Requests, requests(1, "create", crds, 201)...) },
 		},
+		"RequestsOfFirstBatch": {
+			reason: "the first namespace adds to all requests what it adds to rows",
+			change: func(b *Batch) {
+				b.Before, b.Requests = 0, append(b.Requests, requests(511, "update", "clusterroles"+rbac, 200)...)
+			},
+			want: []string{"511 update clusterroles" + rbac + " for 10 installations, want at most 33"},
+		},
 		"Clock": {
 			reason: "what follows the clock has a budget for a minute",
 			change: func(b *Batch) { b.Requests = append(b.Requests, requests(6, "get", "configmaps", 404)...) },
