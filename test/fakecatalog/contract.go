@@ -2,6 +2,7 @@ package fakecatalog
 
 import (
 	"context"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -27,10 +28,8 @@ func header(digest string) metadata.MD {
 }
 
 // open counts a call, and sends the header of its stream. It returns the packages to send.
-func (c *contract) open(calls *int, stream grpc.ServerStream) ([]Package, error) {
-	c.server.mu.Lock()
-	*calls++
-	c.server.mu.Unlock()
+func (c *contract) open(calls *atomic.Int32, stream grpc.ServerStream) ([]Package, error) {
+	calls.Add(1)
 	packages, digest, err := c.server.content()
 	if err != nil {
 		return nil, err

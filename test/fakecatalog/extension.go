@@ -48,9 +48,9 @@ type extension struct {
 
 // GetInfo returns the digest of the content.
 func (e *extension) GetInfo(context.Context, *registryv1.GetInfoRequest) (*registryv1.GetInfoResponse, error) {
+	e.server.asked.Add(1)
 	e.server.mu.Lock()
 	defer e.server.mu.Unlock()
-	e.server.asked++
 	if e.server.failure != nil {
 		return nil, e.server.failure
 	}

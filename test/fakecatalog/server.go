@@ -4,6 +4,7 @@ package fakecatalog
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -17,14 +18,14 @@ import (
 type Server struct {
 	endpoint
 	paging
+	gate
+	calls
 
 	mu       sync.Mutex
 	packages []Package
 	// ownDigest is the digest of the packages.
 	ownDigest string
 	failure   error
-	listed    int
-	asked     int
 	// announced is the digest that the test has set; nil for the digest of the content.
 	announced *string
 	// extended is set if the extension API is served.
@@ -33,6 +34,15 @@ type Server struct {
 	// changed is closed when Watch may have something to send.
 	changed chan struct{}
 }
+
+// calls counts the calls of a server.
+type calls struct{ asked, listed atomic.Int32 }
+
+// Asked returns how often ListPackages or GetInfo was called.
+func (c *calls) Asked() int { return int(c.asked.Load()) }
+
+// Listed returns how often ListBundles of api.Registry was called.
+func (c *calls) Listed() int { return int(c.listed.Load()) }
 
 // Start starts a server that stops when the test ends. It serves only api.Registry and announces a
 // digest of its content.
@@ -93,26 +103,12 @@ func (s *Server) digest() string {
 	return s.ownDigest
 }
 
-// Asked returns how often ListPackages was called.
-func (s *Server) Asked() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.asked
-}
-
 // Fail makes every call fail with err; nil ends this.
 func (s *Server) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure = err
 	s.news()
-}
-
-// Listed returns how often the content was requested.
-func (s *Server) Listed() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.listed
 }
 
 // Restart serves again after Stop, at the same address.
@@ -131,6 +127,7 @@ func (s *Server) Restart() {
 
 // content returns the packages and the announced digest, or the error of every call.
 func (s *Server) content() (packages []Package, digest string, err error) {
+	s.pass()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.packages, s.digest(), s.failure

@@ -34,9 +34,9 @@ func polled(image string) *operatorsv1alpha1.CatalogSource {
 }
 
 // TestRollOut pushes another catalog to the tag that a CatalogSource names. It must be rolled out
-// without a failed call. Then content that cannot be served is pushed: the old replicas must keep
-// serving, the status must state the problem, and no call may fail. Correct content must be rolled
-// out afterwards.
+// without a failed call, and every list of PackageManifests must have one of the two contents. Then
+// content that cannot be served is pushed: the old replicas must keep serving, the status must state
+// the problem, and no call may fail. Correct content must be rolled out afterwards.
 func TestRollOut(t *testing.T) {
 	s := scene(t)
 	image := pushCatalog(t, s, "rolled:latest", ownServer)
@@ -48,8 +48,11 @@ func TestRollOut(t *testing.T) {
 	defer func() { must(t, calls.Stop()) }()
 	begun := time.Now()
 
+	packages, all := listsOf(t, s, rolled), samplePackages(t)
+	packages.show(t, all, "")
 	first := served(t.Context(), t, s)
 	pushCatalog(t, s, "rolled:latest", otherContent)
+	packages.show(t, samplePackage, all)
 	must(t, failover.Eventually(t.Context(), "other content to be rolled out", func(ctx context.Context) string {
 		if now := served(ctx, t, s); now == first || strings.Contains(now, ",") {
 			return "served are " + now
@@ -79,6 +82,7 @@ func TestRollOut(t *testing.T) {
 	if now := served(t.Context(), t, s); !strings.Contains(now, second) {
 		t.Errorf("served are %s, what served before was %s", now, second)
 	}
+	packages.show(t, samplePackage)
 
 	pushCatalog(t, s, "rolled:latest", ownServer)
 	must(t, failover.Eventually(t.Context(), "the image that serves to be rolled out", func(ctx context.Context) string {
@@ -91,6 +95,7 @@ func TestRollOut(t *testing.T) {
 		}
 		return ""
 	}))
+	packages.show(t, all, samplePackage)
 	must(t, s.Strong(t.Context(), failover.Hosted(rolled, replicas)))
 	noneFailed(t, calls, begun)
 }

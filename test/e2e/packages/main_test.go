@@ -20,5 +20,5 @@ func TestMain(m *testing.M) {
 		bin = dir
 		return testenv.Main(m, controlplane.Options{Nodes: -1}, testenv.InstallCRDs,
 			testenv.Deploy("rbac/supervisor.yaml", "rbac/leases.yaml"))
-	}, "./cmd/supervisor"))
+	}, "./cmd/registry", "./cmd/supervisor"))
 }
