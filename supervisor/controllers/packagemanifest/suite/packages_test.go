@@ -163,6 +163,8 @@ func (w *world) selects(tenant, other string) {
 		want int
 	}{
 		{[]string{"-n", other, "-l", "catalog=shop"}, 2},
+		{[]string{"-n", other, "-l", "catalog=attic", "--field-selector", "metadata.name=lamp"}, 1},
+		{[]string{"-n", other, "-l", "catalog=attic", "--field-selector", "metadata.name=torch"}, 0},
 		{[]string{"-n", other, "-l", "team=blue", "--field-selector", "metadata.name=lamp"}, 1},
 		{[]string{"-n", other, "--field-selector", "metadata.namespace=" + other}, 3},
 		{[]string{"-n", other, "--field-selector", "metadata.namespace=" + tenant}, 0},
@@ -220,7 +222,9 @@ func (w *world) showsObjects(tenant, other string) {
 	if err == nil {
 		w.T.Errorf("a watch: %s", out)
 	}
-	w.Expect(out).To(gomega.ContainSubstring("MethodNotAllowed"))
+	list, problem, _ := strings.Cut(out, "Error from server")
+	w.Expect(fieldsOf(list)).To(gomega.HaveLen(4), "the header and each package before the error")
+	w.Expect(problem).To(gomega.ContainSubstring("MethodNotAllowed"))
 }
 
 // path returns the path of a package as a namespace shows it.
@@ -231,11 +235,39 @@ func path(namespace, pkg string) string {
 func (w *world) sendsIcons(namespace string) {
 	w.T.Helper()
 	w.Expect(w.kubectl("get", "--raw", path(namespace, "lamp/icon?resourceVersion=lamp.stable.lamp.v2"))).To(gomega.Equal("icon"))
+	tag := w.icon(namespace, "", http.StatusOK)
+	w.Expect(tag).NotTo(gomega.BeEmpty())
+	w.icon(namespace, tag, http.StatusNotModified)
 	out, err := w.run("get", "--raw", path(namespace, "kettle/icon"))
 	if err == nil {
 		w.T.Errorf("icon of no package: %s", out)
 	}
 	w.Expect(out).To(gomega.ContainSubstring("NotFound"))
+}
+
+// icon requests the icon of lamp unless it has a tag, checks the status and the type, and returns its tag.
+func (w *world) icon(namespace, known string, want int) (tag string) {
+	w.T.Helper()
+	c, err := rest.HTTPClientFor(w.Config)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(w.T.Context(), http.MethodGet, w.Config.Host+path(namespace, "lamp/icon"), http.NoBody)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	if known != "" {
+		req.Header.Set("If-None-Match", known)
+	}
+	reply, err := c.Do(req)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	_ = reply.Body.Close()
+	if reply.StatusCode != want || want == http.StatusOK && reply.Header.Get("Content-Type") != "image/png" {
+		w.T.Errorf("the icon has status %d and type %q, want %d and image/png", reply.StatusCode, reply.Header.Get("Content-Type"), want)
+	}
+	return reply.Header.Get("ETag")
 }
 
 // admitsUsers reads packages as users with different roles.
