@@ -41,7 +41,9 @@ func (l packageLists) names(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("listing the packages of catalog %s: %w", l.catalog, err)
 	}
-	var list struct{ Items []struct{ Metadata struct{ Name string } } }
+	var list struct {
+		Items []struct{ Metadata struct{ Name string } }
+	}
 	if err := json.Unmarshal(text, &list); err != nil {
 		return "", fmt.Errorf("reading the packages of catalog %s: %w", l.catalog, err)
 	}

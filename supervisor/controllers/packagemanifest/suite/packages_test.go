@@ -235,9 +235,9 @@ func path(namespace, pkg string) string {
 func (w *world) sendsIcons(namespace string) {
 	w.T.Helper()
 	w.Expect(w.kubectl("get", "--raw", path(namespace, "lamp/icon?resourceVersion=lamp.stable.lamp.v2"))).To(gomega.Equal("icon"))
-	tag := w.icon(namespace, "", http.StatusOK)
+	tag := icon(w, namespace, "", http.StatusOK)
 	w.Expect(tag).NotTo(gomega.BeEmpty())
-	w.icon(namespace, tag, http.StatusNotModified)
+	icon(w, namespace, tag, http.StatusNotModified)
 	out, err := w.run("get", "--raw", path(namespace, "kettle/icon"))
 	if err == nil {
 		w.T.Errorf("icon of no package: %s", out)
@@ -246,7 +246,7 @@ func (w *world) sendsIcons(namespace string) {
 }
 
 // icon requests the icon of lamp unless it has a tag, checks the status and the type, and returns its tag.
-func (w *world) icon(namespace, known string, want int) (tag string) {
+func icon(w *world, namespace, known string, want int) (tag string) {
 	w.T.Helper()
 	c, err := rest.HTTPClientFor(w.Config)
 	if err != nil {
