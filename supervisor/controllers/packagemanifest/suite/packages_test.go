@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
@@ -102,26 +103,39 @@ func (w *world) admitsReaders(namespace string) {
 func (w *world) followsCatalogs(shop *fakecatalog.Server, other string) {
 	w.T.Helper()
 	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.global, Name: "shop"}}
+	list := func(field string) string {
+		return w.kubectl("get", "packagemanifests", "-n", other, "-l", "catalog=shop", "-o", "jsonpath={.items[*]."+field+"}")
+	}
+	heads := func() string { return list("status.channels[*].currentCSV") }
 	reads := shop.Listed() + shop.Pages()
-	w.Modify(source, func() { source.Spec.DisplayName = "New Shop" })
-	w.Eventually(func() []string { return w.rows("-n", other, "torch")[0] }).WithTimeout(10 * time.Second).Should(gomega.ContainElement("New"))
+	w.Modify(source, func() { source.Spec.DisplayName = "Newest" })
+	w.Eventually(func() string { return list("status.catalogSourceDisplayName") }).WithTimeout(10 * time.Second).Should(gomega.Equal("Newest Newest"))
+	w.Expect(w.rows("-n", other, "torch")[0]).To(gomega.ContainElement("Newest"))
 	if n := shop.Listed() + shop.Pages(); n != reads {
 		w.T.Errorf("the name of the catalog changed, and its content was read %d times", n-reads)
 	}
 
+	// Each reading of the new content fails at its second page.
+	shop.Paginate(1)
+	shop.Abort(1000)
 	shop.Serve(sold("torch", 3), sold("lamp", 3))
+	w.Eventually(shop.Pages).Should(gomega.BeNumerically(">", reads+4))
+	w.Expect(heads()).To(gomega.Equal("lamp.v2 torch.v2"))
+	shop.Abort(0)
 	w.Eventually(func() string {
-		heads := w.kubectl("get", "packagemanifests", "-n", other, "-l", "catalog=shop", "-o", "jsonpath={.items[*].status.channels[*].currentCSV}")
-		if heads != "lamp.v2 torch.v2" && heads != "lamp.v3 torch.v3" {
-			w.T.Errorf("a mixture of contents: %s", heads)
+		found := heads()
+		if found != "lamp.v2 torch.v2" && found != "lamp.v3 torch.v3" {
+			w.T.Errorf("a mixture of contents: %s", found)
 		}
-		return heads
+		return found
 	}).Should(gomega.Equal("lamp.v3 torch.v3"))
 
+	listed := list("status")
 	shop.Stop()
-	w.Eventually(func() string {
-		return w.kubectl("get", "packagemanifest", "-n", other, "torch", "-o", "jsonpath={.metadata.annotations}")
-	}).Should(gomega.ContainSubstring("chandlery.dev/catalog-unavailable-since"))
+	w.Eventually(func() int {
+		return strings.Count(list("metadata.annotations"), "chandlery.dev/catalog-unavailable-since")
+	}).Should(gomega.Equal(2))
+	w.Expect(list("status")).To(gomega.Equal(listed))
 	w.Expect(w.rows("-n", other)).To(gomega.HaveLen(3))
 	w.Expect(w.Delete(w.T.Context(), source)).To(gomega.Succeed())
 	w.Eventually(func() [][]string { return w.rows("-n", other) }).WithTimeout(10 * time.Second).Should(gomega.HaveLen(1))
@@ -139,7 +153,10 @@ func (w *world) showsTables(tenant, other string) {
 	w.T.Helper()
 	lines := fieldsOf(w.kubectl("get", "packagemanifests", "-n", other))
 	w.Expect(lines[0]).To(gomega.Equal([]string{"NAME", "CATALOG", "AGE"}))
-	for namespace, want := range map[string][]string{other: {"lamp", "lamp", "torch"}, "none": {"lamp", "lamp", "torch"}, tenant: {"kettle", "lamp", "lamp", "lamp", "torch"}} {
+	global := []string{"lamp", "lamp", "torch"}
+	for namespace, want := range map[string][]string{
+		other: global, controlplane.Namespace(w.T): global, "none": global, tenant: {"kettle", "lamp", "lamp", "lamp", "torch"},
+	} {
 		var names []string
 		for _, row := range w.rows("-n", namespace) {
 			names = append(names, row[0])
@@ -160,19 +177,23 @@ func (w *world) selects(tenant, other string) {
 	w.T.Helper()
 	for _, test := range []struct {
 		args []string
-		want int
+		want string
 	}{
-		{[]string{"-n", other, "-l", "catalog=shop"}, 2},
-		{[]string{"-n", other, "-l", "catalog=attic", "--field-selector", "metadata.name=lamp"}, 1},
-		{[]string{"-n", other, "-l", "catalog=attic", "--field-selector", "metadata.name=torch"}, 0},
-		{[]string{"-n", other, "-l", "team=blue", "--field-selector", "metadata.name=lamp"}, 1},
-		{[]string{"-n", other, "--field-selector", "metadata.namespace=" + other}, 3},
-		{[]string{"-n", other, "--field-selector", "metadata.namespace=" + tenant}, 0},
-		{[]string{"-n", other, "-l", "operatorframework.io/os.linux=supported"}, 3},
+		{[]string{"-l", "catalog=shop"}, "shop/lamp shop/torch"},
+		{[]string{"-l", "team=blue"}, "shop/lamp shop/torch"},
+		{[]string{"-l", "catalog=attic", "--field-selector", "metadata.name=lamp"}, "attic/lamp"},
+		{[]string{"-l", "catalog=shop", "--field-selector", "metadata.name=lamp"}, "shop/lamp"},
+		{[]string{"-l", "catalog=attic", "--field-selector", "metadata.name=torch"}, ""},
+		{[]string{"-l", "team=blue", "--field-selector", "metadata.name=lamp"}, "shop/lamp"},
+		{[]string{"--field-selector", "metadata.namespace=" + other}, "attic/lamp shop/lamp shop/torch"},
+		{[]string{"--field-selector", "metadata.namespace=" + tenant}, ""},
+		{[]string{"-l", "operatorframework.io/os.linux=supported"}, "attic/lamp shop/lamp shop/torch"},
 	} {
-		found := w.kubectl(append([]string{"get", "packagemanifests", "-o", "name"}, test.args...)...)
-		if n := len(fieldsOf(found)); n != test.want {
-			w.T.Errorf("%v finds %d packages, want %d:\n%s", test.args, n, test.want, found)
+		found := w.kubectl(append([]string{
+			"get", "packagemanifests", "-n", other, "-o", "jsonpath={range .items[*]}{.status.catalogSource}/{.metadata.name} {end}",
+		}, test.args...)...)
+		if got := strings.TrimSpace(found); got != test.want {
+			w.T.Errorf("%v finds %q, want %q", test.args, got, test.want)
 		}
 	}
 	out, err := w.run("get", "packagemanifests", "-n", other, "--field-selector", "spec.x=1")
@@ -235,9 +256,10 @@ func path(namespace, pkg string) string {
 func (w *world) sendsIcons(namespace string) {
 	w.T.Helper()
 	w.Expect(w.kubectl("get", "--raw", path(namespace, "lamp/icon?resourceVersion=lamp.stable.lamp.v2"))).To(gomega.Equal("icon"))
-	tag := icon(w, namespace, "", http.StatusOK)
-	w.Expect(tag).NotTo(gomega.BeEmpty())
-	icon(w, namespace, tag, http.StatusNotModified)
+	tag := icon(w, namespace, "lamp").Header.Get("ETag")
+	if known := icon(w, namespace, "lamp", "If-None-Match="+tag); tag == "" || known.StatusCode != http.StatusNotModified {
+		w.T.Errorf("the icon with tag %q has %s", tag, known.Status)
+	}
 	out, err := w.run("get", "--raw", path(namespace, "kettle/icon"))
 	if err == nil {
 		w.T.Errorf("icon of no package: %s", out)
@@ -245,29 +267,27 @@ func (w *world) sendsIcons(namespace string) {
 	w.Expect(out).To(gomega.ContainSubstring("NotFound"))
 }
 
-// icon requests the icon of lamp unless it has a tag, checks the status and the type, and returns its tag.
-func icon(w *world, namespace, known string, want int) (tag string) {
+// icon returns the answer to a request for the icon of a package, with headers NAME=VALUE.
+func icon(w *world, namespace, pkg string, headers ...string) *http.Response {
 	w.T.Helper()
 	c, err := rest.HTTPClientFor(w.Config)
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(w.T.Context(), http.MethodGet, w.Config.Host+path(namespace, "lamp/icon"), http.NoBody)
+	req, err := http.NewRequestWithContext(w.T.Context(), http.MethodGet, w.Config.Host+path(namespace, pkg+"/icon"), http.NoBody)
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	if known != "" {
-		req.Header.Set("If-None-Match", known)
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, "=")
+		req.Header.Set(name, value)
 	}
 	reply, err := c.Do(req)
 	if err != nil {
 		w.T.Fatal(err)
 	}
 	_ = reply.Body.Close()
-	if reply.StatusCode != want || want == http.StatusOK && reply.Header.Get("Content-Type") != "image/png" {
-		w.T.Errorf("the icon has status %d and type %q, want %d and image/png", reply.StatusCode, reply.Header.Get("Content-Type"), want)
-	}
-	return reply.Header.Get("ETag")
+	return reply
 }
 
 // admitsUsers reads packages as users with different roles.
@@ -279,6 +299,10 @@ func (w *world) admitsUsers(namespace string) {
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 	})
 	w.Expect(w.rows("-n", namespace, "--as=viewer")).To(gomega.HaveLen(3))
+	shown := w.kubectl("get", "packagemanifests", "-n", namespace, "--as=viewer", "-o",
+		"jsonpath={range .items[*]}{.metadata.namespace}/{.metadata.name}/{.status.catalogSourceNamespace} {end}")
+	of := func(name string) string { return namespace + "/" + name + "/" + w.global + " " }
+	w.Expect(shown).To(gomega.Equal(of("lamp") + of("lamp") + of("torch")))
 	w.Expect(w.kubectl("get", "--raw", path(namespace, "lamp/icon"), "--as=viewer")).To(gomega.Equal("icon"))
 	for _, args := range [][]string{
 		{"get", "packagemanifests", "-n", namespace, "--as=stranger"},
@@ -321,23 +345,32 @@ func (w *world) refusesStrangers(namespace string) {
 	w.EventuallySucceeds(func(g gomega.Gomega) {
 		g.Expect(c.RESTClient().Get().AbsPath(path(namespace, "lamp")).Do(w.T.Context()).Error()).To(gomega.Succeed())
 	})
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	defer transport.CloseIdleConnections()
-	for name, header := range map[string]http.Header{
-		"no credentials":                {},
-		"headers without a certificate": {"X-Remote-User": {"admin"}, "X-Remote-Group": {"system:masters"}},
-		"a token":                       {"Authorization": {"Bearer " + token}},
+	cert, key, err := certutil.GenerateSelfSignedCertKey("front-proxy-client", nil, nil)
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	foreign, err := tls.X509KeyPair(cert, key)
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	admin := http.Header{"X-Remote-User": {"admin"}, "X-Remote-Group": {"system:masters"}}
+	for name, stranger := range map[string]struct {
+		header       http.Header
+		certificates []tls.Certificate
+	}{
+		"no credentials":                           {header: http.Header{}},
+		"headers without a certificate":            {header: admin},
+		"headers with a certificate of another CA": {header: admin, certificates: []tls.Certificate{foreign}},
+		"a token": {header: http.Header{"Authorization": {"Bearer " + token}}},
 	} {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: stranger.certificates}}
 		req, err := http.NewRequestWithContext(w.T.Context(), http.MethodGet, "https://"+w.at+path(namespace, "lamp"), http.NoBody)
 		if err != nil {
 			w.T.Fatal(err)
 		}
-		req.Header = header
+		req.Header = stranger.header
 		reply, err := transport.RoundTrip(req)
 		if err != nil {
 			w.T.Fatal(err)
 		}
 		_ = reply.Body.Close()
+		transport.CloseIdleConnections()
 		if reply.StatusCode != http.StatusUnauthorized {
 			w.T.Errorf("%s: status %d", name, reply.StatusCode)
 		}
