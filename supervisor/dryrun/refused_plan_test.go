@@ -46,7 +46,7 @@ func TestRunAPIs(t *testing.T) {
 	first := func(s *resolution.Subscription) { s.StartingCSV = "torch.v1.0.0" }
 	const (
 		torch, wick = "Torch.v1.torch.example", "Wick.v1.torch.example"
-		taken       = " provided in a common namespace by OperatorGroup far/group already > let the two groups target different namespaces, or uninstall one of the operators"
+		taken       = " provided in a common namespace by OperatorGroup far/group already > let the two groups target different namespaces, or remove one of the operators"
 		installed   = "1 wave 1 plan 1 install torch.v2.0.0 for my, automatic"
 	)
 	subs := []resolution.Subscription{sub("my", "torch")}

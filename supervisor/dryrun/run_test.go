@@ -289,7 +289,7 @@ func TestRunCopies(t *testing.T) {
 	copied := func(name string) func(*Request) {
 		return func(r *Request) { r.Copied = map[string]string{name: "far"} }
 	}
-	const remedy = "is a copy: the operator is installed in namespace far and also serves this namespace > uninstall it there, " +
+	const remedy = "is a copy: the operator is installed in namespace far and also serves this namespace > remove it there, " +
 		"remove this namespace from the targets of its OperatorGroup, or delete the Subscription here"
 	runAll(t, map[string]runCase{
 		"Install": {

@@ -423,7 +423,7 @@ func TestExplainPlan(t *testing.T) {
 		},
 		{
 			reason: "a copy of the same version", state: explain.Broken, code: explain.CodePlanObjectOwnedByOther,
-			change: stepRetried("error applying ClusterServiceVersion lamp.v1 of lamp.v1: ClusterServiceVersion shop/lamp.v1 is a copy: the operator is installed in namespace operators and serves this one; uninstall it there",
+			change: stepRetried("error applying ClusterServiceVersion lamp.v1 of lamp.v1: ClusterServiceVersion shop/lamp.v1 is a copy: the operator is installed in namespace operators and serves this one; remove it there",
 				because(api.ReasonObjectOwnedByOther)),
 			summary: []string{"shop/lamp.v1 is a copy", "namespace operators"},
 		},

@@ -85,7 +85,7 @@ func TestExplainVersion(t *testing.T) {
 		{
 			reason: "owner conflict", state: explain.Broken, code: explain.CodeOwnerConflict, object: object,
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonOwnerConflict, "conflicting CRD owner in namespace", api.Cause{
-				Reason: "OwnerConflict", Detail: "spec.customresourcedefinitions.owned names lamps.example.com, which csv torch.v1 owns already; uninstall one of the two operators",
+				Reason: "OwnerConflict", Detail: "spec.customresourcedefinitions.owned names lamps.example.com, which csv torch.v1 owns already; remove one of the two operators",
 			}),
 			summary: []string{"csv torch.v1 owns already"},
 		},

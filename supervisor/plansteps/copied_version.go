@@ -22,5 +22,5 @@ func (e *CopiedVersionError) Reason() string {
 
 // Remedy returns how the plan continues.
 func (e *CopiedVersionError) Remedy() string {
-	return "uninstall it there, remove this namespace from the targets of its OperatorGroup, or delete the Subscription here"
+	return "remove it there, remove this namespace from the targets of its OperatorGroup, or delete the Subscription here"
 }

@@ -95,7 +95,7 @@ func (f Finding) Remedy() string {
 	if len(f.Groups) == 0 {
 		return "add it there, or set staticProvidedAPIs to false"
 	}
-	return "let the two groups target different namespaces, or uninstall one of the operators"
+	return "let the two groups target different namespaces, or remove one of the operators"
 }
 
 // Desired returns the APIs that a group should claim: the APIs of its members, each member as a whole or not at

@@ -107,7 +107,7 @@ func TestBadInput(t *testing.T) {
 		"CRDOwnedByTwo": {
 			needing(cluster{CRDs: crdsByName{"cups.example.com": cup()}, Others: versions.List{asOwner("pot.v1", time.Hour)}}, owningCups),
 			broken, "OwnerConflict",
-			[]string{"spec.customresourcedefinitions.owned names cups.example.com", "csv pot.v1", "uninstall one of the two"},
+			[]string{"spec.customresourcedefinitions.owned names cups.example.com", "csv pot.v1", "remove one of the two"},
 		},
 		"CRDWithoutGroup": {needing(cluster{}, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 			csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "cups", Version: "v1", Kind: "Cup"}}

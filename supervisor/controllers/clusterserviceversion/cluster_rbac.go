@@ -206,7 +206,7 @@ func copyOwnerConflict(kind string, meta *metav1.ObjectMeta) string {
 	if !ok {
 		return webhook.ConflictMessage(kind, meta.Name, "no ClusterServiceVersion")
 	}
-	return fmt.Sprintf("%s %q exists and belongs to csv %s; an operator for all namespaces can be installed only once: uninstall one of the two",
+	return fmt.Sprintf("%s %q exists and belongs to csv %s; an operator for all namespaces can be installed only once: remove one of the two",
 		kind, meta.Name, owner)
 }
 

@@ -301,7 +301,7 @@ func TestClusterRBAC(t *testing.T) {
 	}
 	r.ClusterRoles[0].Labels[api.LabelOwnerNamespace] = "pantry"
 	got := clusterRBACState(csv, want, r, lives)
-	if diff := cmp.Diff(`ClusterRole "r" exists and belongs to csv pantry/kettle.v1; an operator for all namespaces can be installed only once: uninstall one of the two`, got.OwnerConflict); diff != "" {
+	if diff := cmp.Diff(`ClusterRole "r" exists and belongs to csv pantry/kettle.v1; an operator for all namespaces can be installed only once: remove one of the two`, got.OwnerConflict); diff != "" {
 		t.Errorf("clusterRBACState(taken): -want, +got:\n%s", diff)
 	}
 	if got := clusterRBACState(csv, want, r, func(map[string]string) bool { return false }); got != (phase.ClusterRBAC{Stale: true}) {

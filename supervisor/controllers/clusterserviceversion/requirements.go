@@ -196,7 +196,7 @@ func crdConflict(csv *operatorsv1alpha1.ClusterServiceVersion, others versions.L
 		}
 		for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
 			if other.OwnsCRD(owned.Name) {
-				return fmt.Sprintf("spec.customresourcedefinitions.owned names %s, which csv %s owns already; uninstall one of the two operators",
+				return fmt.Sprintf("spec.customresourcedefinitions.owned names %s, which csv %s owns already; remove one of the two operators",
 					owned.Name, other.Name)
 			}
 		}

@@ -130,7 +130,7 @@ func TestCRDConflict(t *testing.T) {
 	pot, mug, next := owner("pot", "", 0), owner("mug", "", time.Hour), owner("pot2", "pot", 2*time.Hour)
 	pot.UID, mug.UID, next.UID = "1", "2", "3"
 	others := versions.List{mug, pot, next}
-	if got, want := crdConflict(mug, others), "spec.customresourcedefinitions.owned names cups.example.com, which csv pot owns already; uninstall one of the two operators"; got != want {
+	if got, want := crdConflict(mug, others), "spec.customresourcedefinitions.owned names cups.example.com, which csv pot owns already; remove one of the two operators"; got != want {
 		t.Errorf("crdConflict(newcomer) = %q, want %q", got, want)
 	}
 	if got := crdConflict(pot, others); got != "" {

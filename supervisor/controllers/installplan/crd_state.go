@@ -192,7 +192,7 @@ func (s *crdState) keepNewer(newer *recordedVersion) (*crdChange, error) {
 	wanted := s.wanted()
 	offers := servedIn(s.live)
 	if lacks := slices.DeleteFunc(servedIn(wanted), func(v string) bool { return slices.Contains(offers, v) }); len(lacks) > 0 {
-		return nil, fmt.Errorf("%w: CustomResourceDefinition %s serves %s for ClusterServiceVersion %s/%s, and not %s, which %s needs; install a newer version of this operator, or uninstall the other one",
+		return nil, fmt.Errorf("%w: CustomResourceDefinition %s serves %s for ClusterServiceVersion %s/%s, and not %s, which %s needs; install a newer version of this operator, or remove the other one",
 			errNewer, s.name, strings.Join(offers, ", "), newer.Namespace, newer.Name, strings.Join(lacks, ", "), s.version.Name)
 	}
 	wanted.Object["spec"] = runtime.DeepCopyJSONValue(s.live.Object["spec"])

@@ -139,7 +139,7 @@ func (a *objectApplier) checkOwners(ctx context.Context, u, live *unstructured.U
 		case sameOperator(owner, existing):
 			ours = ours || existing.GetNamespace() == owner.namespace
 		case !shared:
-			return false, fmt.Errorf("%w: %s belongs to ClusterServiceVersion %s of another operator; uninstall one of the two operators, or %s",
+			return false, fmt.Errorf("%w: %s belongs to ClusterServiceVersion %s of another operator; remove one of the two operators, or %s",
 				errOtherOwner, describe(live), c.NamespacedName, owner.otherName())
 		}
 	}

@@ -111,7 +111,7 @@ func checkOwner(r Request) *RefusalError {
 			names = append(names, other.String())
 		}
 		return r.refusal(OtherPackage, "it belongs to another package, installed with ClusterServiceVersion "+strings.Join(names, ", "),
-			fmt.Sprintf(remedy, r.Version, "uninstall the other package"))
+			fmt.Sprintf(remedy, r.Version, "remove the other package"))
 	}
 	if r.Own {
 		return nil

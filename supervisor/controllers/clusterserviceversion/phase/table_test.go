@@ -32,7 +32,7 @@ const (
 
 const (
 	takenDetail = "Cup.v1.tea.example.com provided in a common namespace by " +
-		"OperatorGroup bar/all already; let the two groups target different namespaces, or uninstall one of the operators"
+		"OperatorGroup bar/all already; let the two groups target different namespaces, or remove one of the operators"
 	staticDetail = "Cup.v1.tea.example.com not in the annotation " +
 		"olm.providedAPIs of an OperatorGroup with spec.staticProvidedAPIs; add it there, or set staticProvidedAPIs to false"
 )

@@ -94,7 +94,7 @@ func TestBadVersionsLeaveOthersAlone(t *testing.T) {
 			"ServiceAccount kettle: Policy rule not satisfied for service account", `"configmaps"`,
 		}, false},
 		"SameCRD": {owns(crd.Name), "Failed", "OwnerConflict", []string{
-			"spec.customresourcedefinitions.owned names " + crd.Name, "csv kettle.v1", "uninstall one of the two operators",
+			"spec.customresourcedefinitions.owned names " + crd.Name, "csv kettle.v1", "remove one of the two operators",
 		}, false},
 		"SameWebhook": {checks, "Failed", "InstallComponentFailed", []string{
 			`WebhookConfiguration "check.example.com-`, "belongs to csv " + w.Namespace + "/kettle.v1", "delete or rename one of the two",

@@ -53,7 +53,7 @@ func TestObjectOfAnotherOperatorIsLeftAlone(t *testing.T) {
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(p.Status.Message, says) && strings.Contains(p.Status.Message, "belongs to ClusterServiceVersion "+w.Namespace+"/tray.v1")
 	})
-	if p := w.reaches(failed); !strings.Contains(installed(p).Message, says) || !strings.Contains(installed(p).Message, "uninstall one of the two operators") {
+	if p := w.reaches(failed); !strings.Contains(installed(p).Message, says) || !strings.Contains(installed(p).Message, "remove one of the two operators") {
 		t.Errorf("condition %+v", installed(p))
 	}
 	if found := w.settings(); len(found.OwnerReferences) != 1 || found.Data != nil {
