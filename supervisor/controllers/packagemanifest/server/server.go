@@ -127,7 +127,7 @@ func genericConfig(c Config, proxy *authenticatorfactory.RequestHeaderConfig) (*
 	generic.ExternalAddress = c.Listener.Addr().String()
 	generic.EnableIndex, generic.EnableProfiling, generic.EnableMetrics = false, false, false
 	generic.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
-		handler = &preparedLists{storage: storage{index: c.Index}, formats: newTextFormats(scheme), next: handler, last: &lastList{}}
+		handler = newPreparedAnswers(c.Index, newTextFormats(scheme), handler)
 		return &peerHandler{certificate: c.Certificate, open: c.Contents, next: genericapiserver.DefaultBuildHandlerChain(handler, config)}
 	}
 	generic.MaxRequestsInFlight, generic.MaxMutatingRequestsInFlight = maxRequests, 1
