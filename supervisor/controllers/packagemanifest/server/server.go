@@ -86,7 +86,7 @@ func Run(ctx context.Context, c Config) error {
 	group := genericapiserver.NewDefaultAPIGroupInfo(GroupVersion.Group, scheme, runtime.NewParameterCodec(scheme), formats.CodecFactory)
 	group.NegotiatedSerializer = formats
 	group.VersionedResourcesStorageMap[GroupVersion.Version] = map[string]rest.Storage{
-		resource: storage{index: c.Index}, resource + "/icon": &icons{index: c.Index, read: c.ReadIcon},
+		resource: storage{index: c.Index}, resource + "/icon": newIcons(c.Index, c.ReadIcon),
 	}
 	if err := server.InstallAPIGroup(&group); err != nil {
 		return fmt.Errorf("preparing the API of PackageManifests: %w", err)
