@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/internal/keylimit"
 	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
@@ -22,7 +23,7 @@ const maxQuery = 20 * time.Second
 type authorizer struct {
 	o        *Options
 	contents *contentStore
-	limiter  *limiter
+	limiter  *keylimit.Limiter
 }
 
 // authorization is an image that a request may have.
@@ -88,7 +89,7 @@ func (a *authorizer) verify(ctx context.Context, client *image.Client, found *au
 	}
 	verdict := "signed for " + rules.ID() + " " + found.digest
 	if _, known := a.contents.store.Recall(verdict); !known {
-		release, err := a.limiter.acquire(ctx, host(found.resolved))
+		release, err := a.limiter.Acquire(ctx, host(found.resolved))
 		if err != nil {
 			return fmt.Errorf("waiting to ask for signatures of image %q: %w", found.Image, err)
 		}
@@ -106,7 +107,7 @@ func (a *authorizer) verify(ctx context.Context, client *image.Client, found *au
 
 // find asks the registry for the digest of an image.
 func (a *authorizer) find(ctx context.Context, client *image.Client, ref name.Reference, reference string) (string, error) {
-	release, err := a.limiter.acquire(ctx, ref.Context().RegistryStr())
+	release, err := a.limiter.Acquire(ctx, ref.Context().RegistryStr())
 	if err != nil {
 		return "", fmt.Errorf("waiting to ask for image %q: %w", reference, err)
 	}

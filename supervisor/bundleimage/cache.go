@@ -24,6 +24,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/image/signature"
 	"github.com/chandlery/chandlery/bundles/image/sources"
 	"github.com/chandlery/chandlery/bundles/manifests"
+	"github.com/chandlery/chandlery/internal/keylimit"
 	"github.com/chandlery/chandlery/supervisor/imagepolicy"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
 	"github.com/chandlery/chandlery/supervisor/privatedir"
@@ -175,12 +176,12 @@ func New(o Options) (*Cache, error) {
 		store: image.Store{Dir: o.Dir, Apart: true}, local: local, limits: o.Limits,
 		reading: make(chan struct{}, 1), memory: newMemory(maxMemory),
 	}
-	c.authorizer = &authorizer{o: &c.o, contents: c.contents, limiter: newLimiter(maxQueries, maxQueriesPerHost)}
-	c.nodes = &nodePuller{o: &c.o, contents: c.contents, limiter: newLimiter(maxNodePulls, maxNodePullsPerNamespace)}
+	c.authorizer = &authorizer{o: &c.o, contents: c.contents, limiter: keylimit.New(maxQueries, maxQueriesPerHost)}
+	c.nodes = &nodePuller{o: &c.o, contents: c.contents, limiter: keylimit.New(maxNodePulls, maxNodePullsPerNamespace)}
 	c.puller = &puller{
 		o: &c.o, ctx: ctx, contents: c.contents, progress: c.recordProgress,
-		limiter: newLimiter(maxPulls, maxPullsPerHost), catalogs: newLimiter(math.MaxInt, maxPullsPerCatalog),
-		namespaces: newLimiter(math.MaxInt, maxPullsPerNamespace),
+		limiter: keylimit.New(maxPulls, maxPullsPerHost), catalogs: keylimit.New(math.MaxInt, maxPullsPerCatalog),
+		namespaces: keylimit.New(math.MaxInt, maxPullsPerNamespace),
 		pulls:      map[contentKey]*pull{}, broken: map[contentKey]error{},
 	}
 	return c, nil

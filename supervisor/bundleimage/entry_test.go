@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/internal/keylimit"
 )
 
 func TestPause(t *testing.T) {
@@ -119,8 +120,8 @@ func TestRequestKey(t *testing.T) {
 func TestPullsOfOneCatalog(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	pl := &puller{
-		ctx: ctx, limiter: newLimiter(maxPulls, maxPullsPerHost), catalogs: newLimiter(math.MaxInt, maxPullsPerCatalog),
-		namespaces: newLimiter(math.MaxInt, maxPullsPerNamespace),
+		ctx: ctx, limiter: keylimit.New(maxPulls, maxPullsPerHost), catalogs: keylimit.New(math.MaxInt, maxPullsPerCatalog),
+		namespaces: keylimit.New(math.MaxInt, maxPullsPerNamespace),
 	}
 	of := func(namespace, catalog string, host int) *authorization {
 		return &authorization{
@@ -145,41 +146,6 @@ func TestPullsOfOneCatalog(t *testing.T) {
 		if _, err := pl.acquire(of("olm", catalog, 9)); err == nil {
 			t.Errorf("catalog %s gets the last slot", catalog)
 		}
-	}
-}
-
-func TestSlots(t *testing.T) {
-	s := newLimiter(3, 2)
-	take := func(host string) func() {
-		t.Helper()
-		release, err := s.acquire(t.Context(), host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return release
-	}
-	full := func(host string) {
-		t.Helper()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := s.acquire(ctx, host); err == nil {
-			t.Errorf("there is room for %s", host)
-		}
-	}
-	first, second := take("a"), take("a")
-	full("a")
-	third := take("b")
-	full("b")
-	waiting := make(chan func())
-	go func() { waiting <- take("b") }()
-	first()
-	fourth := <-waiting
-	full("c")
-	for _, release := range []func(){second, third, fourth} {
-		release()
-	}
-	if len(s.hosts) != 0 || s.taken != 0 {
-		t.Errorf("%+v is left", s.hosts)
 	}
 }
 

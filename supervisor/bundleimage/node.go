@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/internal/keylimit"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/bundleimage/nodepull"
 )
@@ -118,13 +119,13 @@ type grant struct {
 type nodePuller struct {
 	o        *Options
 	contents *contentStore
-	limiter  *limiter
+	limiter  *keylimit.Limiter
 }
 
 // pull lets a node pull an image for the catalog of a request. cause is why the supervisor could not. started is called
 // when there is a pod. No other catalog gets the content: it is not known what has given the node access.
 func (n *nodePuller) pull(ctx context.Context, r *Request, cause error, started func(*NodePull)) (grant, error) {
-	release, err := n.limiter.acquire(ctx, r.Catalog.Namespace)
+	release, err := n.limiter.Acquire(ctx, r.Catalog.Namespace)
 	if err != nil {
 		return grant{}, fmt.Errorf("waiting for a node to pull image %q: %w", r.Image, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/internal/keylimit"
 	"github.com/chandlery/chandlery/supervisor/imagesources"
 )
 
@@ -25,7 +26,7 @@ type puller struct {
 	work     sync.WaitGroup
 	contents *contentStore
 	// limiter limits the pulls from each registry, and the others those for each catalog and each namespace of catalogs.
-	limiter, catalogs, namespaces *limiter
+	limiter, catalogs, namespaces *keylimit.Limiter
 	// progress records the number of transferred bytes.
 	progress func(p *pull, done, total int64)
 
@@ -155,10 +156,10 @@ func (pl *puller) acquire(a *authorization) (release func(), err error) {
 		}
 	}
 	for _, limit := range []struct {
-		limiter *limiter
+		limiter *keylimit.Limiter
 		key     string
 	}{{pl.catalogs, a.Catalog.String()}, {pl.namespaces, a.Catalog.Namespace}, {pl.limiter, host(a.resolved)}} {
-		one, err := limit.limiter.acquire(pl.ctx, limit.key)
+		one, err := limit.limiter.Acquire(pl.ctx, limit.key)
 		if err != nil {
 			release()
 			return nil, err

@@ -99,7 +99,8 @@ func (c *contract) GetBundle(_ context.Context, request *api.GetBundleRequest) (
 }
 
 // GetBundleForChannel returns the head of a channel.
-func (c *contract) GetBundleForChannel(_ context.Context, request *api.GetBundleInChannelRequest) (*api.Bundle, error) {
+func (c *contract) GetBundleForChannel(ctx context.Context, request *api.GetBundleInChannelRequest) (*api.Bundle, error) {
+	c.server.head(ctx)
 	packages, _, err := c.server.content()
 	if err != nil {
 		return nil, err

@@ -3,9 +3,11 @@
 package fakecatalog
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -35,14 +37,32 @@ type Server struct {
 	changed chan struct{}
 }
 
-// calls counts the calls of a server.
-type calls struct{ asked, listed atomic.Int32 }
+// calls counts the calls of a server, and delays those for heads of channels.
+type calls struct {
+	asked, listed, heads atomic.Int32
+	headDelay            atomic.Int64
+}
 
 // Asked returns how often ListPackages or GetInfo was called.
 func (c *calls) Asked() int { return int(c.asked.Load()) }
 
 // Listed returns how often ListBundles of api.Registry was called.
 func (c *calls) Listed() int { return int(c.listed.Load()) }
+
+// Heads returns how often GetBundleForChannel was called.
+func (c *calls) Heads() int { return int(c.heads.Load()) }
+
+// DelayHeads makes GetBundleForChannel return late.
+func (c *calls) DelayHeads(delay time.Duration) { c.headDelay.Store(int64(delay)) }
+
+// head counts a call for a head, and waits until it is due or the call ends.
+func (c *calls) head(ctx context.Context) {
+	c.heads.Add(1)
+	select {
+	case <-time.After(time.Duration(c.headDelay.Load())):
+	case <-ctx.Done():
+	}
+}
 
 // Start starts a server that stops when the test ends. It serves only api.Registry and announces a
 // digest of its content.

@@ -31,6 +31,7 @@ type reconciler struct {
 	reader client.Reader
 	store  *catalogs.Store
 	index  *manifest.Index
+	turns  *turns
 	clock  clock.PassiveClock
 	// otherHeads are the catalogs that sent a head which they had not listed.
 	otherHeads otherHeads
@@ -69,9 +70,16 @@ func (r *reconciler) update(ctx context.Context, key types.NamespacedName, sourc
 	if !known && !readable {
 		return ctrl.Result{}, nil
 	}
+	current := !readable || isCurrent(old, state, r.clock.Now())
+	if !current {
+		if !r.turns.begin(key.Namespace, r.clock.Now()) {
+			return ctrl.Result{RequeueAfter: turnInterval}, nil
+		}
+		defer r.turns.end(key.Namespace)
+	}
 	next := old
 	next.Source = r.source(source, state, old)
-	if !readable || isCurrent(old, state, r.clock.Now()) {
+	if current {
 		r.index.Set(next)
 	} else if next, err = r.readSnapshot(ctx, key, state, next); err == nil || known {
 		r.index.Set(next)

@@ -54,7 +54,7 @@ func follow(t *testing.T, address string) *follower {
 	store := catalogs.NewStore(t.Context(), time.Second, clock.RealClock{})
 	f := &follower{
 		t: t, key: client.ObjectKeyFromObject(source), clock: now,
-		reconciler: &reconciler{reader: reader, store: store, index: manifest.NewIndex("olm"), clock: now},
+		reconciler: &reconciler{reader: reader, store: store, index: manifest.NewIndex("olm"), turns: newTurns("olm"), clock: now},
 	}
 	if err := store.Follow(f.key, address, dialtls.Security{}); err != nil {
 		t.Fatal(err)

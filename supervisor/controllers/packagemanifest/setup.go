@@ -32,8 +32,8 @@ import (
 const (
 	// reconcileTimeout limits the reading of one catalog.
 	reconcileTimeout = 5 * time.Minute
-	// readers is the number of catalogs that are read at once.
-	readers = 2
+	// workers is the number of catalogs that are reconciled at once. One can always do more than wait for a catalog.
+	workers = readers + 1
 	// maxConnections is the maximum number of connections to the server. API servers keep a few each.
 	maxConnections = 256
 )
@@ -126,13 +126,13 @@ func serve(mgr ctrl.Manager, o Options, r *registrar, listener net.Listener) (*r
 	}
 	index := manifest.NewIndex(o.GlobalNamespace)
 	r.ready = index.Ready
-	packages := &reconciler{reader: mgr.GetCache(), store: o.Store, index: index, clock: clock.RealClock{}}
+	packages := &reconciler{reader: mgr.GetCache(), store: o.Store, index: index, turns: newTurns(o.GlobalNamespace), clock: clock.RealClock{}}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("packagemanifest").
 		For(catalogs.NewObject()).
 		WatchesRawSource(source.Channel(o.Store.Listen(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
-			NeedLeaderElection: new(false), MaxConcurrentReconciles: readers, RateLimiter: apply.RateLimiter(), ReconciliationTimeout: reconcileTimeout,
+			NeedLeaderElection: new(false), MaxConcurrentReconciles: workers, RateLimiter: apply.RateLimiter(), ReconciliationTimeout: reconcileTimeout,
 		}).
 		Complete(packages)
 	if err != nil {

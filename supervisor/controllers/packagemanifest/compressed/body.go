@@ -54,11 +54,9 @@ func (b *Body) Text(t Text) {
 		runtime.KeepAlive(t.memory)
 		return
 	}
-	text, err := t.Bytes()
-	if err != nil && b.err == nil {
-		b.err = err
+	if b.err == nil {
+		b.err = t.write(b.out)
 	}
-	b.send(text)
 }
 
 // End ends the body and returns the first error.

@@ -51,17 +51,29 @@ func (c *Compressor) Compress(text []byte) (Text, error) {
 // readers are decompressors. Each has a buffer of 32 KiB.
 var readers = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
 
+// Size returns the length of the text.
+func (t Text) Size() int { return t.size }
+
 // Bytes returns the text.
 func (t Text) Bytes() ([]byte, error) {
+	// A buffer grows unless there is room for another read.
+	out := bytes.NewBuffer(make([]byte, 0, t.size+bytes.MinRead))
+	if err := t.write(out); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// write writes the text piece by piece.
+func (t Text) write(out io.Writer) error {
 	reader := readers.Get().(io.ReadCloser) //nolint:forcetypeassert,errcheck // the pool has no others
 	defer readers.Put(reader)
 	defer runtime.KeepAlive(t.memory)
 	if err := reader.(flate.Resetter).Reset(bytes.NewReader(t.blocks), nil); err != nil { //nolint:forcetypeassert,errcheck // documented
-		return nil, fmt.Errorf("decompressing: %w", err)
+		return fmt.Errorf("decompressing: %w", err)
 	}
-	text := make([]byte, t.size)
-	if _, err := io.ReadFull(reader, text); err != nil {
-		return nil, fmt.Errorf("decompressing: %w", err)
+	if _, err := io.CopyN(out, reader, int64(t.size)); err != nil {
+		return fmt.Errorf("decompressing: %w", err)
 	}
-	return text, nil
+	return nil
 }

@@ -4,25 +4,44 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/chandlery/chandlery/internal/keylimit"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
+)
+
+// Limits of the reading of icons. A catalog sends the whole head of a channel, which can have megabytes. The namespace of a
+// catalog is the key, so slow catalogs of one namespace do not block those of others.
+const (
+	maxIconReads             = 2
+	maxIconReadsPerNamespace = 1
+	// iconTimeout limits how long icons are waited for and read.
+	iconTimeout = 20 * time.Second
+	// maxIcon is the maximum size of an icon in base64. API servers store no larger ClusterServiceVersion.
+	maxIcon = 3 << 19
 )
 
 // IconReader reads the icon of a package from its catalog.
 type IconReader func(ctx context.Context, item manifest.Item) (manifest.Icon, error)
 
-// icons answers requests for icons.
+// icons answers requests for icons. Equal requests share a read. It is safe for concurrent use.
 type icons struct {
 	index *manifest.Index
 	read  IconReader
+	limit *keylimit.Limiter
+	calls singleflight.Group
+}
+
+func newIcons(index *manifest.Index, read IconReader) *icons {
+	return &icons{index: index, read: read, limit: keylimit.New(maxIconReads, maxIconReadsPerNamespace)}
 }
 
 var _ rest.Connecter = &icons{}
@@ -71,18 +90,44 @@ func (i *icons) Connect(ctx context.Context, name string, _ runtime.Object, resp
 	}), nil
 }
 
-// content returns the icon of a package, or a drawing if the package has none.
+// content returns the icon of a package, or a drawing if the package has none or one that is too large.
 func (i *icons) content(ctx context.Context, item manifest.Item) (content []byte, mediaType string, err error) {
 	if item.Package.Icon == (manifest.IconSource{}) {
 		return []byte(drawing), drawingType, nil
 	}
-	icon, err := i.read(ctx, item)
+	icon, err := i.readShared(ctx, item)
 	if err != nil {
-		return nil, "", apierrors.NewServiceUnavailable("reading the icon from the catalog failed: " + err.Error())
+		return nil, "", unavailable("reading the icon from the catalog failed: " + err.Error())
+	}
+	if len(icon.Data) > maxIcon {
+		return []byte(drawing), drawingType, nil
 	}
 	// As many bytes as can be decoded are an icon, too.
 	content, _ = io.ReadAll(base64.NewDecoder(base64.StdEncoding, strings.NewReader(icon.Data)))
 	return content, icon.MediaType, nil
+}
+
+// readShared reads the icon of a package when there is a slot. Concurrent calls for the same head share the read.
+func (i *icons) readShared(ctx context.Context, item manifest.Item) (manifest.Icon, error) {
+	key := fmt.Sprintf("%s/%s %s %+v", item.Source.Namespace, item.Source.Name, item.Package.Name, item.Package.Icon)
+	done := i.calls.DoChan(key, func() (any, error) {
+		// A caller that cancels does not cancel the read of the others.
+		reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), iconTimeout)
+		defer cancel()
+		release, err := i.limit.Acquire(reading, item.Source.Namespace)
+		if err != nil {
+			return manifest.Icon{}, fmt.Errorf("waiting for other icons: %w", err)
+		}
+		defer release()
+		return i.read(reading, item)
+	})
+	select {
+	case result := <-done:
+		icon, _ := result.Val.(manifest.Icon)
+		return icon, result.Err
+	case <-ctx.Done():
+		return manifest.Icon{}, fmt.Errorf("waiting for the icon: %w", context.Cause(ctx))
+	}
 }
 
 // tagOf returns the entity tag of the icon of a package.

@@ -89,6 +89,20 @@ func prepare(item manifest.Item, namespace string) (preparedItem, error) {
 // writeList writes the JSON of a list, as the encoder of the library does.
 func writeList(body *compressed.Body, items []preparedItem) error {
 	body.Plain(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":{},"items":[`, kind+"List", GroupVersion.String()))
+	writePackages(body, items)
+	body.Plain([]byte("]}\n"))
+	return body.End() //nolint:wrapcheck // the caller says what it sends
+}
+
+// writePackage writes the JSON of a package, as the encoder of the library does.
+func writePackage(body *compressed.Body, items []preparedItem) error {
+	writePackages(body, items)
+	body.Plain([]byte("\n"))
+	return body.End() //nolint:wrapcheck // the caller says what it sends
+}
+
+// writePackages writes the JSON of packages with commas between them.
+func writePackages(body *compressed.Body, items []preparedItem) {
 	begin := fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":`, kind, GroupVersion.String())
 	var text []byte
 	for i := range items {
@@ -104,8 +118,6 @@ func writeList(body *compressed.Body, items []preparedItem) error {
 	if len(items) > 0 {
 		body.Plain([]byte("}"))
 	}
-	body.Plain([]byte("]}\n"))
-	return body.End() //nolint:wrapcheck // the caller says what it sends
 }
 
 // writeTable writes the JSON of a table, as the encoder of the library does.

@@ -40,15 +40,29 @@ func (s selection) matches(meta *metav1.ObjectMeta) bool {
 	return s.fields.Matches(fields.Set{fieldName: meta.Name, fieldNamespace: meta.Namespace}) && s.labels.Matches(labels.Set(meta.Labels))
 }
 
+// ignored reports whether a parameter does not affect the answer. The library checks a timeout before.
+func ignored(parameter string) bool { return parameter == "resourceVersion" || parameter == "timeout" }
+
+// hasParameters reports whether a request for a package has parameters that may affect the answer.
+func hasParameters(r *http.Request) bool {
+	for key := range r.URL.Query() {
+		if !ignored(key) {
+			return true
+		}
+	}
+	return false
+}
+
 // selectionOf returns the selection of a request for a list. known is false if the request has other parameters than
-// selectors and limits, which do not affect the answer, or invalid ones.
+// selectors and those that do not affect the answer, or invalid ones.
 func selectionOf(r *http.Request) (s selection, known bool) {
 	s = newSelection(nil)
 	for key, values := range r.URL.Query() {
 		for _, value := range values {
 			var err error
 			switch {
-			case key == "limit":
+			case ignored(key):
+			case key == "limit" || key == "timeoutSeconds":
 				_, err = strconv.ParseInt(value, 10, 64)
 			case len(values) > 1:
 				return s, false

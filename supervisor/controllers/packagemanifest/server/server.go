@@ -86,7 +86,7 @@ func Run(ctx context.Context, c Config) error {
 	group := genericapiserver.NewDefaultAPIGroupInfo(GroupVersion.Group, scheme, runtime.NewParameterCodec(scheme), formats.CodecFactory)
 	group.NegotiatedSerializer = formats
 	group.VersionedResourcesStorageMap[GroupVersion.Version] = map[string]rest.Storage{
-		resource: storage{index: c.Index}, resource + "/icon": &icons{index: c.Index, read: c.ReadIcon},
+		resource: storage{index: c.Index}, resource + "/icon": newIcons(c.Index, c.ReadIcon),
 	}
 	if err := server.InstallAPIGroup(&group); err != nil {
 		return fmt.Errorf("preparing the API of PackageManifests: %w", err)
@@ -127,7 +127,7 @@ func genericConfig(c Config, proxy *authenticatorfactory.RequestHeaderConfig) (*
 	generic.ExternalAddress = c.Listener.Addr().String()
 	generic.EnableIndex, generic.EnableProfiling, generic.EnableMetrics = false, false, false
 	generic.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
-		handler = &preparedLists{storage: storage{index: c.Index}, formats: newTextFormats(scheme), next: handler, last: &lastList{}}
+		handler = newPreparedAnswers(c.Index, newTextFormats(scheme), handler)
 		return &peerHandler{certificate: c.Certificate, open: c.Contents, next: genericapiserver.DefaultBuildHandlerChain(handler, config)}
 	}
 	generic.MaxRequestsInFlight, generic.MaxMutatingRequestsInFlight = maxRequests, 1

@@ -339,7 +339,7 @@ func (r *running) lists(t *testing.T) {
 	}
 }
 
-// encodings compares lists and tables with those from the encoder of the library, which gets requests with other parameters.
+// encodings compares answers with those from the encoder of the library, which gets requests with other parameters.
 func (r *running) encodings(t *testing.T) {
 	for accept, prepared := range map[string]bool{
 		"application/json": true, "*/*": true, "application/json;as=Table;g=meta.k8s.io;v=v1,application/json": true,
@@ -375,16 +375,21 @@ func (r *running) changes(t *testing.T) {
 
 func (r *running) encodingsOf(t *testing.T, accept string, prepared bool) {
 	t.Helper()
-	for _, path := range []string{
+	paths := []string{
 		group + "/packagemanifests", group + "/namespaces/a/packagemanifests", group + "/namespaces/none/packagemanifests?limit=500",
 		group + "/packagemanifests?labelSelector=catalog-namespace%3Da&limit=500", group + "/packagemanifests?fieldSelector=metadata.name%3Dlamp",
 		group + "/packagemanifests?labelSelector=catalog-namespace%3Da&fieldSelector=metadata.name%3Dlamp",
-	} {
+		group + "/packagemanifests?timeoutSeconds=60&resourceVersion=0&timeout=30s",
+	}
+	if !strings.Contains(accept, "as=") {
+		paths = append(paths, group+"/namespaces/a/packagemanifests/lamp", group+"/namespaces/a/packagemanifests/torch?resourceVersion=0")
+	}
+	for _, path := range paths {
 		separator := "?"
 		if strings.Contains(path, "?") {
 			separator = "&"
 		}
-		want := r.get(t, r.proxy, "viewer", path+separator+"timeoutSeconds=5", http.Header{"Accept": {accept}})
+		want := r.get(t, r.proxy, "viewer", path+separator+"allowWatchBookmarks=false", http.Header{"Accept": {accept}})
 		for encoding, packed := range map[string]bool{"identity": false, "gzip": true, "br, gzip;q=0.5": true, "gzip; q=0": false} {
 			got := r.get(t, r.proxy, "viewer", path, http.Header{"Accept-Encoding": {encoding}, "Accept": {accept}})
 			text := got.body
@@ -476,6 +481,8 @@ func (r *running) errors(t *testing.T) {
 		"/namespaces/a/packagemanifests/none":                        http.StatusNotFound,
 		"/namespaces/a/packagemanifests?fieldSelector=spec.x%3D1":    http.StatusBadRequest,
 		"/namespaces/a/packagemanifests?watch=true":                  http.StatusMethodNotAllowed,
+		"/namespaces/a/packagemanifests?timeoutSeconds=x":            http.StatusBadRequest,
+		"/namespaces/a/packagemanifests?timeout=x":                   http.StatusBadRequest,
 		"/namespaces/b/packagemanifests/torch":                       http.StatusNotFound,
 		"/namespaces/a/packagemanifests?labelSelector=a%3D%3D%3D%21": http.StatusBadRequest,
 	} {

@@ -16,7 +16,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
 )
 
-// retryAfter is when clients repeat a request that came before the catalogs had been read, in seconds.
+// retryAfter is when clients repeat a request that cannot be answered yet, in seconds.
 const retryAfter = 2
 
 // storage answers get and list. Watches are not supported, as in OLM: a list can have two items of one name, which
@@ -68,8 +68,11 @@ func find(ctx context.Context, index *manifest.Index, name string) (manifest.Ite
 }
 
 // notReady returns the error before the catalogs have been read.
-func notReady() error {
-	err := apierrors.NewServiceUnavailable("the catalogs are being read")
+func notReady() error { return unavailable("the catalogs are being read") }
+
+// unavailable returns the error of a request that clients should repeat.
+func unavailable(message string) error {
+	err := apierrors.NewServiceUnavailable(message)
 	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfter}
 	return err
 }

@@ -190,18 +190,28 @@ func TestWithdraw(t *testing.T) {
 	w.Expect(packagemanifest.Withdraw(t.Context(), w.Client, w.Namespace)).To(gomega.Succeed(), "there is none")
 }
 
-// TestForeignAPIService starts a supervisor beside another package server. It registers its own one when the other one is gone.
+// TestForeignAPIService starts a supervisor beside another package server. It logs the owner of the APIService once, and
+// registers its own one when the other one is gone.
 func TestForeignAPIService(t *testing.T) {
-	w := testenv.New(t)
+	s := &world{World: testenv.New(t), global: controlplane.Namespace(t)}
+	w := s.World
 	u := apiServiceFor("olm", "packageserver-service")
+	u.SetLabels(map[string]string{"olm.owner": "packageserver", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "olm"})
 	w.Create(u)
-	s := supervise(t)
+	var logged logLines
+	install(s)
+	s.start(packagemanifest.Auto, ctrl.Options{Logger: logged.logger()})
+	const message = "Not serving PackageManifests: the APIService belongs to another installation"
+	owner := "Service olm/packageserver-service, olm.owner.kind=ClusterServiceVersion, olm.owner.namespace=olm, olm.owner=packageserver"
+	want := []logLine{{"level": 0.0, "msg": message, "apiService": u.GetName(), "owner": owner}}
+	w.Eventually(func() []logLine { return logged.of(message) }).Should(gomega.Equal(want))
 	w.Consistently(func(g gomega.Gomega) {
 		live := apiService()
 		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
 		name, _, _ := unstructured.NestedString(live.Object, "spec", "service", "name")
 		g.Expect(name).To(gomega.Equal("packageserver-service"))
 	}).Should(gomega.Succeed())
+	w.Expect(logged.of(message)).To(gomega.HaveLen(1))
 	w.Expect(w.Delete(t.Context(), u)).To(gomega.Succeed())
 	s.available()
 }

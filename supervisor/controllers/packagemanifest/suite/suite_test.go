@@ -61,6 +61,13 @@ func supervise(t *testing.T) *world {
 
 // serve creates the objects of an installation and runs the supervisor's part.
 func (w *world) serve() {
+	w.T.Helper()
+	install(w)
+	w.start(packagemanifest.Auto, ctrl.Options{})
+}
+
+// install creates the objects of an installation.
+func install(w *world) {
 	t := w.T
 	t.Helper()
 	_, number, err := net.SplitHostPort(ports.Address(t))
@@ -84,7 +91,6 @@ func (w *world) serve() {
 		Ports:       []discoveryv1.EndpointPort{{Name: new("packages"), Port: new(port), Protocol: new(corev1.ProtocolTCP)}},
 	})
 	w.DeleteAtEnd(apiService())
-	w.start(packagemanifest.Auto, ctrl.Options{})
 }
 
 // start runs the supervisor's part until the test ends.
