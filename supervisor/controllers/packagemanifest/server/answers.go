@@ -56,7 +56,8 @@ func (a *preparedAnswers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var write writer
 	var items []preparedItem
-	if format.MediaType == runtime.ContentTypeJSON && format.Serializer != format.PrettySerializer {
+	// The library indents JSON for browsers too. Here only the parameter pretty has this effect.
+	if format.MediaType == runtime.ContentTypeJSON {
 		write, items = a.prepared(r, info, options.Convert)
 	}
 	if write != nil {

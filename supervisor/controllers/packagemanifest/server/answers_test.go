@@ -18,14 +18,18 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
 )
 
-// library is the next handler. Its answers take a second.
-type library struct{ running, most, answers atomic.Int32 }
+// library is the next handler.
+type library struct {
+	// takes is the time of an answer.
+	takes                  time.Duration
+	running, most, answers atomic.Int32
+}
 
 func (l *library) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	now := l.running.Add(1)
 	for most := l.most.Load(); now > most && !l.most.CompareAndSwap(most, now); most = l.most.Load() {
 	}
-	time.Sleep(time.Second)
+	time.Sleep(l.takes)
 	l.running.Add(-1)
 	l.answers.Add(1)
 	w.WriteHeader(http.StatusOK)
@@ -67,7 +71,7 @@ func described(t *testing.T) *manifest.Index {
 	return index
 }
 
-// ask sends a request for packages of a namespace.
+// ask sends a request for packages of a namespace, as a browser does.
 func ask(ctx context.Context, h http.Handler, namespace, name, query, accept string) *httptest.ResponseRecorder {
 	info := &request.RequestInfo{
 		IsResourceRequest: true, Verb: "list", APIGroup: GroupVersion.Group, APIVersion: GroupVersion.Version, Resource: resource, Namespace: namespace, Name: name,
@@ -77,6 +81,7 @@ func ask(ctx context.Context, h http.Handler, namespace, name, query, accept str
 	}
 	r := httptest.NewRequestWithContext(request.WithRequestInfo(ctx, info), http.MethodGet, "/?"+query, http.NoBody)
 	r.Header.Set("Accept", accept)
+	r.Header.Set("User-Agent", "Mozilla/5.0")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
@@ -105,7 +110,7 @@ func TestWholeAnswersAreLimited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				next := &library{}
+				next := &library{takes: encodingWait / (maxAdmitted + 1)} // No request waits too long.
 				h := newPreparedAnswers(index, newTextFormats(newScheme()), next)
 				answers := make(chan *httptest.ResponseRecorder)
 				for i := range 40 {
@@ -136,7 +141,7 @@ func TestOneNamespaceWaits(t *testing.T) {
 	t.Parallel()
 	index := described(t)
 	synctest.Test(t, func(t *testing.T) {
-		next := &library{}
+		next := &library{takes: time.Second}
 		h := newPreparedAnswers(index, newTextFormats(newScheme()), next)
 		h.lists.wait = 3500 * time.Millisecond
 		answers := make(chan *httptest.ResponseRecorder, 20)
