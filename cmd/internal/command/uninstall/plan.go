@@ -24,8 +24,8 @@ type Inventory struct {
 	Present []Object
 	// Foreign are objects that have a name of the product but not its label.
 	Foreign []Object
-	// Others are objects in the namespace that do not belong to the product.
-	Others []string
+	// Contents are the objects in the namespace that do not belong to the product.
+	Contents Contents
 	// NamespaceOwned reports whether the namespace of the supervisors has the product's label.
 	NamespaceOwned bool
 	// Release is the Helm release of the Deployment; empty without one.
@@ -88,8 +88,10 @@ func NewPlan(o *Inventory, everything bool) Plan {
 func (p *Plan) namespace(o *Inventory) {
 	switch {
 	case !o.NamespaceOwned:
-	case len(o.Others) > 0:
-		p.Stays = append(p.Stays, fmt.Sprintf("Namespace %s, which contains %s", o.Namespace, enumerate(o.Others)))
+	case len(o.Contents.Objects) > 0:
+		p.Stays = append(p.Stays, fmt.Sprintf("Namespace %s, which contains %s", o.Namespace, enumerate(o.Contents.Objects)))
+	case len(o.Contents.Unlisted) > 0:
+		p.Stays = append(p.Stays, fmt.Sprintf("Namespace %s, because the API server cannot list its objects of %s", o.Namespace, enumerate(o.Contents.Unlisted)))
 	default:
 		p.Remove = append(p.Remove, Object{Version: "v1", Kind: "Namespace", Name: o.Namespace})
 	}

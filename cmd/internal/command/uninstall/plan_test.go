@@ -70,8 +70,13 @@ var planTests = map[string]struct {
 	},
 	"RecordOfTakeOver": {
 		reason: "the record of a takeover is needed to hand back",
-		change: func(o *uninstall.Inventory) { o.Others = []string{"ConfigMap chandlery-takeover"} },
+		change: func(o *uninstall.Inventory) { o.Contents.Objects = []string{"ConfigMap chandlery-takeover"} },
 		kept:   []string{"Namespace chandlery-system"}, stays: "which contains ConfigMap chandlery-takeover",
+	},
+	"UnlistedContents": {
+		reason: "a namespace that may hold other objects stays",
+		change: func(o *uninstall.Inventory) { o.Contents.Unlisted = []string{"wares.example.com/v1"} },
+		kept:   []string{"Namespace chandlery-system"}, stays: "because the API server cannot list its objects of wares.example.com/v1",
 	},
 	"NamespaceOfOthers": {
 		reason: "a namespace without the label belongs to another owner",

@@ -11,14 +11,16 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
 const help = `Remove the Deployment and the RBAC of the supervisor. Also remove its namespace, unless
-the namespace contains other objects. The command keeps catalogs, Subscriptions,
-operators and the CustomResourceDefinitions of operators.coreos.com. A supervisor that
-you install later manages them again.
+the namespace contains other objects of any kind. The command keeps catalogs,
+Subscriptions, operators and the CustomResourceDefinitions of operators.coreos.com. A
+supervisor that you install later manages them again.
 
 With --everything, the command first removes all operators and catalogs. If a supervisor
 is ready, the supervisor cleans up the operators. Otherwise, the command removes the
@@ -100,11 +102,12 @@ func (o *options) run(cmd *cobra.Command, _ []string) error {
 	if err := o.output.Validate(); err != nil {
 		return err //nolint:wrapcheck // names the flag
 	}
-	c, err := o.connection.Client()
+	c, resources, err := o.clients()
 	if err != nil {
-		return err //nolint:wrapcheck // says where it looked
+		return err
 	}
-	inventory, err := (&inventoryReader{client: c, namespace: o.namespace, catalogNamespace: o.catalogNamespace}).read(cmd.Context())
+	reader := inventoryReader{client: c, resources: resources, namespace: o.namespace, catalogNamespace: o.catalogNamespace}
+	inventory, err := reader.read(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -129,6 +132,23 @@ func (o *options) run(cmd *cobra.Command, _ []string) error {
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), "Removed.")
 	return nil
+}
+
+// clients returns the clients for the objects and for the resources of the cluster.
+func (o *options) clients() (client.Client, resourceLister, error) {
+	c, err := o.connection.Client()
+	if err != nil {
+		return nil, nil, err //nolint:wrapcheck // says where it looked
+	}
+	config, err := o.connection.RESTConfig()
+	if err != nil {
+		return nil, nil, err //nolint:wrapcheck // says where it looked
+	}
+	resources, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a client for the resources of %s: %w", config.Host, err)
+	}
+	return c, resources, nil
 }
 
 // confirm asks the user at the terminal. It returns an error if there is no terminal or the answer is no.
