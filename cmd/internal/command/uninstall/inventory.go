@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -36,7 +37,7 @@ type inventoryReader struct {
 func (r *inventoryReader) read(ctx context.Context) (*Inventory, error) {
 	o := &Inventory{Namespace: r.namespace, Counts: map[string]int{}}
 	for _, read := range []func(context.Context, *Inventory) error{
-		r.product, r.grants, r.contents, r.prerequisites, r.operators, r.managers,
+		r.product, r.grants, r.contents, r.prerequisites, r.operators, r.managers, r.supervisors,
 	} {
 		if err := read(ctx, o); err != nil {
 			return nil, err
@@ -190,6 +191,12 @@ func listOf(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind, o
 
 func finalized(o client.Object) bool {
 	return slices.ContainsFunc(finalizers(), func(name string) bool { return slices.Contains(o.GetFinalizers(), name) })
+}
+
+// supervisors finds the supervisors of the cluster.
+func (r *inventoryReader) supervisors(ctx context.Context, o *Inventory) (err error) {
+	o.Supervisors, err = readSupervisors(ctx, r.client, r.namespace, time.Now())
+	return err
 }
 
 // managers finds the Deployments of another lifecycle manager whose service accounts may do its work.

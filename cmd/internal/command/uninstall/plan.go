@@ -40,6 +40,8 @@ type Inventory struct {
 	Counts map[string]int
 	// Managers are the Deployments of another lifecycle manager.
 	Managers []string
+	// Supervisors are the supervisors of the cluster.
+	Supervisors Supervisors
 }
 
 // Prerequisite is an object of deploy/prerequisites that exists.
@@ -62,13 +64,13 @@ type Plan struct {
 	Stays []string `json:"stays,omitempty"`
 	// Notes are facts to know before the removal.
 	Notes []string `json:"notes,omitempty"`
-	// Blockers are the reasons why not everything can be removed.
+	// Blockers are the reasons why nothing is removed.
 	Blockers []string `json:"blockers,omitempty"`
 }
 
 // NewPlan returns the plan for an inventory.
 func NewPlan(o *Inventory, everything bool) Plan {
-	p := Plan{Everything: everything, Remove: slices.Clone(o.Present)}
+	p := Plan{Everything: everything, Remove: slices.Clone(o.Present), Blockers: o.Supervisors.obstacles(o.Namespace, everything)}
 	for _, object := range o.Foreign {
 		p.Stays = append(p.Stays, object.String()+", which lacks the label "+labelPartOf+"="+product)
 	}
@@ -77,6 +79,9 @@ func NewPlan(o *Inventory, everything bool) Plan {
 		p.all(o)
 	} else {
 		p.productOnly(o)
+	}
+	if len(p.Remove) == 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("The command looked for a supervisor in namespace %s. If its namespace is another one, set --supervisor-namespace", o.Namespace))
 	}
 	if o.Release != "" {
 		p.Notes = append(p.Notes, fmt.Sprintf("Helm still lists the release %[1]s. Remove its record afterwards: helm uninstall %[1]s --namespace %[2]s", o.Release, o.Namespace))
@@ -117,8 +122,8 @@ func (p *Plan) productOnly(o *Inventory) {
 		p.Notes = append(p.Notes,
 			"These objects have finalizers of the supervisor: "+enumerate(o.Finalized)+
 				". Without a supervisor, the deletion of such an object or of its namespace does not complete",
-			"To delete such an object without a supervisor and without clean-up, run: "+
-				`kubectl -n NAMESPACE patch csv NAME --type=merge -p '{"metadata":{"finalizers":null}}'`)
+			"To delete such an object without a supervisor and without clean-up, remove only the supervisor's finalizers: "+
+				`kubectl -n NAMESPACE get KIND NAME -o json | jq '.metadata.finalizers -= ["`+strings.Join(finalizers(), `", "`)+`"]' | kubectl replace -f -`)
 	}
 }
 

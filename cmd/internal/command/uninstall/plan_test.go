@@ -83,6 +83,15 @@ var planTests = map[string]struct {
 		change: func(o *uninstall.Inventory) { o.NamespaceOwned = false },
 		kept:   []string{"Namespace chandlery-system"},
 	},
+	"Nothing": {
+		reason: "users see where the command looked",
+		change: func(o *uninstall.Inventory) { o.Present, o.NamespaceOwned = nil, false },
+		notes:  "looked for a supervisor in namespace chandlery-system. If its namespace is another one, set --supervisor-namespace", noBlockers: true,
+	},
+	"Finalizers": {
+		reason: "finalizers of others stay",
+		notes:  `kubectl -n NAMESPACE get KIND NAME -o json | jq '.metadata.finalizers -= ["operators.coreos.com/csv-cleanup", "chandlery.dev/uninstall"]' | kubectl replace -f -`,
+	},
 	"Helm": {
 		reason: "the record of a release is Helm's own",
 		change: func(o *uninstall.Inventory) { o.Release = "chandlery" },

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,7 +21,8 @@ import (
 const help = `Remove the Deployment and the RBAC of the supervisor. Also remove its namespace, unless
 the namespace contains other objects of any kind. The command keeps catalogs,
 Subscriptions, operators and the CustomResourceDefinitions of operators.coreos.com. A
-supervisor that you install later manages them again.
+supervisor that you install later manages them again. If the only supervisor is in
+another namespace than --supervisor-namespace, the command refuses.
 
 With --everything, the command first removes all operators and catalogs. If a supervisor
 is ready, the supervisor cleans up the operators. Otherwise, the command removes the
@@ -29,7 +31,8 @@ CustomResourceDefinitions of operators.coreos.com. It removes the ClusterRoles f
 users, the namespace "operators" and the namespace of the global catalogs only if they
 have the label app.kubernetes.io/part-of=chandlery. CustomResourceDefinitions of
 operators and their custom resources stay. If OLM is installed, the command refuses
---everything, because OLM uses the same kinds.
+--everything, because OLM uses the same kinds. It also refuses --everything while a
+supervisor outside --supervisor-namespace is installed or leads.
 
 The command lists the objects that it removes and keeps, and asks for confirmation. You
 can interrupt and repeat it. You need the permissions of a cluster administrator.
@@ -93,7 +96,7 @@ func New(name, agent string) *cobra.Command {
 	flags.BoolVar(&o.everything, "everything", false, "also remove all operators and catalogs, and the CustomResourceDefinitions of operators.coreos.com")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "list the objects to remove; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
-	console.AddTimeoutFlag(flags, &o.timeout, 5*time.Minute, "time limit for the deletion of each object")
+	console.AddTimeoutFlag(flags, &o.timeout, 5*time.Minute, "time limit for the removal of all operators, and for the deletion of each other object")
 	o.output.AddFlags(cmd)
 	return cmd
 }
@@ -101,6 +104,9 @@ func New(name, agent string) *cobra.Command {
 func (o *options) run(cmd *cobra.Command, _ []string) error {
 	if err := o.output.Validate(); err != nil {
 		return err //nolint:wrapcheck // names the flag
+	}
+	if reasons := validation.IsDNS1123Label(o.namespace); len(reasons) > 0 {
+		return fmt.Errorf("--supervisor-namespace is %q: %s", o.namespace, strings.Join(reasons, ", "))
 	}
 	c, resources, err := o.clients()
 	if err != nil {
@@ -168,7 +174,7 @@ func (o *options) show(out io.Writer, p *Plan) error {
 	paint := o.output.Paint(out)
 	var b strings.Builder
 	section(&b, paint.Bad("Obstacles:"), p.Blockers)
-	if len(p.Remove) == 0 {
+	if len(p.Remove) == 0 && len(p.Blockers) == 0 {
 		b.WriteString("There is nothing to remove.\n")
 	}
 	if len(p.Blockers) == 0 {

@@ -150,6 +150,12 @@ func removesEverything(c *cluster) {
 func TestUninstallingKeepsObjectsOfUsers(t *testing.T) {
 	c := preparedCluster(t)
 	ways()[0].install(c)
+	for _, wrong := range [][]string{{}, {"--everything"}} {
+		out := c.chandlery(2, append([]string{"uninstall", "--yes", "--supervisor-namespace=default"}, wrong...)...)
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), "set --supervisor-namespace="+home) {
+			t.Errorf("it does not name the flag:\n%s", out)
+		}
+	}
 	c.kubectl("create", "serviceaccount", "backup", "-n", home)
 	c.kubectl("create", "cronjob", "backup", "-n", home, "--image=example.com/backup:v1", "--schedule=0 0 1 1 *")
 	c.kubectl("create", "-f", filepath.Join("testdata", "pod.yaml"))
@@ -159,6 +165,9 @@ func TestUninstallingKeepsObjectsOfUsers(t *testing.T) {
 	}
 	c.kubectl("delete", "pod/shell", "cronjob/backup", "serviceaccount/backup", "-n", home, "--force")
 	c.chandlery(0, "uninstall", "--yes")
+	if out := c.chandlery(2, "uninstall", "--yes"); !strings.Contains(out, "looked for a supervisor in namespace "+home) {
+		t.Errorf("it does not name the namespace:\n%s", out)
+	}
 	leaves(t, prerequisites)
 }
 
