@@ -27,7 +27,8 @@ const addHelp = `Create a CatalogSource for an image or a server.
 Exit codes:
   0  the catalog exists; with --wait: it is ready
   1  the command failed
-  2  the catalog exists and differs, is invalid, or was not ready in time
+  2  the catalog exists and differs, is invalid, or was not ready in time; or the
+     namespace does not exist
   3  a permission is missing
   4  the API server cannot be reached`
 
@@ -234,7 +235,7 @@ func creationError(source *operatorsv1alpha1.CatalogSource, err error) error {
 	wrapped := fmt.Errorf("creating CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
 	status, is := errors.AsType[*apierrors.StatusError](err)
 	if is && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces" {
-		return fmt.Errorf("%w; create the namespace: kubectl create namespace %s", wrapped, source.Namespace)
+		return &console.Coded{Code: console.Negative, Err: fmt.Errorf("%w; create the namespace: kubectl create namespace %s", wrapped, source.Namespace)}
 	}
 	return wrapped
 }

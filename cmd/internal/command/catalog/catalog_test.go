@@ -217,13 +217,16 @@ func TestAddText(t *testing.T) {
 func TestCreationError(t *testing.T) {
 	t.Parallel()
 	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "wares"}}
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "olm")
 	for want, err := range map[string]error{
-		`creating CatalogSource olm/wares: namespaces "olm" not found; create the namespace: kubectl create namespace olm`: apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "olm"),
+		`creating CatalogSource olm/wares: namespaces "olm" not found; create the namespace: kubectl create namespace olm`: missing,
 		`creating CatalogSource olm/wares: secrets "keys" not found`:                                                       apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "keys"),
 		`creating CatalogSource olm/wares: refused`:                                                                        errors.New("refused"),
 	} {
 		if got := creationError(source, err); got == nil || got.Error() != want || !errors.Is(got, err) {
 			t.Errorf("got %v, want %s", got, want)
+		} else if negative := console.CodeOf(got) == console.Negative; negative != errors.Is(err, missing) {
+			t.Errorf("%v: exit code %d", got, console.CodeOf(got))
 		}
 	}
 	if err := creationError(source, nil); err != nil {

@@ -52,6 +52,7 @@ and hosts. Check the bundle before you share it.
 Exit codes:
   0  the bundle is complete
   1  no bundle was written
+  2  no bundle was written, because a namespace does not exist
   3  the bundle was written but is incomplete; missing.txt in the bundle lists the gaps
   4  the API server cannot be reached`
 
