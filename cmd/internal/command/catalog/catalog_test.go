@@ -73,20 +73,35 @@ func TestDifference(t *testing.T) {
 	same := func(*operatorsv1alpha1.CatalogSource) {}
 	for name, tt := range map[string]struct {
 		change func(*operatorsv1alpha1.CatalogSource)
-		want   string
+		// set are the flags that the user set.
+		set  []string
+		want string
 	}{
 		"Same":    {change: same},
 		"Order":   {change: func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Secrets = []string{"y", "x"} }},
 		"Default": {change: func(s *operatorsv1alpha1.CatalogSource) { s.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{} }},
 		"Image":   {change: func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Image = "a:v2" }, want: `CatalogSource olm/wares exists, and its spec.image is "a:v2", not "a:v1"; change the CatalogSource, or choose another name`},
-		"Interval": {change: func(s *operatorsv1alpha1.CatalogSource) {
+		"Address": {change: func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Address = "b:1" }, want: `CatalogSource olm/wares exists, and its spec.address is "b:1", not ""; change the CatalogSource, or choose another name`},
+		"Unset": {change: func(s *operatorsv1alpha1.CatalogSource) {
+			s.Spec.Priority, s.Spec.Secrets = 3, nil
+			s.Spec.UpdateStrategy = &operatorsv1alpha1.UpdateStrategy{RegistryPoll: &operatorsv1alpha1.RegistryPoll{Interval: &metav1.Duration{Duration: time.Hour}}}
+		}},
+		"Priority": {
+			set: []string{"priority"}, change: func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Priority = 3 },
+			want: `CatalogSource olm/wares exists, and its spec.priority is "3", not "0"; change the CatalogSource, or choose another name`,
+		},
+		"Secrets": {
+			set: []string{"pull-secret"}, change: func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Secrets = nil },
+			want: `CatalogSource olm/wares exists, and its spec.secrets is "", not "x,y"; change the CatalogSource, or choose another name`,
+		},
+		"Interval": {set: []string{"poll-interval"}, change: func(s *operatorsv1alpha1.CatalogSource) {
 			s.Spec.UpdateStrategy = &operatorsv1alpha1.UpdateStrategy{RegistryPoll: &operatorsv1alpha1.RegistryPoll{Interval: &metav1.Duration{Duration: time.Hour}}}
 		}, want: `CatalogSource olm/wares exists, and its spec.updateStrategy.registryPoll.interval is "1h0m0s", not ""; change the CatalogSource, or choose another name`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := ""
-			if err := difference(source(tt.change), source(same)); err != nil {
+			if err := difference(source(tt.change), source(same), func(flag string) bool { return slices.Contains(tt.set, flag) }); err != nil {
 				text = err.Error()
 				if code := console.CodeOf(err); code != console.Negative {
 					t.Errorf("exit code %d", code)
