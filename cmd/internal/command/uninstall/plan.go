@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/chandlery/chandlery/bundles"
 )
 
 // Operator is an installed ClusterServiceVersion.
@@ -105,11 +107,11 @@ func (p *Plan) namespace(o *Inventory) {
 // productOnly plans a removal that keeps all operators.
 func (p *Plan) productOnly(o *Inventory) {
 	if n := len(o.Operators); n > 0 {
-		p.Stays = append(p.Stays, fmt.Sprintf("%s, with running pods", count(n, "operator")))
+		p.Stays = append(p.Stays, fmt.Sprintf("%s, with running pods", bundles.Count(n, "operator")))
 	}
 	for _, kind := range kinds() {
 		if n := o.Counts[kind]; n > 0 {
-			p.Stays = append(p.Stays, count(n, kind))
+			p.Stays = append(p.Stays, bundles.Count(n, kind))
 		}
 	}
 	if len(o.Prerequisites) > 0 {
@@ -147,7 +149,7 @@ func (p *Plan) all(o *Inventory) {
 	}
 	for _, kind := range kinds() {
 		if n := o.Counts[kind]; n > 0 {
-			p.Lost = append(p.Lost, count(n, kind))
+			p.Lost = append(p.Lost, bundles.Count(n, kind))
 		}
 	}
 	for _, one := range o.Prerequisites {
@@ -161,21 +163,13 @@ func (p *Plan) all(o *Inventory) {
 		}
 	}
 	if len(definitions) > 0 {
-		p.Stays = append(p.Stays, count(len(definitions), "CustomResourceDefinition")+" of operators, with their custom resources, except those that spec.cleanup of a version removes")
+		p.Stays = append(p.Stays, bundles.Count(len(definitions), "CustomResourceDefinition")+" of operators, with their custom resources, except those that spec.cleanup of a version removes")
 	}
 }
 
 // kinds returns the kinds of operators.coreos.com that are counted.
 func kinds() []string {
 	return []string{"Subscription", "ClusterServiceVersion", "InstallPlan", "CatalogSource", "OperatorGroup"}
-}
-
-// count returns a number with a noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // enumerate returns the first few names and the number of the others.
