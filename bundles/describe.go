@@ -31,6 +31,17 @@ func Clip(text string, limit int) string {
 	return text[:end] + ellipsis
 }
 
+// Count returns a number with its noun, such as "1 package", "2 packages" and "2 entries".
+func Count(n int, noun string) string {
+	if n != 1 {
+		if stem, is := strings.CutSuffix(noun, "ry"); is {
+			noun = stem + "rie"
+		}
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
+
 // OneLine returns foreign text as one line without control characters. Line ends and tabs become spaces.
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {

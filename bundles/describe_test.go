@@ -29,3 +29,16 @@ func TestOneLine(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestNounForms covers both forms of a noun.
+func TestNounForms(t *testing.T) {
+	t.Parallel()
+	for want, got := range map[string]string{
+		"0 lines": bundles.Count(0, "line"), "1 line": bundles.Count(1, "line"), "2 lines": bundles.Count(2, "line"),
+		"1 entry": bundles.Count(1, "entry"), "2 entries": bundles.Count(2, "entry"),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

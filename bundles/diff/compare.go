@@ -50,7 +50,7 @@ func Breaking(changes []Change) int {
 
 // extent returns a text about the size of a package.
 func extent(p *outline.Package) string {
-	text := count(len(p.Channels), "channel") + ", " + count(len(p.Bundles()), "bundle")
+	text := bundles.Count(len(p.Channels), "channel") + ", " + bundles.Count(len(p.Bundles()), "bundle")
 	if ch := p.Channel(p.DefaultChannel); ch != nil {
 		text += ", head " + ch.Head
 	}
@@ -78,7 +78,7 @@ func (c *comparison) run() {
 	for _, ch := range c.a.Channels {
 		if c.b.Channel(ch.Name) == nil {
 			c.add(Change{
-				Kind: ChannelRemoved, Channel: ch.Name, From: fmt.Sprintf("%d entries, head %s", len(ch.Entries), ch.Head),
+				Kind: ChannelRemoved, Channel: ch.Name, From: bundles.Count(len(ch.Entries), "entry") + ", head " + ch.Head,
 				Breaking: "who follows it gets no updates any more",
 			})
 		}
@@ -86,7 +86,7 @@ func (c *comparison) run() {
 	for _, ch := range c.b.Channels {
 		old := c.a.Channel(ch.Name)
 		if old == nil {
-			c.add(Change{Kind: ChannelAdded, Channel: ch.Name, To: fmt.Sprintf("%d entries, head %s", len(ch.Entries), ch.Head)})
+			c.add(Change{Kind: ChannelAdded, Channel: ch.Name, To: bundles.Count(len(ch.Entries), "entry") + ", head " + ch.Head})
 			continue
 		}
 		c.channel(old, ch, before, after)

@@ -65,7 +65,7 @@ func TestCatalogs(t *testing.T) {
 		"ChannelRemoved": {
 			reason: "its bundles stay in another channel",
 			change: func(_ *outline.Catalog, p *outline.Package, _ *outline.Channel) { p.Channels = p.Channels[1:] },
-			want:   []string{"!p -channel candidate: removed (1 entries, head v3); who follows it gets no updates any more"},
+			want:   []string{"!p -channel candidate: removed (1 entry, head v3); who follows it gets no updates any more"},
 		},
 		"ChannelAdded": {
 			reason: "bundles that were there are not new",

@@ -57,14 +57,7 @@ func summary(changes []Change) string {
 	for i := range changes {
 		packages[changes[i].Package] = true
 	}
-	return fmt.Sprintf("%s in %s, %d breaking", count(len(changes), "change"), count(len(packages), "package"), Breaking(changes))
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%s in %s, %d breaking", bundles.Count(len(changes), "change"), bundles.Count(len(packages), "package"), Breaking(changes))
 }
 
 // markdown escapes the characters of Markdown markup.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/authoring/mirror"
 	"github.com/chandlery/chandlery/bundles/authoring/render"
 	"github.com/chandlery/chandlery/bundles/image"
@@ -141,7 +142,7 @@ func (o *imagesOptions) ask(cmd *cobra.Command, images []mirror.Image, mirrors m
 		}
 	}
 	if result.Uncompared > 0 {
-		fmt.Fprintf(cmd.OutOrStdout(), "Not compared with their registries: %d tags, first %v\n", result.Uncompared, result.Err)
+		fmt.Fprintf(cmd.OutOrStdout(), "Not compared with their registries: %s, first %v\n", bundles.Count(result.Uncompared, "tag"), result.Err)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s has %d of %d images\n", mirrors.String(), len(images)-len(result.Missing), len(images))
 	if unknown != nil {

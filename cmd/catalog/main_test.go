@@ -231,7 +231,7 @@ func TestConcurrentAdd(t *testing.T) {
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if output := succeed(t, "validate", dir); !strings.Contains(output, fmt.Sprintf("1 packages, %d channels, 2 bundles, no problems", channels+1)) {
+	if output := succeed(t, "validate", dir); !strings.Contains(output, fmt.Sprintf("1 package, %d channels, 2 bundles, no problems", channels+1)) {
 		t.Errorf("got %s", output)
 	}
 }
@@ -242,7 +242,7 @@ func TestDryRun(t *testing.T) {
 	if !strings.Contains(output, "+- name: lantern.v1.1.0\n+  replaces: lantern.v1.0.0\n") {
 		t.Errorf("got %s", output)
 	}
-	if output := succeed(t, "validate", dir); !strings.Contains(output, "1 bundles") {
+	if output := succeed(t, "validate", dir); !strings.Contains(output, "1 bundle") {
 		t.Errorf("the catalog has changed: %s", output)
 	}
 }
@@ -272,7 +272,7 @@ func TestPush(t *testing.T) {
 	dir := lantern(t)
 	first := succeed(t, "push", dir, host+"/catalog:v1", "--use-http", "--label", "a=b")
 	second := succeed(t, "push", dir, host+"/catalog:v1", "--use-http", "--label", "a=b")
-	if first != second || !strings.Contains(first, "1 packages, 1 bundles, 2 platforms") {
+	if first != second || !strings.Contains(first, "1 package, 1 bundle, 2 platforms") {
 		t.Errorf("the same catalog gives another image:\n%s%s", first, second)
 	}
 	if output, code := run(t.Context(), "diff", dir, host+"/catalog:v1", "--use-http"); code != 0 || output != "no differences\n" {

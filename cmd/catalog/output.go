@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/authoring/render"
 	"github.com/chandlery/chandlery/cmd/internal/document"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
@@ -39,7 +40,7 @@ func (o *catalogOutput) write(cmd *cobra.Command, quiet bool, what string, sourc
 	if err != nil {
 		return err //nolint:wrapcheck // names the file
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "created %s: %d packages\n", o.to, packages(source))
+	fmt.Fprintf(cmd.OutOrStdout(), "created %s: %s\n", o.to, bundles.Count(packages(source), "package"))
 	return nil
 }
 

@@ -164,7 +164,7 @@ func created() (time.Time, error) {
 }
 
 func (o *pushOptions) write(cmd *cobra.Command, client *image.Client, built *catalogimage.Built, reference string) error {
-	what := fmt.Sprintf("%d packages, %d bundles, %d platforms", built.Packages, built.Bundles, len(built.Images))
+	what := bundles.Count(built.Packages, "package") + ", " + bundles.Count(built.Bundles, "bundle") + ", " + bundles.Count(len(built.Images), "platform")
 	if o.layout != "" {
 		if err := built.WriteLayout(o.layout, reference); err != nil {
 			return err //nolint:wrapcheck // names the folder

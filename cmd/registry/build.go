@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/index"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/cmd/internal/program"
@@ -95,8 +96,8 @@ func (o *buildOptions) run(ctx context.Context, argument string, out, terminal i
 	if err != nil {
 		return fmt.Errorf("reading the index: %w", err)
 	}
-	_, err = fmt.Fprintf(out, "%s: %d packages, %d channels, %d bundles in %d bytes, content %s\n",
-		o.output, info.Packages, info.Channels, info.Bundles, file.Size(), info.ContentDigest)
+	_, err = fmt.Fprintf(out, "%s: %s, %s, %s in %d bytes, content %s\n", o.output, bundles.Count(info.Packages, "package"),
+		bundles.Count(info.Channels, "channel"), bundles.Count(info.Bundles, "bundle"), file.Size(), info.ContentDigest)
 	if err != nil {
 		return fmt.Errorf("printing the result: %w", err)
 	}

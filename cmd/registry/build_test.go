@@ -21,7 +21,7 @@ func TestBuild(t *testing.T) {
 	}
 	file := filepath.Join(out, "index")
 	output, failed := run(t.Context(), "build", dir, "-o", file)
-	if failed || !strings.Contains(output, file+": 1 packages, 1 channels, 1 bundles in ") || !strings.Contains(output, ", content ") {
+	if failed || !strings.Contains(output, file+": 1 package, 1 channel, 1 bundle in ") || !strings.Contains(output, ", content ") {
 		t.Fatalf("output:\n%s", output)
 	}
 	first, err := os.ReadFile(file)

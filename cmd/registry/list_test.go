@@ -108,7 +108,7 @@ func TestExitCodes(t *testing.T) {
 		"NoSource":      {reason: "nothing is named", args: []string{"validate"}, code: 2, want: "registry validate SOURCE..."},
 		"NoSuchFlag":    {reason: "the flag is named", args: []string{"validate", "--nope", good}, code: 2, want: "--nope"},
 		"Warning":       {reason: "what OLM serves is valid", args: []string{"validate", warned}, want: "warning: " + filepath.Join(warned, "packages[0]") + ": package \"Lamp\": the package name is not a DNS label"},
-		"WarningCount":  {reason: "warnings are counted", args: []string{"validate", warned}, want: "1 packages, 1 channels, 1 bundles, 1 warning\n"},
+		"WarningCount":  {reason: "warnings are counted", args: []string{"validate", warned}, want: "1 package, 1 channel, 1 bundle, 1 warning\n"},
 		"WarningJSON":   {reason: "programs get the severity", args: []string{"validate", warned, "-o", "json"}, want: "\"severity\": \"warning\","},
 		"WarningStrict": {reason: "if asked for, warnings count", args: []string{"validate", warned, "--strict"}, code: 1, want: "1 warning\n"},
 		"Same":          {reason: "there are no differences", args: []string{"diff", good, good, "--exit-code"}, want: "no differences\n"},

@@ -55,7 +55,7 @@ func TestCommands(t *testing.T) {
 		want   string
 	}{
 		"Version":     {reason: "the version is printed", args: []string{"version"}, want: "registry devel (commit unknown"},
-		"Valid":       {reason: "the content is counted", args: []string{"validate", dir}, want: "1 packages, 1 channels, 1 bundles, no problems"},
+		"Valid":       {reason: "the content is counted", args: []string{"validate", dir}, want: "1 package, 1 channel, 1 bundle, no problems"},
 		"Invalid":     {reason: "each problem on a line", args: []string{"validate", broken}, failed: true, want: "/c:6: package \"p\", bundle \"b\": duplicate bundle"},
 		"NoDirectory": {reason: "the usage is shown", args: []string{"serve"}, failed: true, want: "registry: name the source: a directory, an index file or an image: registry serve SOURCE [flags]; see 'registry serve --help'"},
 		"UnknownFlag": {reason: "the help is pointed at", args: []string{"serve", "--nope", dir}, failed: true, want: "registry: unknown flag: --nope; see 'registry serve --help'"},

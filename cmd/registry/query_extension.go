@@ -45,8 +45,8 @@ func (q *query) info(ctx context.Context, _ []string) error {
 	content, build := reply.GetContent(), reply.GetBuild()
 	w := tabwriter.NewWriter(q.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "Digest:\t%s\n", bundles.OneLine(content.GetDigest()))
-	fmt.Fprintf(w, "Content:\t%d packages, %d channels, %d bundles, %d entries\n",
-		content.GetPackages(), content.GetChannels(), content.GetBundles(), content.GetEntries())
+	fmt.Fprintf(w, "Content:\t%s, %s, %s, %s\n", bundles.Count(int(content.GetPackages()), "package"), bundles.Count(int(content.GetChannels()), "channel"),
+		bundles.Count(int(content.GetBundles()), "bundle"), bundles.Count(int(content.GetEntries()), "entry"))
 	fmt.Fprintf(w, "Index:\t%d bytes, format %d\n", content.GetIndexBytes(), content.GetIndexFormat())
 	if content.GetLoadedAt() != nil {
 		fmt.Fprintf(w, "Loaded:\t%s\n", content.GetLoadedAt().AsTime().Format("2006-01-02 15:04:05 MST"))
@@ -54,7 +54,7 @@ func (q *query) info(ctx context.Context, _ []string) error {
 	fmt.Fprintf(w, "Server:\t%s (commit %s, %s, %s)\n",
 		bundles.OneLine(build.GetVersion()), bundles.OneLine(build.GetCommit()), bundles.OneLine(build.GetGoVersion()), bundles.OneLine(build.GetPlatform()))
 	if failure := reply.GetFailure(); failure != nil {
-		fmt.Fprintf(w, "Not served:\tnewer content with %s\n", inspect.Count(int(failure.GetTotalProblems()), "problem"))
+		fmt.Fprintf(w, "Not served:\tnewer content with %s\n", bundles.Count(int(failure.GetTotalProblems()), "problem"))
 		for _, p := range failure.GetProblems() {
 			fmt.Fprintf(w, "\t%s\n", bundles.OneLine(strings.TrimPrefix(p.GetFile()+": "+p.GetMessage()+"; "+p.GetRemedy(), ": ")))
 		}

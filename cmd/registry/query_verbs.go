@@ -298,7 +298,7 @@ func describeBundle(out io.Writer, b bundleValue, wide bool) error {
 	for _, gvk := range b.Requires {
 		line("Requires", gvk.String())
 	}
-	line("Manifests", fmt.Sprintf("%d objects, ClusterServiceVersion of %d bytes", len(b.Objects), len(b.CSV)))
+	line("Manifests", fmt.Sprintf("%s, ClusterServiceVersion of %d bytes", bundles.Count(len(b.Objects), "object"), len(b.CSV)))
 	for _, p := range b.Properties {
 		if wide {
 			line("Property", p.Type+" "+string(p.Value))

@@ -29,11 +29,11 @@ func TestBuildSelection(t *testing.T) {
 		failed bool
 		want   string
 	}{
-		"Package":   {reason: "one of two", args: []string{"--package", "lamp"}, want: ": 1 packages, 2 channels, 2 bundles"},
-		"Range":     {reason: "a channel is left out", args: []string{"--package", "lamp@>=2.0.0"}, want: ": 1 packages, 1 channels, 1 bundles"},
+		"Package":   {reason: "one of two", args: []string{"--package", "lamp"}, want: ": 1 package, 2 channels, 2 bundles"},
+		"Range":     {reason: "a channel is left out", args: []string{"--package", "lamp@>=2.0.0"}, want: ": 1 package, 1 channel, 1 bundle"},
 		"Heads":     {reason: "of each channel", args: []string{"--heads", "--package=lamp,p"}, want: ": 2 packages, 3 channels, 3 bundles"},
-		"ImageSet":  {reason: "the entry for this catalog", args: []string{"--selection", images}, want: ": 1 packages, 1 channels, 1 bundles"},
-		"Inline":    {reason: "as text", args: []string{"--selection", `{"packages":[{"name":"p"}]}`}, want: ": 1 packages, 1 channels, 1 bundles"},
+		"ImageSet":  {reason: "the entry for this catalog", args: []string{"--selection", images}, want: ": 1 package, 1 channel, 1 bundle"},
+		"Inline":    {reason: "as text", args: []string{"--selection", `{"packages":[{"name":"p"}]}`}, want: ": 1 package, 1 channel, 1 bundle"},
 		"NoPackage": {reason: "named with a remedy", args: []string{"--package", "lamb"}, failed: true, want: `package "lamb": the selection: the catalog has no such package; correct the name`},
 		"Index":     {reason: "it is made already", source: whole, args: []string{"--heads"}, failed: true, want: "is an index file, which does not support selection"},
 	} {

@@ -70,15 +70,15 @@ func (res *Result) headline() string {
 	case updates == 0:
 		text += fmt.Sprintf("%d to install", installs)
 	case installs == 0:
-		text += count(updates, "update")
+		text += bundles.Count(updates, "update")
 	default:
-		text += fmt.Sprintf("%d to install, %s", installs, count(updates, "update"))
+		text += fmt.Sprintf("%d to install, %s", installs, bundles.Count(updates, "update"))
 	}
 	if waves > 1 {
 		text += fmt.Sprintf(" in %d waves", waves)
 	}
 	if len(approvals) > 0 {
-		text += ", " + count(len(approvals), "manual approval")
+		text += ", " + bundles.Count(len(approvals), "manual approval")
 	}
 	parts := []string{text}
 	for _, rest := range []struct {
@@ -92,14 +92,6 @@ func (res *Result) headline() string {
 		}
 	}
 	return strings.Join(parts, "; ")
-}
-
-// count returns a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // table is text under construction.
@@ -237,7 +229,7 @@ func (t *table) sources(res *Result) {
 	}
 	t.heading("CATALOGS")
 	for _, s := range res.Catalogs {
-		text := s.Catalog + ": " + count(s.Packages, "package")
+		text := s.Catalog + ": " + bundles.Count(s.Packages, "package")
 		switch {
 		case s.Error != "" && res.showsCatalogError(s):
 			text = s.Catalog + ": no content, for the reason above"

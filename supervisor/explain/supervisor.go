@@ -38,7 +38,7 @@ func supervisorFindings(s *search) []*Finding {
 	}
 	var last *coordinationv1.Lease
 	for i := range s.Leases {
-		if l := &s.Leases[i]; leads(l, s.ReadAt) {
+		if l := &s.Leases[i]; Leads(l, s.ReadAt) {
 			return nil
 		} else if last == nil || renewed(l).After(renewed(last)) {
 			last = l
@@ -79,8 +79,8 @@ func packagesFindings(s *search) []*Finding {
 	return []*Finding{f.withCommands("kubectl get apiservice " + PackagesService + " -o yaml")}
 }
 
-// leads reports whether the holder of a Lease still holds it at a time.
-func leads(l *coordinationv1.Lease, now time.Time) bool {
+// Leads reports whether the holder of a Lease still holds it at a time.
+func Leads(l *coordinationv1.Lease, now time.Time) bool {
 	if holderOf(l) == "" || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 		return false
 	}

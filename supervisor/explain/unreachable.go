@@ -12,3 +12,11 @@ func (e *UnreachableError) Error() string {
 
 // Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// MissingNamespaceError means that a requested namespace does not exist.
+type MissingNamespaceError struct{ Name string }
+
+// Error returns the message with the remedy.
+func (e *MissingNamespaceError) Error() string {
+	return fmt.Sprintf("namespace %s does not exist; name another with --namespace (-n)", e.Name)
+}

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/chandlery/chandlery/bundles"
 )
 
 // longestAnswer is the number of lines of an answer that the demo prints.
@@ -50,7 +52,7 @@ func (e *environment) query(ctx context.Context, question ...string) error {
 func quoted(command, answer string) []string {
 	lines := strings.Split(strings.TrimRight(answer, "\n"), "\n")
 	if rest := len(lines) - longestAnswer; rest > 0 {
-		lines = append(lines[:longestAnswer], fmt.Sprintf("… (%d lines left out)", rest))
+		lines = append(lines[:longestAnswer], "… ("+bundles.Count(rest, "line")+" left out)")
 	}
 	indented := make([]string, 0, len(lines)+1)
 	indented = append(indented, "\n  $ "+command)

@@ -76,19 +76,22 @@ func Report(out io.Writer, program string, err error) Code {
 	return CodeOf(err)
 }
 
-// CodeOf returns the exit code of an error: its own code, or the code for an interruption, for an answer
-// of the API server or for its absence.
+// CodeOf returns the exit code of an error: its own code, or the code for an interruption, for a missing
+// namespace, for an answer of the API server or for its absence.
 func CodeOf(err error) Code {
 	var (
 		coded   *Coded
 		network net.Error
 		silent  *explain.UnreachableError
+		missing *explain.MissingNamespaceError
 	)
 	switch {
 	case err == nil:
 		return Fine
 	case errors.As(err, &coded):
 		return coded.Code
+	case errors.As(err, &missing):
+		return Negative
 	case errors.Is(err, ErrInterrupted), errors.Is(err, context.Canceled):
 		return Interrupted
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 func TestReport(t *testing.T) {
@@ -44,6 +45,7 @@ func TestReport(t *testing.T) {
 		},
 		"NoResource": {reason: "a resource has an API too", err: &apimeta.NoResourceMatchError{PartialResource: schema.GroupVersionResource{Group: "operators.coreos.com", Resource: "lamps"}}, code: console.Negative},
 		"OtherAPI":   {reason: "other APIs have other remedies", err: &apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Lamp"}}, code: console.Failed},
+		"Namespace":  {reason: "a missing object is a problem", err: fmt.Errorf("a: %w", &explain.MissingNamespaceError{Name: "shop"}), code: console.Negative},
 		"NotFound":   {reason: "an answer is none of these", err: apierrors.NewNotFound(things, "x"), code: console.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -191,20 +191,21 @@ func printValidations(out io.Writer, validations []validation) {
 			for _, p := range v.Problems {
 				fmt.Fprintln(out, "warning: "+p.text)
 			}
-			fmt.Fprintf(out, "%s: %d packages, %d channels, %d bundles, %s\n", v.Source, v.Packages, v.Channels, v.Bundles, warnings(len(v.Problems)))
+			fmt.Fprintf(out, "%s: %s, %s, %s, %s\n", v.Source,
+				bundles.Count(v.Packages, "package"), bundles.Count(v.Channels, "channel"), bundles.Count(v.Bundles, "bundle"), warnings(len(v.Problems)))
 		default:
 			invalid++
 			problems += len(v.Problems)
 			for _, p := range v.Problems {
 				fmt.Fprintln(out, p.text)
 			}
-			fmt.Fprintf(out, "%s: %s\n", v.Source, Count(len(v.Problems), "problem"))
+			fmt.Fprintf(out, "%s: %s\n", v.Source, bundles.Count(len(v.Problems), "problem"))
 		}
 	}
 	if len(validations) == 1 {
 		return
 	}
-	fmt.Fprintf(out, "%s in %d of %s", Count(problems, "problem"), invalid, Count(len(validations), "catalog"))
+	fmt.Fprintf(out, "%s in %d of %s", bundles.Count(problems, "problem"), invalid, bundles.Count(len(validations), "catalog"))
 	if unread > 0 {
 		fmt.Fprintf(out, ", %d could not be read", unread)
 	}
@@ -216,13 +217,5 @@ func warnings(n int) string {
 	if n == 0 {
 		return "no problems"
 	}
-	return Count(n, "warning")
-}
-
-// Count returns a number with a noun.
-func Count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return bundles.Count(n, "warning")
 }

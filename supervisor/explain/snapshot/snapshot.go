@@ -50,7 +50,7 @@ func NewClient(config *rest.Config) (client.Client, error) {
 }
 
 // Read returns the state of a cluster. It returns an [explain.UnreachableError] if the API server answers no request, and an
-// error if a requested namespace does not exist. Other failures are recorded as unreadable objects.
+// [explain.MissingNamespaceError] if a requested namespace does not exist. Other failures are recorded as unreadable objects.
 func Read(ctx context.Context, reader client.Reader, o Options) (*explain.ClusterState, error) {
 	c := &collector{reader: reader, state: &explain.ClusterState{
 		ReadAt: time.Now(), Namespaces: slices.Clone(o.Namespaces), GlobalNamespace: o.GlobalNamespace,
@@ -117,7 +117,7 @@ func (c *collector) checkNamespaces(ctx context.Context, namespaces []string) er
 		var namespace corev1.Namespace
 		err := c.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace)
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("namespace %s does not exist; name another with --namespace (-n)", name)
+			return &explain.MissingNamespaceError{Name: name}
 		}
 		if err == nil && !namespace.DeletionTimestamp.IsZero() {
 			c.state.Terminating = append(c.state.Terminating, namespace)

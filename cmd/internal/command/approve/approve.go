@@ -37,8 +37,8 @@ set the same flags here.
 Exit codes:
   0  every requested plan is approved, or was approved before
   1  the command failed, or you did not confirm
-  2  a Subscription has no plan yet; with --wait: a plan or version failed, or did not
-     finish in time
+  2  a named object does not exist, or a Subscription has no plan yet; with --wait: a
+     plan or version failed, or did not finish in time
   3  a permission is missing
   4  the API server cannot be reached`
 
@@ -106,6 +106,9 @@ func (o *options) run(cmd *cobra.Command, names []string) error {
 	}
 	if o.dryRun && o.wait {
 		return errors.New("--dry-run and --wait exclude each other: a dry run installs nothing")
+	}
+	if o.all && len(names) > 0 {
+		return errors.New("--all and names of InstallPlans or Subscriptions exclude each other; give one of them")
 	}
 	namespace, err := o.connection.Namespace()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/approval"
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
+	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
 // selectedPlan is a requested InstallPlan, and whether there is anything to approve.
@@ -87,7 +88,7 @@ func (w *namespaceObjects) object(text string) (*operatorsv1alpha1.InstallPlan, 
 			}
 		}
 	}
-	return nil, nil, fmt.Errorf("namespace %s has no visible InstallPlan or Subscription %s; %s", w.namespace, name, w.summary())
+	return nil, nil, &console.Coded{Code: console.Negative, Err: fmt.Errorf("namespace %s has no visible InstallPlan or Subscription %s; %s", w.namespace, name, w.summary())}
 }
 
 func (w *namespaceObjects) plan(name string) *operatorsv1alpha1.InstallPlan {

@@ -8,6 +8,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
 func installPlan(name string, phase operatorsv1alpha1.InstallPlanPhase, approved bool) operatorsv1alpha1.InstallPlan {
@@ -50,6 +52,7 @@ func TestChoose(t *testing.T) {
 		want   []string
 		notes  int
 		err    string
+		code   console.Code
 	}{
 		"Plan":         {reason: "a plan is named by itself", names: []string{"waits"}, want: []string{"waits"}},
 		"Subscription": {reason: "or by a Subscription that it serves", names: []string{"lamp"}, want: []string{"waits"}},
@@ -61,14 +64,17 @@ func TestChoose(t *testing.T) {
 			"approved is approved already, and in phase Installing", "failed does not wait for approval: it is in phase Failed", "automatic needs no approval, and is in phase Complete",
 		}},
 		"Nothing":  {reason: "a Subscription without a plan is no mistake", names: []string{"new", "lost"}, notes: 2},
-		"Nobody":   {reason: "a name that is none is", names: []string{"lmap"}, err: "these InstallPlans wait for approval: waits, planning; its Subscriptions are lamp, new, lost, planning"},
-		"Bad kind": {reason: "so is another kind", names: []string{"pod/lamp"}, err: "names neither an InstallPlan nor a Subscription"},
+		"Nobody":   {reason: "a name that is none is", names: []string{"lmap"}, err: "these InstallPlans wait for approval: waits, planning; its Subscriptions are lamp, new, lost, planning", code: console.Negative},
+		"Bad kind": {reason: "so is another kind", names: []string{"pod/lamp"}, err: "names neither an InstallPlan nor a Subscription", code: console.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			plans, notes, err := w.selectPlans(tt.names, tt.all)
 			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Fatalf("%s: error %v, want one with %q", tt.reason, err, tt.err)
+			}
+			if code := console.CodeOf(err); code != tt.code {
+				t.Errorf("%s: exit code %d, want %d", tt.reason, code, tt.code)
 			}
 			var got []string
 			for _, c := range plans {

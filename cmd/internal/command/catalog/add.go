@@ -22,12 +22,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-const addHelp = `Create a CatalogSource for an image or a server.
+const addHelp = `Create a CatalogSource for an image or a server. You can repeat the command: if the
+CatalogSource exists, the command compares the image, the address and the flags that you
+set.
 
 Exit codes:
   0  the catalog exists; with --wait: it is ready
   1  the command failed
-  2  the catalog exists and differs, is invalid, or was not ready in time
+  2  the catalog exists and differs, is invalid, or was not ready in time; or the
+     namespace does not exist
   3  a permission is missing
   4  the API server cannot be reached`
 
@@ -44,10 +47,12 @@ type adder struct {
 	shared
 
 	settings settings
-	dryRun   bool
-	wait     bool
-	timeout  time.Duration
-	program  string
+	// isSet reports whether the user set a flag.
+	isSet   func(flag string) bool
+	dryRun  bool
+	wait    bool
+	timeout time.Duration
+	program string
 }
 
 func newAdd(name, agent string) *cobra.Command {
@@ -63,6 +68,7 @@ func newAdd(name, agent string) *cobra.Command {
 	}
 	a.addFlags(cmd)
 	flags, s := cmd.Flags(), &a.settings
+	a.isSet = flags.Changed
 	flags.StringVar(&s.image, "image", "", "image of the catalog")
 	flags.StringVar(&s.address, "address", "", "address of the server")
 	flags.StringSliceVar(&s.secrets, "pull-secret", nil, "Secrets with credentials for the image, in the namespace of the catalog")
@@ -223,7 +229,7 @@ func (a *adder) create(ctx context.Context, c client.Client, source *operatorsv1
 	if live == nil {
 		return false, fmt.Errorf("CatalogSource %s/%s is being deleted; repeat the command", source.Namespace, source.Name)
 	}
-	return false, difference(live, source)
+	return false, difference(live, source, a.isSet)
 }
 
 // creationError returns the error for a CatalogSource that could not be created, with a remedy for a missing namespace.
@@ -234,21 +240,22 @@ func creationError(source *operatorsv1alpha1.CatalogSource, err error) error {
 	wrapped := fmt.Errorf("creating CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
 	status, is := errors.AsType[*apierrors.StatusError](err)
 	if is && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces" {
-		return fmt.Errorf("%w; create the namespace: kubectl create namespace %s", wrapped, source.Namespace)
+		return &console.Coded{Code: console.Negative, Err: fmt.Errorf("%w; create the namespace: kubectl create namespace %s", wrapped, source.Namespace)}
 	}
 	return wrapped
 }
 
-// difference returns an error that names a field in which an existing CatalogSource differs from the wanted one.
-func difference(live, wanted *operatorsv1alpha1.CatalogSource) error {
-	for _, field := range []struct{ name, has, wants string }{
-		{"image", live.Spec.Image, wanted.Spec.Image},
-		{"address", live.Spec.Address, wanted.Spec.Address},
-		{"secrets", strings.Join(slices.Sorted(slices.Values(live.Spec.Secrets)), ","), strings.Join(slices.Sorted(slices.Values(wanted.Spec.Secrets)), ",")},
-		{"priority", strconv.Itoa(live.Spec.Priority), strconv.Itoa(wanted.Spec.Priority)},
-		{"updateStrategy.registryPoll.interval", interval(live), interval(wanted)},
+// difference returns an error that names a field in which an existing CatalogSource differs from the wanted one. Fields
+// whose optional flag is not set may have any value. Either the image or the address is wanted, and the other is empty.
+func difference(live, wanted *operatorsv1alpha1.CatalogSource, isSet func(flag string) bool) error {
+	for _, field := range []struct{ flag, name, has, wants string }{
+		{"", "image", live.Spec.Image, wanted.Spec.Image},
+		{"", "address", live.Spec.Address, wanted.Spec.Address},
+		{"pull-secret", "secrets", strings.Join(slices.Sorted(slices.Values(live.Spec.Secrets)), ","), strings.Join(slices.Sorted(slices.Values(wanted.Spec.Secrets)), ",")},
+		{"priority", "priority", strconv.Itoa(live.Spec.Priority), strconv.Itoa(wanted.Spec.Priority)},
+		{"poll-interval", "updateStrategy.registryPoll.interval", interval(live), interval(wanted)},
 	} {
-		if field.has != field.wants {
+		if field.has != field.wants && (field.flag == "" || isSet(field.flag)) {
 			return &console.Coded{Code: console.Negative, Err: fmt.Errorf(
 				"CatalogSource %s/%s exists, and its spec.%s is %q, not %q; change the CatalogSource, or choose another name",
 				live.Namespace, live.Name, field.name, field.has, field.wants)}

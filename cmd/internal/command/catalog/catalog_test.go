@@ -73,20 +73,35 @@ func TestDifference(t *testing.T) {
 	same := func(*operatorsv1alpha1.CatalogSource) {}
 	for name, tt := range map[string]struct {
 		change func(*operatorsv1alpha1.CatalogSource)
-		want   string
+		// set are the flags that the user set.
+		set  []string
+		want string
 	}{
 		"Same":    {change: same},
 		"Order":   {change: func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Secrets = []string{"y", "x"} }},
 		"Default": {change: func(s *operatorsv1alpha1.CatalogSource) { s.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{} }},
 		"Image":   {change: func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Image = "a:v2" }, want: `CatalogSource olm/wares exists, and its spec.image is "a:v2", not "a:v1"; change the CatalogSource, or choose another name`},
-		"Interval": {change: func(s *operatorsv1alpha1.CatalogSource) {
+		"Address": {change: func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Address = "b:1" }, want: `CatalogSource olm/wares exists, and its spec.address is "b:1", not ""; change the CatalogSource, or choose another name`},
+		"Unset": {change: func(s *operatorsv1alpha1.CatalogSource) {
+			s.Spec.Priority, s.Spec.Secrets = 3, nil
+			s.Spec.UpdateStrategy = &operatorsv1alpha1.UpdateStrategy{RegistryPoll: &operatorsv1alpha1.RegistryPoll{Interval: &metav1.Duration{Duration: time.Hour}}}
+		}},
+		"Priority": {
+			set: []string{"priority"}, change: func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Priority = 3 },
+			want: `CatalogSource olm/wares exists, and its spec.priority is "3", not "0"; change the CatalogSource, or choose another name`,
+		},
+		"Secrets": {
+			set: []string{"pull-secret"}, change: func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Secrets = nil },
+			want: `CatalogSource olm/wares exists, and its spec.secrets is "", not "x,y"; change the CatalogSource, or choose another name`,
+		},
+		"Interval": {set: []string{"poll-interval"}, change: func(s *operatorsv1alpha1.CatalogSource) {
 			s.Spec.UpdateStrategy = &operatorsv1alpha1.UpdateStrategy{RegistryPoll: &operatorsv1alpha1.RegistryPoll{Interval: &metav1.Duration{Duration: time.Hour}}}
 		}, want: `CatalogSource olm/wares exists, and its spec.updateStrategy.registryPoll.interval is "1h0m0s", not ""; change the CatalogSource, or choose another name`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := ""
-			if err := difference(source(tt.change), source(same)); err != nil {
+			if err := difference(source(tt.change), source(same), func(flag string) bool { return slices.Contains(tt.set, flag) }); err != nil {
 				text = err.Error()
 				if code := console.CodeOf(err); code != console.Negative {
 					t.Errorf("exit code %d", code)
@@ -217,13 +232,16 @@ func TestAddText(t *testing.T) {
 func TestCreationError(t *testing.T) {
 	t.Parallel()
 	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "wares"}}
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "olm")
 	for want, err := range map[string]error{
-		`creating CatalogSource olm/wares: namespaces "olm" not found; create the namespace: kubectl create namespace olm`: apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "olm"),
+		`creating CatalogSource olm/wares: namespaces "olm" not found; create the namespace: kubectl create namespace olm`: missing,
 		`creating CatalogSource olm/wares: secrets "keys" not found`:                                                       apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "keys"),
 		`creating CatalogSource olm/wares: refused`:                                                                        errors.New("refused"),
 	} {
 		if got := creationError(source, err); got == nil || got.Error() != want || !errors.Is(got, err) {
 			t.Errorf("got %v, want %s", got, want)
+		} else if negative := console.CodeOf(got) == console.Negative; negative != errors.Is(err, missing) {
+			t.Errorf("%v: exit code %d", got, console.CodeOf(got))
 		}
 	}
 	if err := creationError(source, nil); err != nil {

@@ -20,6 +20,7 @@ command 'status' also shows them.
 Exit codes:
   0  the command succeeded
   1  the command failed
+  2  the namespace does not exist
   3  a permission is missing
   4  the API server cannot be reached`
 

@@ -33,7 +33,7 @@ objects that the command could not read, with the missing RBAC rules.
 Exit codes:
   0  there is no problem, even if InstallPlans wait for approval
   1  the command failed
-  2  there is a problem
+  2  there is a problem, or the namespace does not exist
   3  no problem was found, but a relevant object could not be read
   4  the API server cannot be reached`
 

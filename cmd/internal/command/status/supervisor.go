@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/explain"
-	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // supervisorName is the value of the label app.kubernetes.io/name on pods of the supervisor.
@@ -39,9 +38,6 @@ type Standby struct {
 	Ready bool   `json:"ready"`
 	Image string `json:"image,omitempty"`
 }
-
-// clockSlack is the allowed difference between the clocks of two machines.
-const clockSlack = 10 * time.Second
 
 func supervisors(o *explain.ClusterState) []Supervisor {
 	all := []Supervisor{}
@@ -85,10 +81,7 @@ func supervisor(o *explain.ClusterState, lease *coordinationv1.Lease) Supervisor
 	if lease.Spec.RenewTime != nil {
 		s.Renewed = new(lease.Spec.RenewTime.Time)
 	}
-	if s.Leader != "" && s.Renewed != nil && lease.Spec.LeaseDurationSeconds != nil {
-		lasts := min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, competing.MaxLeaseDuration) + clockSlack
-		s.Leads = o.ReadAt.Before(s.Renewed.Add(lasts))
-	}
+	s.Leads = explain.Leads(lease, o.ReadAt)
 	for i := range o.Pods {
 		pod := &o.Pods[i]
 		switch {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/bundles"
 	explaincommand "github.com/chandlery/chandlery/cmd/internal/command/explain"
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/console"
@@ -52,6 +53,7 @@ and hosts. Check the bundle before you share it.
 Exit codes:
   0  the bundle is complete
   1  no bundle was written
+  2  no bundle was written, because a namespace does not exist
   3  the bundle was written but is incomplete; missing.txt in the bundle lists the gaps
   4  the API server cannot be reached`
 
@@ -191,7 +193,7 @@ func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*explain.
 		return nil, err //nolint:wrapcheck // wrapped where it arises
 	}
 	objects := objectsOf(observed)
-	g.progressf("%d objects", len(objects))
+	g.progressf("%s", bundles.Count(len(objects), "object"))
 	for _, object := range objects {
 		if err := g.contents.addObject(object, kinds, policy); err != nil {
 			return nil, err
@@ -249,7 +251,7 @@ func (g *gatherer) events(ctx context.Context, o *explain.ClusterState) error {
 		places[object.GetNamespace()] = true
 	}
 	delete(places, "")
-	g.progressf("events of %d namespaces", len(places))
+	g.progressf("events of %s", bundles.Count(len(places), "namespace"))
 	for _, namespace := range slices.Sorted(maps.Keys(places)) {
 		var list corev1.EventList
 		if err := g.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/migration"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
@@ -287,7 +288,7 @@ func (r *Report) text(paint console.Paint) string {
 		}
 	}
 	if len(unexpected) == 0 {
-		b.WriteString(paint.Good(fmt.Sprintf("Compared %d objects of operators; nothing unexpected changed.", r.Compared)) + "\n")
+		b.WriteString(paint.Good("Compared "+bundles.Count(r.Compared, "object")+" of operators; nothing unexpected changed.") + "\n")
 	}
 	section(&b, paint.Bad("Unexpected changes:"), unexpected)
 	section(&b, paint.Good("Recovered:"), recovered)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -29,6 +29,7 @@ const annotationRelease = "meta.helm.sh/release-name"
 // inventoryReader reads the inventory for a plan.
 type inventoryReader struct {
 	client           client.Client
+	resources        resourceLister
 	namespace        string
 	catalogNamespace string
 }
@@ -36,7 +37,7 @@ type inventoryReader struct {
 func (r *inventoryReader) read(ctx context.Context) (*Inventory, error) {
 	o := &Inventory{Namespace: r.namespace, Counts: map[string]int{}}
 	for _, read := range []func(context.Context, *Inventory) error{
-		r.product, r.grants, r.otherObjects, r.prerequisites, r.operators, r.managers,
+		r.product, r.grants, r.contents, r.prerequisites, r.operators, r.managers, r.supervisors,
 	} {
 		if err := read(ctx, o); err != nil {
 			return nil, err
@@ -91,42 +92,12 @@ func (r *inventoryReader) product(ctx context.Context, o *Inventory) error {
 // grants adds the temporary roles of a supervisor that it has not revoked.
 func (r *inventoryReader) grants(ctx context.Context, o *Inventory) error {
 	for _, kind := range []string{"ClusterRoleBinding", "ClusterRole"} {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind + "List"))
-		if err := r.client.List(ctx, list, client.HasLabels{api.LabelGrant}); err != nil {
-			return fmt.Errorf("listing temporary grants: %w", err)
-		}
-		for i := range list.Items {
-			o.Present = append(o.Present, Object{rbacv1.GroupName, "v1", kind, "", list.Items[i].Name})
-		}
-	}
-	return nil
-}
-
-// otherObjects finds the other objects in the namespace of the supervisors, which the deletion of
-// the namespace would remove: users' objects and the record of a takeover.
-func (r *inventoryReader) otherObjects(ctx context.Context, o *Inventory) error {
-	for _, gvk := range []schema.GroupVersionKind{
-		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Secret"),
-		corev1.SchemeGroupVersion.WithKind("Service"), corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
-		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
-		appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
-		operatorsv1alpha1.SchemeGroupVersion.WithKind("Subscription"), operatorsv1alpha1.SchemeGroupVersion.WithKind("CatalogSource"),
-	} {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		err := r.client.List(ctx, list, client.InNamespace(r.namespace))
-		if isAbsent(err) {
-			continue
-		}
+		list, err := listOf(ctx, r.client, rbacv1.SchemeGroupVersion.WithKind(kind), client.HasLabels{api.LabelGrant})
 		if err != nil {
-			return fmt.Errorf("listing the %ss of namespace %s: %w", gvk.Kind, r.namespace, err)
+			return fmt.Errorf("finding temporary grants: %w", err)
 		}
-		for i := range list.Items {
-			one := &list.Items[i]
-			if one.Labels[labelPartOf] != product && one.Name != "kube-root-ca.crt" {
-				o.Others = append(o.Others, gvk.Kind+" "+one.Name)
-			}
+		for i := range list {
+			o.Present = append(o.Present, Object{rbacv1.GroupName, "v1", kind, "", list[i].Name})
 		}
 	}
 	return nil
@@ -195,18 +166,37 @@ func managed() []schema.GroupVersionKind {
 	}
 }
 
+// pageSize is the number of objects that one request lists.
+const pageSize = 500
+
 // listOf returns the metadata of the objects of a kind; none if the kind does not exist.
 func listOf(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := c.List(ctx, list, options...); err != nil && !isAbsent(err) {
-		return nil, fmt.Errorf("listing %ss: %w", gvk.Kind, err)
+	var all []metav1.PartialObjectMetadata
+	for token := ""; ; {
+		page := &metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		err := c.List(ctx, page, append(slices.Clone(options), client.Limit(pageSize), client.Continue(token))...)
+		if isAbsent(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing %ss: %w", gvk.Kind, err)
+		}
+		all = append(all, page.Items...)
+		if token = page.Continue; token == "" {
+			return all, nil
+		}
 	}
-	return list.Items, nil
 }
 
 func finalized(o client.Object) bool {
 	return slices.ContainsFunc(finalizers(), func(name string) bool { return slices.Contains(o.GetFinalizers(), name) })
+}
+
+// supervisors finds the supervisors of the cluster.
+func (r *inventoryReader) supervisors(ctx context.Context, o *Inventory) (err error) {
+	o.Supervisors, err = readSupervisors(ctx, r.client, r.namespace, time.Now())
+	return err
 }
 
 // managers finds the Deployments of another lifecycle manager whose service accounts may do its work.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/chandlery/chandlery/bundles"
 )
 
 // Operator is an installed ClusterServiceVersion.
@@ -24,8 +26,8 @@ type Inventory struct {
 	Present []Object
 	// Foreign are objects that have a name of the product but not its label.
 	Foreign []Object
-	// Others are objects in the namespace that do not belong to the product.
-	Others []string
+	// Contents are the objects in the namespace that do not belong to the product.
+	Contents Contents
 	// NamespaceOwned reports whether the namespace of the supervisors has the product's label.
 	NamespaceOwned bool
 	// Release is the Helm release of the Deployment; empty without one.
@@ -40,6 +42,8 @@ type Inventory struct {
 	Counts map[string]int
 	// Managers are the Deployments of another lifecycle manager.
 	Managers []string
+	// Supervisors are the supervisors of the cluster.
+	Supervisors Supervisors
 }
 
 // Prerequisite is an object of deploy/prerequisites that exists.
@@ -62,13 +66,13 @@ type Plan struct {
 	Stays []string `json:"stays,omitempty"`
 	// Notes are facts to know before the removal.
 	Notes []string `json:"notes,omitempty"`
-	// Blockers are the reasons why not everything can be removed.
+	// Blockers are the reasons why nothing is removed.
 	Blockers []string `json:"blockers,omitempty"`
 }
 
 // NewPlan returns the plan for an inventory.
 func NewPlan(o *Inventory, everything bool) Plan {
-	p := Plan{Everything: everything, Remove: slices.Clone(o.Present)}
+	p := Plan{Everything: everything, Remove: slices.Clone(o.Present), Blockers: o.Supervisors.obstacles(o.Namespace, everything)}
 	for _, object := range o.Foreign {
 		p.Stays = append(p.Stays, object.String()+", which lacks the label "+labelPartOf+"="+product)
 	}
@@ -77,6 +81,9 @@ func NewPlan(o *Inventory, everything bool) Plan {
 		p.all(o)
 	} else {
 		p.productOnly(o)
+	}
+	if len(p.Remove) == 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("The command looked for a supervisor in namespace %s. If its namespace is another one, set --supervisor-namespace", o.Namespace))
 	}
 	if o.Release != "" {
 		p.Notes = append(p.Notes, fmt.Sprintf("Helm still lists the release %[1]s. Remove its record afterwards: helm uninstall %[1]s --namespace %[2]s", o.Release, o.Namespace))
@@ -88,8 +95,10 @@ func NewPlan(o *Inventory, everything bool) Plan {
 func (p *Plan) namespace(o *Inventory) {
 	switch {
 	case !o.NamespaceOwned:
-	case len(o.Others) > 0:
-		p.Stays = append(p.Stays, fmt.Sprintf("Namespace %s, which contains %s", o.Namespace, enumerate(o.Others)))
+	case len(o.Contents.Objects) > 0:
+		p.Stays = append(p.Stays, fmt.Sprintf("Namespace %s, which contains %s", o.Namespace, enumerate(o.Contents.Objects)))
+	case len(o.Contents.Unlisted) > 0:
+		p.Stays = append(p.Stays, fmt.Sprintf("Namespace %s, because the API server cannot list its objects of %s", o.Namespace, enumerate(o.Contents.Unlisted)))
 	default:
 		p.Remove = append(p.Remove, Object{Version: "v1", Kind: "Namespace", Name: o.Namespace})
 	}
@@ -98,11 +107,11 @@ func (p *Plan) namespace(o *Inventory) {
 // productOnly plans a removal that keeps all operators.
 func (p *Plan) productOnly(o *Inventory) {
 	if n := len(o.Operators); n > 0 {
-		p.Stays = append(p.Stays, fmt.Sprintf("%s, with running pods", count(n, "operator")))
+		p.Stays = append(p.Stays, fmt.Sprintf("%s, with running pods", bundles.Count(n, "operator")))
 	}
 	for _, kind := range kinds() {
 		if n := o.Counts[kind]; n > 0 {
-			p.Stays = append(p.Stays, count(n, kind))
+			p.Stays = append(p.Stays, bundles.Count(n, kind))
 		}
 	}
 	if len(o.Prerequisites) > 0 {
@@ -115,8 +124,8 @@ func (p *Plan) productOnly(o *Inventory) {
 		p.Notes = append(p.Notes,
 			"These objects have finalizers of the supervisor: "+enumerate(o.Finalized)+
 				". Without a supervisor, the deletion of such an object or of its namespace does not complete",
-			"To delete such an object without a supervisor and without clean-up, run: "+
-				`kubectl -n NAMESPACE patch csv NAME --type=merge -p '{"metadata":{"finalizers":null}}'`)
+			"To delete such an object without a supervisor and without clean-up, remove only the supervisor's finalizers: "+
+				`kubectl -n NAMESPACE get KIND NAME -o json | jq '.metadata.finalizers -= ["`+strings.Join(finalizers(), `", "`)+`"]' | kubectl replace -f -`)
 	}
 }
 
@@ -140,7 +149,7 @@ func (p *Plan) all(o *Inventory) {
 	}
 	for _, kind := range kinds() {
 		if n := o.Counts[kind]; n > 0 {
-			p.Lost = append(p.Lost, count(n, kind))
+			p.Lost = append(p.Lost, bundles.Count(n, kind))
 		}
 	}
 	for _, one := range o.Prerequisites {
@@ -154,21 +163,13 @@ func (p *Plan) all(o *Inventory) {
 		}
 	}
 	if len(definitions) > 0 {
-		p.Stays = append(p.Stays, count(len(definitions), "CustomResourceDefinition")+" of operators, with their custom resources, except those that spec.cleanup of a version removes")
+		p.Stays = append(p.Stays, bundles.Count(len(definitions), "CustomResourceDefinition")+" of operators, with their custom resources, except those that spec.cleanup of a version removes")
 	}
 }
 
 // kinds returns the kinds of operators.coreos.com that are counted.
 func kinds() []string {
 	return []string{"Subscription", "ClusterServiceVersion", "InstallPlan", "CatalogSource", "OperatorGroup"}
-}
-
-// count returns a number with a noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // enumerate returns the first few names and the number of the others.

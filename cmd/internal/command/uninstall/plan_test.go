@@ -70,13 +70,27 @@ var planTests = map[string]struct {
 	},
 	"RecordOfTakeOver": {
 		reason: "the record of a takeover is needed to hand back",
-		change: func(o *uninstall.Inventory) { o.Others = []string{"ConfigMap chandlery-takeover"} },
+		change: func(o *uninstall.Inventory) { o.Contents.Objects = []string{"ConfigMap chandlery-takeover"} },
 		kept:   []string{"Namespace chandlery-system"}, stays: "which contains ConfigMap chandlery-takeover",
+	},
+	"UnlistedContents": {
+		reason: "a namespace that may hold other objects stays",
+		change: func(o *uninstall.Inventory) { o.Contents.Unlisted = []string{"wares.example.com/v1"} },
+		kept:   []string{"Namespace chandlery-system"}, stays: "because the API server cannot list its objects of wares.example.com/v1",
 	},
 	"NamespaceOfOthers": {
 		reason: "a namespace without the label belongs to another owner",
 		change: func(o *uninstall.Inventory) { o.NamespaceOwned = false },
 		kept:   []string{"Namespace chandlery-system"},
+	},
+	"Nothing": {
+		reason: "users see where the command looked",
+		change: func(o *uninstall.Inventory) { o.Present, o.NamespaceOwned = nil, false },
+		notes:  "looked for a supervisor in namespace chandlery-system. If its namespace is another one, set --supervisor-namespace", noBlockers: true,
+	},
+	"Finalizers": {
+		reason: "finalizers of others stay",
+		notes:  `kubectl -n NAMESPACE get KIND NAME -o json | jq '.metadata.finalizers -= ["operators.coreos.com/csv-cleanup", "chandlery.dev/uninstall"]' | kubectl replace -f -`,
 	},
 	"Helm": {
 		reason: "the record of a release is Helm's own",

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
@@ -131,10 +132,15 @@ func (r *remover) waitForDeletion(ctx context.Context, object Object) error {
 // CatalogSources. A running supervisor cleans up after them. If none runs, this function removes
 // the supervisor's finalizers.
 func (r *remover) deleteOperators(ctx context.Context) error {
-	running, err := r.supervisorReady(ctx)
+	supervisors, err := readSupervisors(ctx, r.client, r.namespace, time.Now())
 	if err != nil {
 		return err
 	}
+	// A supervisor may have been started since the plan.
+	if obstacles := supervisors.obstacles(r.namespace, true); len(obstacles) > 0 {
+		return &console.Coded{Code: console.Negative, Err: errors.New(strings.Join(obstacles, "; "))}
+	}
+	running := supervisors.Ready
 	if !running {
 		r.report("no supervisor is ready to clean up operators: removing its finalizers")
 	}
@@ -230,16 +236,6 @@ func (r *remover) waitForGarbageCollector(ctx context.Context) error {
 func ownedByOperatorsKind(ref metav1.OwnerReference) bool {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	return group == operatorsv1alpha1.GroupName
-}
-
-// supervisorReady reports whether a supervisor is ready.
-func (r *remover) supervisorReady(ctx context.Context) (bool, error) {
-	var d appsv1.Deployment
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: supervisorName}, &d)
-	if err != nil && !isAbsent(err) {
-		return false, fmt.Errorf("reading the Deployment of the supervisors: %w", err)
-	}
-	return err == nil && d.Status.ReadyReplicas > 0, nil
 }
 
 // deleteObject deletes an object. If release is set, it removes the supervisor's finalizers.

@@ -11,14 +11,18 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
 const help = `Remove the Deployment and the RBAC of the supervisor. Also remove its namespace, unless
-the namespace contains other objects. The command keeps catalogs, Subscriptions,
-operators and the CustomResourceDefinitions of operators.coreos.com. A supervisor that
-you install later manages them again.
+the namespace contains other objects of any kind. The command keeps catalogs,
+Subscriptions, operators and the CustomResourceDefinitions of operators.coreos.com. A
+supervisor that you install later manages them again. If the only supervisor is in
+another namespace than --supervisor-namespace, the command refuses.
 
 With --everything, the command first removes all operators and catalogs. If a supervisor
 is ready, the supervisor cleans up the operators. Otherwise, the command removes the
@@ -27,7 +31,8 @@ CustomResourceDefinitions of operators.coreos.com. It removes the ClusterRoles f
 users, the namespace "operators" and the namespace of the global catalogs only if they
 have the label app.kubernetes.io/part-of=chandlery. CustomResourceDefinitions of
 operators and their custom resources stay. If OLM is installed, the command refuses
---everything, because OLM uses the same kinds.
+--everything, because OLM uses the same kinds. It also refuses --everything while a
+supervisor outside --supervisor-namespace is installed or leads.
 
 The command lists the objects that it removes and keeps, and asks for confirmation. You
 can interrupt and repeat it. You need the permissions of a cluster administrator.
@@ -91,7 +96,7 @@ func New(name, agent string) *cobra.Command {
 	flags.BoolVar(&o.everything, "everything", false, "also remove all operators and catalogs, and the CustomResourceDefinitions of operators.coreos.com")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "list the objects to remove; change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
-	console.AddTimeoutFlag(flags, &o.timeout, 5*time.Minute, "time limit for the deletion of each object")
+	console.AddTimeoutFlag(flags, &o.timeout, 5*time.Minute, "time limit for the removal of all operators, and for the deletion of each other object")
 	o.output.AddFlags(cmd)
 	return cmd
 }
@@ -100,11 +105,15 @@ func (o *options) run(cmd *cobra.Command, _ []string) error {
 	if err := o.output.Validate(); err != nil {
 		return err //nolint:wrapcheck // names the flag
 	}
-	c, err := o.connection.Client()
-	if err != nil {
-		return err //nolint:wrapcheck // says where it looked
+	if reasons := validation.IsDNS1123Label(o.namespace); len(reasons) > 0 {
+		return fmt.Errorf("--supervisor-namespace is %q: %s", o.namespace, strings.Join(reasons, ", "))
 	}
-	inventory, err := (&inventoryReader{client: c, namespace: o.namespace, catalogNamespace: o.catalogNamespace}).read(cmd.Context())
+	c, resources, err := o.clients()
+	if err != nil {
+		return err
+	}
+	reader := inventoryReader{client: c, resources: resources, namespace: o.namespace, catalogNamespace: o.catalogNamespace}
+	inventory, err := reader.read(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -131,6 +140,23 @@ func (o *options) run(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
+// clients returns the clients for the objects and for the resources of the cluster.
+func (o *options) clients() (client.Client, resourceLister, error) {
+	c, err := o.connection.Client()
+	if err != nil {
+		return nil, nil, err //nolint:wrapcheck // says where it looked
+	}
+	config, err := o.connection.RESTConfig()
+	if err != nil {
+		return nil, nil, err //nolint:wrapcheck // says where it looked
+	}
+	resources, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a client for the resources of %s: %w", config.Host, err)
+	}
+	return c, resources, nil
+}
+
 // confirm asks the user at the terminal. It returns an error if there is no terminal or the answer is no.
 func (o *options) confirm(cmd *cobra.Command) error {
 	question := "Remove it?"
@@ -148,7 +174,7 @@ func (o *options) show(out io.Writer, p *Plan) error {
 	paint := o.output.Paint(out)
 	var b strings.Builder
 	section(&b, paint.Bad("Obstacles:"), p.Blockers)
-	if len(p.Remove) == 0 {
+	if len(p.Remove) == 0 && len(p.Blockers) == 0 {
 		b.WriteString("There is nothing to remove.\n")
 	}
 	if len(p.Blockers) == 0 {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/onsi/gomega"
@@ -89,7 +88,7 @@ func TestTake(t *testing.T) {
 
 	t.Run("NoSuchNamespace", func(t *testing.T) {
 		_, err := snapshot.Read(t.Context(), admin, snapshot.Options{Namespaces: []string{"no-such-namespace"}})
-		if err == nil || !strings.Contains(err.Error(), "namespace no-such-namespace does not exist") {
+		if missing, is := errors.AsType[*explain.MissingNamespaceError](err); !is || missing.Name != "no-such-namespace" {
 			t.Errorf("error is %v, want that it is not there: all would seem to be well", err)
 		}
 	})

@@ -140,7 +140,7 @@ func (c *cluster) testCatalog(t *testing.T) {
 	contains(t, out, "CatalogSource olm/sample exists, and is as requested")
 	_, log := c.run(t, 2, "catalog", "add", "sample", "--address", "localhost:1")
 	contains(t, log, `exists, and its spec.address is "`+address+`", not "localhost:1"`)
-	_, log = c.run(t, 1, "catalog", "add", "sample", "--address", address, "-n", "nowhere")
+	_, log = c.run(t, 2, "catalog", "add", "sample", "--address", address, "-n", "nowhere")
 	contains(t, log, "create the namespace: kubectl create namespace nowhere")
 	testUnreadyCatalogs(t, c)
 	out, _ = c.run(t, 0, "catalog", "list", "-A")

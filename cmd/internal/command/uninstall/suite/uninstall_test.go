@@ -145,6 +145,32 @@ func removesEverything(c *cluster) {
 	c.chandlery(2, "uninstall", "--everything", "--yes")
 }
 
+// TestUninstallingKeepsObjectsOfUsers uninstalls the product from a namespace with objects of users, which stay, and then
+// without them.
+func TestUninstallingKeepsObjectsOfUsers(t *testing.T) {
+	c := preparedCluster(t)
+	ways()[0].install(c)
+	for _, wrong := range [][]string{{}, {"--everything"}} {
+		out := c.chandlery(2, append([]string{"uninstall", "--yes", "--supervisor-namespace=default"}, wrong...)...)
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), "set --supervisor-namespace="+home) {
+			t.Errorf("it does not name the flag:\n%s", out)
+		}
+	}
+	c.kubectl("create", "serviceaccount", "backup", "-n", home)
+	c.kubectl("create", "cronjob", "backup", "-n", home, "--image=example.com/backup:v1", "--schedule=0 0 1 1 *")
+	c.kubectl("create", "-f", filepath.Join("testdata", "pod.yaml"))
+	want := "Namespace " + home + ", which contains CronJob backup, Pod shell, ServiceAccount backup"
+	if out := c.chandlery(0, "uninstall", "--yes"); !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+		t.Errorf("it does not say %q:\n%s", want, out)
+	}
+	c.kubectl("delete", "pod/shell", "cronjob/backup", "serviceaccount/backup", "-n", home, "--force")
+	c.chandlery(0, "uninstall", "--yes")
+	if out := c.chandlery(2, "uninstall", "--yes"); !strings.Contains(out, "looked for a supervisor in namespace "+home) {
+		t.Errorf("it does not name the namespace:\n%s", out)
+	}
+	leaves(t, prerequisites)
+}
+
 // TestProductIsWhatTheManifestsHold compares the lists of the command with the manifests.
 func TestProductIsWhatTheManifestsHold(t *testing.T) {
 	c := connect(t)
@@ -299,8 +325,8 @@ func (c *cluster) clear() {
 	admin := func(name string, args ...string) *exec.Cmd {
 		return exec.CommandContext(c.t.Context(), name, append(args, "--kubeconfig", c.cp.Kubeconfig())...)
 	}
-	// Afterwards no supervisor is ready. Both commands fail when the kinds are gone.
-	_ = admin(c.cp.Kubectl(), "delete", "deployment", "-n", home, "--all", "--ignore-not-found").Run()
+	// Afterwards no supervisor is ready or leads. Both commands fail when the kinds are gone.
+	_ = admin(c.cp.Kubectl(), "delete", "deployment,lease", "-n", home, "--all", "--ignore-not-found").Run()
 	_ = admin(program("kubectl-chandlery"), "uninstall", "--everything", "--yes").Run()
 	for _, args := range [][]string{
 		{"delete", "namespace", "-l", "kubernetes.io/metadata.name notin (default,kube-system,kube-public,kube-node-lease)"},
