@@ -165,7 +165,7 @@ func (o *options) planned(cmd *cobra.Command, c client.Client, w *namespaceObjec
 	}
 	for _, one := range open {
 		if name := one.Subscription.Name; one.Plan == nil {
-			return nil, &console.Coded{Code: console.Negative, Err: fmt.Errorf("subscription %s/%s has no InstallPlan yet; "+
+			return nil, &console.Coded{Code: console.Negative, Err: fmt.Errorf("Subscription %s/%s has no InstallPlan yet; "+
 				"repeat the command with --wait, or run '%s wait %s -n %s --for approval' first", w.namespace, name, o.program, name, w.namespace)}
 		}
 	}

@@ -115,7 +115,7 @@ func approveLamp(t *testing.T, c client.Client, o *options) (out, log string, er
 // TestApproveWithoutPlan covers Subscriptions without an InstallPlan.
 func TestApproveWithoutPlan(t *testing.T) {
 	t.Parallel()
-	const noPlan = "subscription shop/lamp has no InstallPlan yet; repeat the command with --wait, " +
+	const noPlan = "Subscription shop/lamp has no InstallPlan yet; repeat the command with --wait, " +
 		"or run 'kubectl chandlery wait lamp -n shop --for approval' first"
 	for name, tt := range map[string]struct {
 		installed, plan string
