@@ -25,7 +25,7 @@ func (s *planner) planFromManifests(ctx context.Context, found *inventory, refus
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Outcome: outcomeBlocked}
+	p := &plan{Outcome: outcomeBlocked, chosen: chosen, modes: modes}
 	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -125,12 +124,8 @@ func (o *options) execute(cmd *cobra.Command, s *planner, p *plan) error {
 
 // install creates the missing objects and, with --wait, waits for the installation.
 func (o *options) install(cmd *cobra.Command, s *planner, p *plan) error {
-	for _, object := range p.Create {
-		made, _ := object.DeepCopyObject().(client.Object)
-		if err := s.client.Create(cmd.Context(), made, client.FieldOwner(o.connection.Agent)); err != nil && !apierrors.IsAlreadyExists(err) {
-			err = fmt.Errorf("creating %s: %w; correct the problem and repeat the command", describe(object), err)
-			return o.withDocument(cmd.OutOrStdout(), p, outcomeFailed, err)
-		}
+	if err := s.create(cmd.Context(), o.connection.Agent, p); err != nil {
+		return o.withDocument(cmd.OutOrStdout(), p, outcomeFailed, err)
 	}
 	if !o.wait {
 		return o.finish(cmd.OutOrStdout(), p, outcomeCreated)
@@ -168,7 +163,23 @@ func (o *options) validate(pkg string) error {
 	if reasons := validation.IsDNS1123Label(namespace); len(reasons) > 0 {
 		return fmt.Errorf("--namespace is %q: %s", namespace, strings.Join(reasons, ", "))
 	}
+	if err := validateTargets(o.request.targets); err != nil {
+		return err
+	}
 	o.request.pkg, o.request.namespace, o.request.approval = pkg, namespace, operatorsv1alpha1.Approval(o.approval)
+	return nil
+}
+
+// validateTargets returns an error for target namespaces that cannot exist or occur twice.
+func validateTargets(targets []string) error {
+	for i, target := range targets {
+		if reasons := validation.IsDNS1123Label(target); len(reasons) > 0 {
+			return fmt.Errorf("--target-namespaces has %q, which is not a valid name of a namespace: %s", target, strings.Join(reasons, ", "))
+		}
+		if slices.Contains(targets[:i], target) {
+			return fmt.Errorf("--target-namespaces has %q twice; write it once", target)
+		}
+	}
 	return nil
 }
 
@@ -214,13 +225,16 @@ type plan struct {
 	Problem string `json:"problem,omitempty"`
 	// Outcome is what the command did.
 	Outcome outcome `json:"outcome"`
+	// chosen is what the command installs, with the install modes of its first bundle, which are empty if unknown.
+	chosen choice
+	modes  []operatorsv1alpha1.InstallMode
 	// uncertain is the error for a new Subscription whose catalog may not be the only one with the package.
 	uncertain error
 }
 
 // plan reads the namespace and the catalogs, and returns what the command would do.
 func (s *planner) plan(ctx context.Context) (*plan, error) {
-	found, err := readInventory(ctx, s.client, s.request.namespace)
+	found, err := readInventory(ctx, s.client, s.request)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +263,7 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 			return nil, err
 		}
 	}
-	p := &plan{Outcome: outcomeBlocked}
+	p := &plan{Outcome: outcomeBlocked, chosen: chosen, modes: modes}
 	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func (o *upgradeOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if found.Subscription == nil || found.Subscription.Spec == nil {
-		return &console.Coded{Code: console.Negative, Err: fmt.Errorf("subscription %s/%s does not exist; check the name and --namespace", namespace, args[0])}
+		return &console.Coded{Code: console.Negative, Err: fmt.Errorf("Subscription %s/%s does not exist; check the name and --namespace", namespace, args[0])}
 	}
 	if err := o.validate(found); err != nil {
 		return err
@@ -335,7 +335,7 @@ func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, erro
 	if version == "" {
 		return p, nil
 	}
-	return path{last: math.MaxInt}, negative("subscription %s/%s has no upgrade to version %q; %s",
+	return path{last: math.MaxInt}, negative("Subscription %s/%s has no upgrade to version %q; %s",
 		found.Subscription.Namespace, found.Subscription.Name, version, versionRemedy(known))
 }
 

@@ -49,8 +49,8 @@ func TestPathTo(t *testing.T) {
 		"None":                      {},
 		"Present":                   {result: dryrun.Result{Steps: steps}, plan: pending, version: "lamp.v1"},
 		"Number of the present one": {result: dryrun.Result{Steps: steps}, version: "v1.0.0"},
-		"Unknown":                   {result: dryrun.Result{Steps: steps}, version: "9", err: `subscription shop/lamp has no upgrade to version "9"; set --version to one of: 2.0.0, 3.0.0`},
-		"Nothing":                   {version: "9", err: `subscription shop/lamp has no upgrade to version "9"; no upgrade is available`},
+		"Unknown":                   {result: dryrun.Result{Steps: steps}, version: "9", err: `Subscription shop/lamp has no upgrade to version "9"; set --version to one of: 2.0.0, 3.0.0`},
+		"Nothing":                   {version: "9", err: `Subscription shop/lamp has no upgrade to version "9"; no upgrade is available`},
 		"Underway":                  {result: dryrun.Result{UnderWay: []dryrun.InstalledVersion{{Subscription: "lamp", Bundle: "lamp.v2", Version: "2.0.0"}}}, to: "lamp.v2"},
 		"Pending": {
 			result: dryrun.Result{UnderWay: []dryrun.InstalledVersion{{Subscription: "lamp", Bundle: "lamp.v2", Version: "2.0.0"}}, Steps: steps[3:]},
@@ -127,13 +127,13 @@ func TestUnreachableVersion(t *testing.T) {
 		channel  string
 		out, err string
 	}{
-		"NoReason": {result: dryrun.Result{Refusals: []dryrun.Refusal{other}}, err: `subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`},
+		"NoReason": {result: dryrun.Result{Refusals: []dryrun.Refusal{other}}, err: `Subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`},
 		"Failed": {
 			result: dryrun.Result{Refusals: []dryrun.Refusal{refusal}}, err: console.Verdict(console.Negative).Error(),
 			out: nothing + "; 1 not installed\n\nNOT INSTALLED\n  lamp, stays at lamp.v1\n      version lamp.v1 has failed\n",
 		},
 		"HeldBack": {
-			result: dryrun.Result{HeldBack: []dryrun.Refusal{refusal}}, err: `subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`,
+			result: dryrun.Result{HeldBack: []dryrun.Refusal{refusal}}, err: `Subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`,
 			out: nothing + "\n\nHELD BACK FROM A NEWER VERSION\n  lamp, stays at lamp.v1\n      version lamp.v1 has failed\n",
 		},
 		"Channel": {
@@ -174,7 +174,7 @@ func TestUnreachableVersionDocument(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
-	const problem = `subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`
+	const problem = `Subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`
 	if got.Outcome != blocked || got.Problem != problem || got.Plan == nil {
 		t.Errorf("%+v", got)
 	}

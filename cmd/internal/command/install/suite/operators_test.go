@@ -233,7 +233,7 @@ func (c *cluster) testInstall(t *testing.T) {
 	contains(t, out, "Subscription quay/lantern exists.")
 	c.run(t, 0, "wait", "lantern", "-n", "quay", "--for", "approval", "--timeout", testenv.Patience.String())
 	_, log = c.run(t, 2, "install", "lantern", "-n", "quay", "--channel", "candidate")
-	contains(t, log, `subscription quay/lantern exists, and its spec.channel is "stable", not "candidate"; leave out --channel`)
+	contains(t, log, `Subscription quay/lantern exists, and its spec.channel is "stable", not "candidate"; leave out --channel`)
 	out, _ = c.run(t, 0, "install", "compass", "-n", "bridge", "--dry-run", "-o", "json")
 	contains(t, out, `"outcome": "planned"`, `"kind": "Subscription"`)
 	_, log = c.run(t, 2, "install", "nonsense", "-n", "quay")
@@ -259,7 +259,7 @@ func (c *cluster) testUpgrade(t *testing.T) {
 	out, _ = c.run(t, 2, "install", "lantern", "-n", "dock", "--version", "1.1.0", "--dry-run")
 	contains(t, out, "ClusterServiceVersion dock/lantern.v1.1.0 would fail: Lantern.v1alpha1.ship.example.com provided in a common namespace by OperatorGroup quay/quay already")
 	_, log = c.run(t, 2, "install", "lantern", "-n", "quay", "--version", "1.0.0")
-	contains(t, log, "subscription quay/lantern has lantern.v1.2.0 installed, not version 1.0.0; remove the operator first: ")
+	contains(t, log, "Subscription quay/lantern has lantern.v1.2.0 installed, not version 1.0.0; remove the operator first: ")
 }
 
 func (c *cluster) testRemove(t *testing.T) {
