@@ -175,7 +175,7 @@ func (o *options) planned(cmd *cobra.Command, c client.Client, w *namespaceObjec
 // awaitPlans reads the namespace until no Subscription that names select is unplanned.
 func (o *options) awaitPlans(cmd *cobra.Command, c client.Client, namespace string, names []string) (*namespaceObjects, error) {
 	var last *namespaceObjects
-	waiter := console.Waiter{Log: cmd.ErrOrStderr(), Timeout: o.timeout, Aim: "planned", Remedy: o.program + " status -n " + namespace}
+	waiter := console.Waiter{Log: cmd.ErrOrStderr(), Timeout: o.timeout, Aim: "an InstallPlan", Remedy: o.program + " status -n " + namespace}
 	err := waiter.Wait(cmd.Context(), func(ctx context.Context) ([]console.WaitState, error) {
 		now, err := readNamespace(ctx, c, namespace)
 		if err != nil {
@@ -205,11 +205,7 @@ func readNamespace(ctx context.Context, c client.Client, namespace string) (*nam
 		if err == nil || !one.needed && apierrors.IsForbidden(err) {
 			continue
 		}
-		err = fmt.Errorf("reading the %s of namespace %s: %w", one.resource, namespace, err)
-		if apierrors.IsForbidden(err) {
-			err = fmt.Errorf("%w; %s", err, approval.MissingRule(one.resource, "list"))
-		}
-		return nil, err
+		return nil, fmt.Errorf("reading the %s of namespace %s: %w", one.resource, namespace, err)
 	}
 	return &namespaceObjects{namespace: namespace, plans: plans.Items, subscriptions: subscriptions.Items, versions: versions.Items}, nil
 }

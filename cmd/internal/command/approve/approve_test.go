@@ -133,7 +133,7 @@ func TestApproveWithoutPlan(t *testing.T) {
 		},
 		"NeverPlanned": {
 			options: options{wait: true, timeout: 100 * time.Millisecond}, code: console.Negative,
-			err: "not planned within 100ms (--timeout): Subscription shop/lamp has no version yet; 'kubectl chandlery status -n shop' shows the reason",
+			err: "timed out after 100ms (--timeout) waiting for an InstallPlan: Subscription shop/lamp has no version yet; 'kubectl chandlery status -n shop' shows the reason",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,7 +27,7 @@ type waiter struct {
 // wait logs changes of the InstallPlans, and then of their ClusterServiceVersions, until all are
 // installed or one has failed.
 func (f waiter) wait(ctx context.Context, plans []selectedPlan) error {
-	w := console.Waiter{Log: f.log, Timeout: f.timeout, Aim: "installed", Remedy: f.program + " status -n " + f.namespace}
+	w := console.Waiter{Log: f.log, Timeout: f.timeout, Aim: "the installation", Remedy: f.program + " status -n " + f.namespace}
 	return w.Wait(ctx, func(ctx context.Context) ([]console.WaitState, error) { return f.read(ctx, plans) })
 }
 
