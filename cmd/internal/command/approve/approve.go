@@ -91,6 +91,8 @@ type result struct {
 	Result string `json:"result"`
 	// Why is the reason why nothing was changed.
 	Why string `json:"why,omitempty"`
+	// Outcome is installed, failed or unfinished at the end of --wait; empty without it.
+	Outcome string `json:"outcome,omitempty"`
 }
 
 // The values of Result.
@@ -98,6 +100,13 @@ const (
 	approved  = "approved"
 	dryRun    = "wouldBeApproved"
 	unchanged = "unchanged"
+)
+
+// The values of Outcome.
+const (
+	installed  = "installed"
+	failed     = "failed"
+	unfinished = "unfinished"
 )
 
 func (o *options) run(cmd *cobra.Command, names []string) error {
@@ -147,10 +156,11 @@ func (o *options) approve(cmd *cobra.Command, c client.Client, namespace string,
 		return err
 	}
 	if failure == nil && o.wait {
-		f := waiter{client: c, namespace: namespace, log: cmd.ErrOrStderr(), timeout: o.timeout, program: o.program}
+		f := &waiter{client: c, namespace: namespace, log: cmd.ErrOrStderr(), timeout: o.timeout, program: o.program}
 		failure = f.wait(cmd.Context(), plans)
+		f.finish(results)
 	}
-	return failure
+	return o.output.WithDocument(cmd.OutOrStdout(), out.document(results, failure), failure)
 }
 
 // planned returns the objects of the namespace with the InstallPlans of the Subscriptions that names select. With --wait, it
