@@ -96,8 +96,8 @@ func TestValidateTargets(t *testing.T) {
 		"None":  {},
 		"Valid": {targets: []string{"a", "b"}},
 		"Twice": {targets: []string{"a", "b", "a"}, err: `--target-namespaces has "a" twice; write it once`},
-		"Upper": {targets: []string{"a", "Bad_"}, err: `--target-namespaces has "Bad_", which is not a valid name of a namespace: ` + label},
-		"Empty": {targets: []string{"", ""}, err: `--target-namespaces has "", which is not a valid name of a namespace: ` + label},
+		"Upper": {targets: []string{"a", "Bad_"}, err: `--target-namespaces has "Bad_", which is not a valid namespace name: ` + label},
+		"Empty": {targets: []string{"", ""}, err: `--target-namespaces has "", which is not a valid namespace name: ` + label},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

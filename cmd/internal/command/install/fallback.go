@@ -59,6 +59,7 @@ func chooseManifest(r *request, manifests catalogquery.Manifests) (
 			return choice{}, nil, nil, err
 		}
 		if item == nil {
+			offers = append(offers, offer{Catalog: catalog})
 			continue
 		}
 		key := resolution.CatalogKey{Namespace: catalog.Namespace, Name: catalog.Name}

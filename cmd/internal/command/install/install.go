@@ -66,7 +66,7 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddFlags(cmd)
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
-	flags.StringVar(&o.request.catalog, "catalog", "", "catalog, as [NAMESPACE/]NAME; empty: the only one with the package, if all can be read")
+	flags.StringVar(&o.request.catalog, "catalog", "", "catalog, as [NAMESPACE/]NAME; required if several catalogs have the package, or one cannot be read")
 	flags.StringVar(&o.request.channel, "channel", "", "channel; empty: the default")
 	flags.StringVar(&o.request.version, "version", "", "first version to install, as a number or ClusterServiceVersion; empty: the newest")
 	flags.StringVar(&o.approval, "approval", "", "Automatic or Manual; empty: Automatic for a new Subscription")
@@ -87,18 +87,27 @@ func New(name, agent string) *cobra.Command {
 }
 
 func (o *options) run(cmd *cobra.Command, args []string) error {
-	if err := o.validate(args[0]); err != nil {
+	if err := o.output.Validate(); err != nil {
 		return err
+	}
+	s, p, err := o.prepare(cmd, args[0])
+	if err != nil {
+		return o.withDocument(cmd.OutOrStdout(), &plan{Create: []client.Object{}}, outcomeOf(err), err)
+	}
+	return o.execute(cmd, s, p)
+}
+
+// prepare checks the flags, and returns the plan with its planner.
+func (o *options) prepare(cmd *cobra.Command, pkg string) (*planner, *plan, error) {
+	if err := o.validate(pkg); err != nil {
+		return nil, nil, err
 	}
 	s, err := o.connect(cmd)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	p, err := s.plan(cmd.Context())
-	if err != nil {
-		return err
-	}
-	return o.execute(cmd, s, p)
+	return s, p, err
 }
 
 // execute shows a plan and, unless it is a dry run, executes it.
@@ -143,11 +152,8 @@ func first(plans []versionSet) []versionSet { return plans[:min(1, len(plans))] 
 
 // validate checks the flags and completes the request.
 func (o *options) validate(pkg string) error {
-	if err := o.output.Validate(); err != nil {
-		return err
-	}
 	if reasons := validation.IsDNS1123Subdomain(pkg); len(reasons) > 0 {
-		return fmt.Errorf("argument %q is no name of a package: %s; '%s search' lists packages", pkg, strings.Join(reasons, ", "), o.request.program)
+		return fmt.Errorf("argument %q is not a valid package name: %s; '%s search' lists packages", pkg, strings.Join(reasons, ", "), o.request.program)
 	}
 	if o.dryRun && o.wait {
 		return errors.New("--dry-run and --wait exclude each other: a dry run installs nothing")
@@ -174,7 +180,7 @@ func (o *options) validate(pkg string) error {
 func validateTargets(targets []string) error {
 	for i, target := range targets {
 		if reasons := validation.IsDNS1123Label(target); len(reasons) > 0 {
-			return fmt.Errorf("--target-namespaces has %q, which is not a valid name of a namespace: %s", target, strings.Join(reasons, ", "))
+			return fmt.Errorf("--target-namespaces has %q, which is not a valid namespace name: %s", target, strings.Join(reasons, ", "))
 		}
 		if slices.Contains(targets[:i], target) {
 			return fmt.Errorf("--target-namespaces has %q twice; write it once", target)
@@ -221,7 +227,7 @@ type plan struct {
 	Subscription string `json:"subscription"`
 	// Plan is what the Subscriptions of the namespace install.
 	Plan *dryrun.Result `json:"plan"`
-	// Problem is why the package cannot be installed.
+	// Problem is why the package cannot be installed, or why the command failed.
 	Problem string `json:"problem,omitempty"`
 	// Outcome is what the command did.
 	Outcome outcome `json:"outcome"`

@@ -57,8 +57,10 @@ func TestChoose(t *testing.T) {
 		"VersionName":   {request: request{version: "lamp.v1.0.0"}, offers: one, want: "olm/wares stable lamp.v1.0.0"},
 		"Catalog":       {offers: two[1:], want: "olm/spare stable lamp.v1.1.0"},
 		"Two":           {offers: two, want: "package lamp is in the catalogs olm/wares, olm/spare; choose one with --catalog"},
-		"None":          {offers: one[1:], want: `no catalog that namespace shop can use has package "lamp"; check the name and --catalog`},
-		"NotInThat":     {request: request{catalog: "olm/spare"}, offers: one[1:], want: `no catalog that namespace shop can use has package "lamp" and the name olm/spare; check the name and --catalog`},
+		"None":          {offers: one[1:], want: `no catalog that namespace shop can use has package "lamp"; check the name`},
+		"NotInThat":     {request: request{catalog: "olm/spare"}, offers: one[1:], want: `catalog olm/spare (--catalog) has no package "lamp"; check the name and --catalog`},
+		"NoCatalog":     {request: request{program: "chandlery"}, want: "namespace shop can use no catalog; 'chandlery status -A' shows all catalogs"},
+		"OtherCatalog":  {request: request{program: "chandlery", catalog: "nocat"}, want: `namespace shop can use no catalog "nocat" (--catalog); 'chandlery status -A' shows all catalogs`},
 		"NoChannel":     {request: request{channel: "nightly"}, offers: one, want: `package lamp of catalog olm/wares has no channel "nightly"; set --channel to one of beta, stable`},
 		"NoVersion":     {request: request{version: "2.0.0"}, offers: one, want: `channel stable of package lamp in catalog olm/wares has no version "2.0.0"; set --version to one of 1.1.0, 1.0.0, or --channel to another channel`},
 		"Unreadable":    {offers: []offer{{Catalog: spare, Err: errAway}}, want: "package lamp was not found, and not every catalog can be read: away"},
@@ -213,8 +215,8 @@ func TestSimilarNames(t *testing.T) {
 		sources = append(sources, source)
 	}
 	for name, want := range map[string]string{
-		"lantrn": `no catalog that namespace shop can use has package "lantrn"; check the name and --catalog; did you mean lantern or lanterns?`,
-		"wick":   `no catalog that namespace shop can use has package "wick"; check the name and --catalog`,
+		"lantrn": `no catalog that namespace shop can use has package "lantrn"; check the name; did you mean lantern or lanterns?`,
+		"wick":   `no catalog that namespace shop can use has package "wick"; check the name`,
 	} {
 		r := &request{pkg: name, namespace: "shop"}
 		_, err := choose(r, packageOffers(r, sources, contents))

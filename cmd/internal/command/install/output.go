@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -98,9 +99,17 @@ func (o *options) show(out io.Writer, p *plan) error {
 	return write(out, b.String())
 }
 
+// outcomeOf returns the outcome of a command that ends with an error before it changes anything.
+func outcomeOf(err error) outcome {
+	if console.CodeOf(err) == console.Negative {
+		return outcomeBlocked
+	}
+	return outcomeFailed
+}
+
 // withDocument prints the document of the machine-readable forms for an error, and returns the error.
 func (o *options) withDocument(out io.Writer, p *plan, done outcome, err error) error {
-	p.Outcome = done
+	p.Outcome, p.Problem = done, cmp.Or(p.Problem, console.Problem(err))
 	return o.output.WithDocument(out, p, err)
 }
 

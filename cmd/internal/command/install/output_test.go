@@ -19,7 +19,7 @@ func TestErrorOutput(t *testing.T) {
 	t.Parallel()
 	for form, want := range map[string]string{
 		console.Human: "",
-		console.JSON:  "{\n  \"create\": null,\n  \"subscription\": \"lamp\",\n  \"plan\": null,\n  \"outcome\": \"failed\"\n}\n",
+		console.JSON:  "{\n  \"create\": null,\n  \"subscription\": \"lamp\",\n  \"plan\": null,\n  \"problem\": \"away\",\n  \"outcome\": \"failed\"\n}\n",
 	} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
