@@ -171,7 +171,8 @@ func (o *upgradeOptions) predict(cmd *cobra.Command, sub *operatorsv1alpha1.Subs
 	if err != nil {
 		return nil, err
 	}
-	return predictor{cluster: cluster, global: o.global, log: cmd.ErrOrStderr()}.predict(cmd.Context(), sub.Namespace, []client.Object{o.wanted(sub)})
+	p := predictor{cluster: cluster, global: o.global, log: cmd.ErrOrStderr()}
+	return p.predictUpgrade(cmd.Context(), o.wanted(sub), sub.Status.InstalledCSV)
 }
 
 // upgrade shows the steps and, after the confirmation, makes them.
