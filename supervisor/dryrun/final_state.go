@@ -85,7 +85,7 @@ func catalogProblem(err error) string {
 func (s *simulation) refusal(sub resolution.Subscription, err error) Refusal {
 	r := Refusal{Subscription: sub.Name, Package: sub.Package, Stays: s.state.own[sub.Name], Reason: err.Error()}
 	if u, ok := errors.AsType[*resolution.UnsatisfiableError](err); ok {
-		r.Reason, r.Remedy = unsatisfiable+strings.Join(u.Reasons, ", "), u.Remedy
+		r.Reason, r.Remedy, r.Channels = unsatisfiable+strings.Join(u.Reasons, ", "), u.Remedy, u.Channels
 	}
 	if _, ok := errors.AsType[*resolution.CatalogError](err); ok {
 		r.Reason, r.Remedy = splitRemedy(r.Reason)

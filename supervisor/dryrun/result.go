@@ -109,6 +109,8 @@ type Refusal struct {
 	// Reason is the text that the Subscription's condition would have, without the remedy.
 	Reason string `json:"reason"`
 	Remedy string `json:"remedy,omitempty"`
+	// Channels are the channels of the package if it lacks the channel of the Subscription; nil for other reasons.
+	Channels []string `json:"channels,omitempty"`
 }
 
 // InstalledVersion is a Subscription and the version it has.

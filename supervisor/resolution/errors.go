@@ -33,6 +33,8 @@ type UnsatisfiableError struct {
 	Remedy string
 	// KeptBy names the other Subscription that keeps the package; empty if that is not the cause.
 	KeptBy string
+	// Channels are the channels of the package if it lacks the channel of the Subscription; nil for other causes.
+	Channels []string
 }
 
 // Cause returns the sentence of OLM: the reasons without the remedy.
@@ -124,8 +126,10 @@ func channelNotFound(sub *Subscription, pkg *content.Package) error {
 	for _, channel := range pkg.Channels {
 		names = append(names, channel.Name)
 	}
-	return unsatisfiable(sub, api.ReasonChannelNotFound, "set spec.channel to one of "+joinNames(names),
+	err := unsatisfiable(sub, api.ReasonChannelNotFound, "set spec.channel to one of "+joinNames(names),
 		olmtext.ChannelNotFound(sub.Channel, sub.Package, sub.Name))
+	err.Channels = names
+	return err
 }
 
 // orderProblem returns an error if the channel of a Subscription, or else the default channel, has no order.

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/cmd/internal/access"
 )
 
 // maxTries bounds the attempts to approve an InstallPlan to which other clients write.
@@ -86,16 +88,17 @@ func (a Approver) patch(ctx context.Context, p *operatorsv1alpha1.InstallPlan, v
 // ErrDeleted is returned for an InstallPlan that no longer exists. The supervisor deletes a plan that another one replaces.
 var ErrDeleted = errors.New("was deleted before it could be approved")
 
-// approvalError returns the error for an InstallPlan that could not be approved, with a remedy.
+// approvalError returns the error for an InstallPlan that could not be approved.
 func approvalError(p *operatorsv1alpha1.InstallPlan, err error) error {
-	switch {
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("approving InstallPlan %s/%s: %w; %s", p.Namespace, p.Name, err, MissingRule("installplans", "patch"))
-	case apierrors.IsNotFound(err):
+	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("InstallPlan %s/%s %w", p.Namespace, p.Name, ErrDeleted)
-	default:
-		return fmt.Errorf("approving InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
 	}
+	return fmt.Errorf("approving InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
+}
+
+// Rule returns the permission to approve the InstallPlans of a namespace.
+func Rule(namespace string) access.Rule {
+	return access.Rule{Group: operatorsv1alpha1.GroupName, Resource: "installplans", Verb: "patch", Namespace: namespace}
 }
 
 // WhyNotWaiting returns the reason why there is nothing to approve; empty otherwise.
@@ -121,9 +124,4 @@ func PhaseText(phase operatorsv1alpha1.InstallPlanPhase) string {
 		return "none yet"
 	}
 	return string(phase)
-}
-
-// MissingRule returns the text about a rule that a user lacks for a resource of OLM.
-func MissingRule(resource, verb string) string {
-	return fmt.Sprintf("the missing rule: {apiGroups: [%s], resources: [%s], verbs: [%s]}", operatorsv1alpha1.GroupName, resource, verb)
 }

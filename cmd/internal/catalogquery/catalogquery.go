@@ -29,6 +29,9 @@ const (
 	timeout = time.Minute
 	// maxPage is the largest page of a search.
 	maxPage = 200
+	// maxQuery and maxWords bound the text of a search, in bytes and in words. Servers refuse longer ones.
+	maxQuery = 256
+	maxWords = 16
 )
 
 // Dialer connects to catalogs, until end is called.
@@ -97,6 +100,26 @@ type Found struct {
 	Matches []Match
 	// NamesOnly reports whether only the names of packages were compared, because the server lacks the extension API.
 	NamesOnly bool
+}
+
+// CheckWords returns an error for words that are too many or too long for a search.
+func CheckWords(words []string) error {
+	query := strings.Join(words, " ")
+	if len(query) > maxQuery {
+		return fmt.Errorf("the words have %d bytes together, and a search allows %d; use fewer or shorter words", len(query), maxQuery)
+	}
+	if n := len(strings.Fields(query)); n > maxWords {
+		return fmt.Errorf("there are %d words, and a search allows %d; use fewer words", n, maxWords)
+	}
+	return nil
+}
+
+// NoCatalog returns the error for a namespace that can use no catalog, or none with a name unless the name is empty.
+func NoCatalog(namespace, name, program string) error {
+	if name != "" {
+		name = fmt.Sprintf(" %q (--catalog)", name)
+	}
+	return fmt.Errorf("namespace %s can use no catalog%s; '%s status -A' shows all catalogs", namespace, name, program)
 }
 
 // Search returns the packages that contain all words, best first.

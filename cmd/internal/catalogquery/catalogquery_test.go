@@ -1,6 +1,8 @@
 package catalogquery_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,5 +51,31 @@ func TestSelect(t *testing.T) {
 		if got := catalogquery.Select(sources, name); len(got) != want {
 			t.Errorf("%q selects %d, want %d", name, len(got), want)
 		}
+	}
+}
+
+// TestCheckWords covers the limits of a search.
+func TestCheckWords(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		words []string
+		want  string
+	}{
+		"None":    {},
+		"Longest": {words: []string{strings.Repeat("a", 127), strings.Repeat("a", 128)}},
+		"Long":    {words: []string{strings.Repeat("a", 300)}, want: "the words have 300 bytes together, and a search allows 256; use fewer or shorter words"},
+		"Most":    {words: slices.Repeat([]string{"a"}, 16)},
+		"Many":    {words: slices.Repeat([]string{"a b"}, 9), want: "there are 18 words, and a search allows 16; use fewer words"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := ""
+			if err := catalogquery.CheckWords(tt.words); err != nil {
+				text = err.Error()
+			}
+			if text != tt.want {
+				t.Errorf("got %q, want %q", text, tt.want)
+			}
+		})
 	}
 }

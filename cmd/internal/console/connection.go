@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/cmd/internal/access"
 	"github.com/chandlery/chandlery/cmd/internal/flaggroup"
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
@@ -127,7 +128,7 @@ func RESTConfig(kubeconfig, agent string) (*rest.Config, error) {
 	return (&Connection{kubeconfig: kubeconfig, Agent: agent}).RESTConfig()
 }
 
-// Client returns a client for the cluster.
+// Client returns a client for the cluster. Its errors name missing permissions.
 func (c *Connection) Client() (client.WithWatch, error) {
 	cfg, err := c.RESTConfig()
 	if err != nil {
@@ -156,7 +157,7 @@ func clientOf(cfg *rest.Config) (client.WithWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reaching the API server at %s: %w", cfg.Host, err)
 	}
-	return reached, nil
+	return access.Client(reached), nil
 }
 
 func (c *Connection) clientConfig() (clientcmd.ClientConfig, *clientcmd.ClientConfigLoadingRules) {

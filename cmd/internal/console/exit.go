@@ -67,13 +67,29 @@ func Report(out io.Writer, program string, err error) Code {
 	if verdict, is := errors.AsType[Verdict](err); is {
 		return Code(verdict)
 	}
-	if errors.Is(err, context.Canceled) && CodeOf(err) == Interrupted {
-		// The error is about the request that was cut off, which is not the reason.
-		err = ErrInterrupted
-	}
-	err = withMissingAPI(err)
+	err = reported(err)
 	_, _ = fmt.Fprintf(out, "%s: %s\n", program, terminal.Escape(err.Error()))
 	return CodeOf(err)
+}
+
+// reported returns the error that users see in place of another one.
+func reported(err error) error {
+	if errors.Is(err, context.Canceled) && CodeOf(err) == Interrupted {
+		// The error is about the request that was cut off, which is not the reason.
+		return ErrInterrupted
+	}
+	return withMissingAPI(err)
+}
+
+// Problem returns the text of an error for a document. It is empty for a [Verdict] whose reason the document states.
+func Problem(err error) string {
+	if failed, is := errors.AsType[*failedError](err); is {
+		return failed.Error()
+	}
+	if _, is := errors.AsType[Verdict](err); is || err == nil {
+		return ""
+	}
+	return reported(err).Error()
 }
 
 // CodeOf returns the exit code of an error: its own code, or the code for an interruption, for a missing

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -59,6 +60,33 @@ func TestReport(t *testing.T) {
 			}
 			if tt.says != "" && out.String() != tt.says {
 				t.Errorf("%s: printed %q, want %q", tt.reason, out.String(), tt.says)
+			}
+		})
+	}
+}
+
+// TestProblem covers the text of errors in documents.
+func TestProblem(t *testing.T) {
+	t.Parallel()
+	failed := console.Waiter{Log: &strings.Builder{}, Timeout: time.Minute}.Wait(t.Context(), func(context.Context) ([]console.WaitState, error) {
+		return []console.WaitState{{Object: "Lamp a", Is: "broke", Done: true, Failed: true}, {Object: "Lamp b", Is: "is on", Done: true}}, nil
+	})
+	noAPI := &apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "operators.coreos.com", Kind: "Lamp"}}
+	for name, tt := range map[string]struct {
+		err  error
+		want string
+	}{
+		"Nothing":   {},
+		"Verdict":   {err: fmt.Errorf("a: %w", console.Verdict(console.Negative))},
+		"Failed":    {err: fmt.Errorf("a: %w", failed), want: "Lamp a broke"},
+		"Usage":     {err: errors.New("unknown flag"), want: "unknown flag"},
+		"Interrupt": {err: &url.Error{Op: "Get", URL: "https://a", Err: context.Canceled}, want: "interrupted"},
+		"NoAPI":     {err: noAPI, want: console.MissingAPI(noAPI).Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := console.Problem(tt.err); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}

@@ -36,14 +36,14 @@ type Waiter struct {
 	// Log gets a line for each change. It is separate from the output, which may be a document.
 	Log     io.Writer
 	Timeout time.Duration
-	// Aim is the awaited result, such as "installed".
+	// Aim is the awaited result, such as "the installation".
 	Aim string
 	// Remedy is the command that shows the reason for a state.
 	Remedy string
 }
 
 // Wait calls read once a second until all states are final or one is a failure. It ends with a [Verdict] after
-// a failure, which the log states, and with [ErrInterrupted] when the context ends. If the first read fails, its error
+// a failure, which the log and [Problem] state, and with [ErrInterrupted] when the context ends. If the first read fails, its error
 // is the result. Later, the API server may be unreachable for a time.
 func (w Waiter) Wait(ctx context.Context, read func(context.Context) ([]WaitState, error)) error {
 	limited, cancel := context.WithTimeout(ctx, w.Timeout)
@@ -69,7 +69,7 @@ func (w Waiter) Wait(ctx context.Context, read func(context.Context) ([]WaitStat
 		if err == nil {
 			last, done = now, w.log(now, logged, done)
 			if complete, failed := waitResult(now); complete || failed {
-				return waitVerdict(failed)
+				return waitVerdict(now, failed)
 			}
 		}
 		select {
@@ -91,7 +91,7 @@ func (w Waiter) log(now []WaitState, logged map[string]string, done func()) func
 	}
 	done()
 	_, _ = io.WriteString(w.Log, lines)
-	return progress.Start(w.Log, false, "Waiting (goal: "+w.Aim+")")
+	return progress.Start(w.Log, false, "Waiting for "+w.Aim)
 }
 
 // isAnswer reports whether an error is a final answer of the API server. While the API server is
@@ -101,11 +101,33 @@ func isAnswer(err error) bool {
 	return apimeta.IsNoMatchError(err) || errors.As(err, &status) && CodeOf(err) != Unreachable
 }
 
-func waitVerdict(failed bool) error {
+func waitVerdict(states []WaitState, failed bool) error {
 	if failed {
-		return Verdict(Negative)
+		return &failedError{states: states}
 	}
 	return nil
+}
+
+// failedError is the [Verdict] after a failure of an object. The log states the failure.
+type failedError struct{ states []WaitState }
+
+// Error returns the states of the objects that failed.
+func (e *failedError) Error() string {
+	return describeStates(e.states, func(s WaitState) bool { return s.Failed })
+}
+
+// Unwrap returns the verdict.
+func (e *failedError) Unwrap() error { return Verdict(Negative) }
+
+// describeStates returns the states that a condition selects, in one line.
+func describeStates(states []WaitState, selects func(WaitState) bool) string {
+	var texts []string
+	for _, s := range states {
+		if selects(s) {
+			texts = append(texts, s.Object+" "+s.Is)
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 // timeoutError returns the error for the objects that are not in a final state at the timeout, or for the last read if
@@ -115,16 +137,15 @@ func (w Waiter) timeoutError(last []WaitState, failure error) error {
 		failure = context.DeadlineExceeded
 	}
 	if CodeOf(failure) == Unreachable {
-		return &Coded{Code: Unreachable, Err: fmt.Errorf("not %s within %s (--timeout): the API server does not answer: %w", w.Aim, w.Timeout, failure)}
+		return &Coded{Code: Unreachable, Err: fmt.Errorf("%s: the API server does not answer: %w", w.expired(), failure)}
 	}
-	var open []string
-	for _, s := range last {
-		if !s.Done {
-			open = append(open, s.Object+" "+s.Is)
-		}
-	}
-	return &Coded{Code: Negative, Err: fmt.Errorf("not %s within %s (--timeout): %s; '%s' shows the reason",
-		w.Aim, w.Timeout, strings.Join(open, ", "), w.Remedy)}
+	open := describeStates(last, func(s WaitState) bool { return !s.Done })
+	return &Coded{Code: Negative, Err: fmt.Errorf("%s: %s; '%s' shows the reason", w.expired(), open, w.Remedy)}
+}
+
+// expired returns the text about the timeout.
+func (w Waiter) expired() string {
+	return fmt.Sprintf("timed out after %s (--timeout) waiting for %s", w.Timeout, w.Aim)
 }
 
 // changedStates returns a line for each state that differs from the logged one, and updates the logged ones.

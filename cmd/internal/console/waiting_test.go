@@ -30,19 +30,19 @@ func TestWait(t *testing.T) {
 		says       string
 	}{
 		"Done":      {reads: []WaitState{open, open, {Object: "Lamp a", Is: "is on", Done: true}}, log: "Lamp a is off\nLamp a is on\n"},
-		"Failed":    {reads: []WaitState{{Object: "Lamp a", Is: "broke", Done: true, Failed: true}}, code: Negative, log: "Lamp a broke\n", says: "the command ends with exit code 2"},
-		"Timeout":   {reads: []WaitState{open}, code: Negative, log: "Lamp a is off\n", says: "not lit within 3s (--timeout): Lamp a is off; 'lamp status' shows the reason"},
+		"Failed":    {reads: []WaitState{{Object: "Lamp a", Is: "broke", Done: true, Failed: true}}, code: Negative, log: "Lamp a broke\n", says: "Lamp a broke"},
+		"Timeout":   {reads: []WaitState{open}, code: Negative, log: "Lamp a is off\n", says: "timed out after 3s (--timeout) waiting for light: Lamp a is off; 'lamp status' shows the reason"},
 		"Forbidden": {err: forbidden, code: Forbidden, says: forbidden.Error()},
 		"NoAPI":     {err: noAPI, code: Failed, says: noAPI.Error()},
 		"Silent":    {err: refused, code: Unreachable, says: refused.Error()},
-		"Limited":   {reads: []WaitState{open}, later: errors.New("the next read would exceed the deadline"), code: Negative, log: "Lamp a is off\n", says: "not lit within 3s (--timeout): Lamp a is off; 'lamp status' shows the reason"},
-		"Cut":       {reads: []WaitState{open}, later: refused, code: Unreachable, log: "Lamp a is off\n", says: "not lit within 3s (--timeout): the API server does not answer: " + refused.Error()},
+		"Limited":   {reads: []WaitState{open}, later: errors.New("the next read would exceed the deadline"), code: Negative, log: "Lamp a is off\n", says: "timed out after 3s (--timeout) waiting for light: Lamp a is off; 'lamp status' shows the reason"},
+		"Cut":       {reads: []WaitState{open}, later: refused, code: Unreachable, log: "Lamp a is off\n", says: "timed out after 3s (--timeout) waiting for light: the API server does not answer: " + refused.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
 			n := 0
-			err := Waiter{Log: &log, Timeout: 3 * time.Second, Aim: "lit", Remedy: "lamp status"}.Wait(t.Context(), func(context.Context) ([]WaitState, error) {
+			err := Waiter{Log: &log, Timeout: 3 * time.Second, Aim: "light", Remedy: "lamp status"}.Wait(t.Context(), func(context.Context) ([]WaitState, error) {
 				if tt.err != nil {
 					return nil, tt.err
 				}

@@ -91,6 +91,8 @@ type result struct {
 	Result string `json:"result"`
 	// Why is the reason why nothing was changed.
 	Why string `json:"why,omitempty"`
+	// Outcome is installed, failed or unfinished at the end of --wait; empty without it.
+	Outcome string `json:"outcome,omitempty"`
 }
 
 // The values of Result.
@@ -98,6 +100,13 @@ const (
 	approved  = "approved"
 	dryRun    = "wouldBeApproved"
 	unchanged = "unchanged"
+)
+
+// The values of Outcome.
+const (
+	installed  = "installed"
+	failed     = "failed"
+	unfinished = "unfinished"
 )
 
 func (o *options) run(cmd *cobra.Command, names []string) error {
@@ -150,10 +159,11 @@ func (o *options) approve(cmd *cobra.Command, c client.Client, namespace string,
 		return err
 	}
 	if failure == nil && o.wait {
-		f := waiter{client: c, namespace: namespace, log: cmd.ErrOrStderr(), timeout: o.timeout, program: o.program}
+		f := &waiter{client: c, namespace: namespace, log: cmd.ErrOrStderr(), timeout: o.timeout, program: o.program}
 		failure = f.wait(cmd.Context(), plans)
+		f.finish(results)
 	}
-	return failure
+	return o.output.WithDocument(cmd.OutOrStdout(), out.document(results, failure), failure)
 }
 
 // planned returns the objects of the namespace with the InstallPlans of the Subscriptions that names select. With --wait, it
@@ -168,7 +178,7 @@ func (o *options) planned(cmd *cobra.Command, c client.Client, w *namespaceObjec
 	}
 	for _, one := range open {
 		if name := one.Subscription.Name; one.Plan == nil {
-			return nil, &console.Coded{Code: console.Negative, Err: fmt.Errorf("subscription %s/%s has no InstallPlan yet; "+
+			return nil, &console.Coded{Code: console.Negative, Err: fmt.Errorf("Subscription %s/%s has no InstallPlan yet; "+
 				"repeat the command with --wait, or run '%s wait %s -n %s --for approval' first", w.namespace, name, o.program, name, w.namespace)}
 		}
 	}
@@ -178,7 +188,7 @@ func (o *options) planned(cmd *cobra.Command, c client.Client, w *namespaceObjec
 // awaitPlans reads the namespace until no Subscription that names select is unplanned.
 func (o *options) awaitPlans(cmd *cobra.Command, c client.Client, namespace string, names []string) (*namespaceObjects, error) {
 	var last *namespaceObjects
-	waiter := console.Waiter{Log: cmd.ErrOrStderr(), Timeout: o.timeout, Aim: "planned", Remedy: o.program + " status -n " + namespace}
+	waiter := console.Waiter{Log: cmd.ErrOrStderr(), Timeout: o.timeout, Aim: "an InstallPlan", Remedy: o.program + " status -n " + namespace}
 	err := waiter.Wait(cmd.Context(), func(ctx context.Context) ([]console.WaitState, error) {
 		now, err := readNamespace(ctx, c, namespace)
 		if err != nil {
@@ -208,11 +218,7 @@ func readNamespace(ctx context.Context, c client.Client, namespace string) (*nam
 		if err == nil || !one.needed && apierrors.IsForbidden(err) {
 			continue
 		}
-		err = fmt.Errorf("reading the %s of namespace %s: %w", one.resource, namespace, err)
-		if apierrors.IsForbidden(err) {
-			err = fmt.Errorf("%w; %s", err, approval.MissingRule(one.resource, "list"))
-		}
-		return nil, err
+		return nil, fmt.Errorf("reading the %s of namespace %s: %w", one.resource, namespace, err)
 	}
 	return &namespaceObjects{namespace: namespace, plans: plans.Items, subscriptions: subscriptions.Items, versions: versions.Items}, nil
 }

@@ -1,7 +1,10 @@
 package approve
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/test/testenv/fixtures"
@@ -99,6 +103,48 @@ func TestApproveNewSubscription(t *testing.T) {
 	}
 }
 
+// TestApproveWaitDocument covers the document of --wait, which has the state at the end.
+func TestApproveWaitDocument(t *testing.T) {
+	t.Parallel()
+	const timedOut = "timed out after 100ms (--timeout) waiting for the installation: InstallPlan install-a is in phase RequiresApproval; " +
+		"'kubectl chandlery status -n shop' shows the reason"
+	for name, tt := range map[string]struct {
+		phase          operatorsv1alpha1.InstallPlanPhase
+		code           console.Code
+		outcome, fails string
+	}{
+		"Installed": {phase: operatorsv1alpha1.InstallPlanPhaseComplete, outcome: installed},
+		"Failed":    {phase: operatorsv1alpha1.InstallPlanPhaseFailed, code: console.Negative, outcome: failed, fails: "InstallPlan install-a is in phase Failed"},
+		"Timeout":   {phase: operatorsv1alpha1.InstallPlanPhaseRequiresApproval, code: console.Negative, outcome: unfinished, fails: timedOut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sub := fixtures.Subscription("shop", "lamp", "lamp", "wares")
+			sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: "install-a"}
+			plan := installPlan("install-a", operatorsv1alpha1.InstallPlanPhaseRequiresApproval, false)
+			plain := fake.NewClientBuilder().WithScheme(fixtures.Scheme(t)).WithObjects(sub, &plan).Build()
+			c := interceptor.NewClient(plain, interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+					if err := c.Patch(ctx, o, patch, options...); err != nil {
+						return err
+					}
+					return (&planningSupervisor{Client: c}).enters(tt.phase)(ctx)
+				},
+			})
+			out, _, err := approveLamp(t, c, &options{output: console.Output{Form: console.JSON}, wait: true, yes: true, timeout: 100 * time.Millisecond})
+			code := console.Report(io.Discard, "test", err)
+			var got document
+			if err := json.Unmarshal([]byte(out), &got); err != nil || len(got.Plans) != 1 {
+				t.Fatalf("error %v, output %s", err, out)
+			}
+			p := got.Plans[0]
+			if p.Result != approved || p.Outcome != tt.outcome || p.Phase != string(tt.phase) || got.Problem != tt.fails || code != tt.code {
+				t.Errorf("exit code %d, want %d; problem %q, want %q; %+v", code, tt.code, got.Problem, tt.fails, p)
+			}
+		})
+	}
+}
+
 // approveLamp approves what waits for Subscription shop/lamp.
 func approveLamp(t *testing.T, c client.Client, o *options) (out, log string, err error) {
 	t.Helper()
@@ -107,7 +153,7 @@ func approveLamp(t *testing.T, c client.Client, o *options) (out, log string, er
 	cmd.SetContext(t.Context())
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
-	o.program, o.output.Form = "kubectl chandlery", console.Human
+	o.program, o.output.Form = "kubectl chandlery", cmp.Or(o.output.Form, console.Human)
 	err = o.approve(cmd, c, "shop", []string{"lamp"})
 	return stdout.String(), stderr.String(), err
 }
@@ -115,7 +161,7 @@ func approveLamp(t *testing.T, c client.Client, o *options) (out, log string, er
 // TestApproveWithoutPlan covers Subscriptions without an InstallPlan.
 func TestApproveWithoutPlan(t *testing.T) {
 	t.Parallel()
-	const noPlan = "subscription shop/lamp has no InstallPlan yet; repeat the command with --wait, " +
+	const noPlan = "Subscription shop/lamp has no InstallPlan yet; repeat the command with --wait, " +
 		"or run 'kubectl chandlery wait lamp -n shop --for approval' first"
 	for name, tt := range map[string]struct {
 		installed, plan string
@@ -133,7 +179,7 @@ func TestApproveWithoutPlan(t *testing.T) {
 		},
 		"NeverPlanned": {
 			options: options{wait: true, timeout: 100 * time.Millisecond}, code: console.Negative,
-			err: "not planned within 100ms (--timeout): Subscription shop/lamp has no version yet; 'kubectl chandlery status -n shop' shows the reason",
+			err: "timed out after 100ms (--timeout) waiting for an InstallPlan: Subscription shop/lamp has no version yet; 'kubectl chandlery status -n shop' shows the reason",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -151,11 +151,23 @@ func change(v plansummary.Version) string {
 	return fmt.Sprintf("updates %s to %s (%s → %s)", v.Replaces, v.Name, v.From, v.Version)
 }
 
-// results prints which InstallPlans were approved.
+// document is the document of the command.
+type document struct {
+	Plans []result `json:"plans"`
+	Notes []string `json:"notes"`
+	// Problem is why the command failed.
+	Problem string `json:"problem,omitempty"`
+}
+
+// document returns the document about the results and the error of the command, which is nil if there is none.
+func (p printer) document(results []result, err error) document {
+	return document{Plans: append([]result{}, results...), Notes: append([]string{}, p.notes...), Problem: console.Problem(err)}
+}
+
+// results prints which InstallPlans were approved, for people.
 func (p printer) results(results []result) error {
 	if p.output.ForMachines() {
-		document := map[string]any{"plans": append([]result{}, results...), "notes": append([]string{}, p.notes...)}
-		return p.output.Document(p.out, document)
+		return nil
 	}
 	paint := p.output.Paint(p.out)
 	var b strings.Builder

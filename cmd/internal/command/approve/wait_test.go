@@ -20,7 +20,7 @@ func TestWaitInterrupted(t *testing.T) {
 	c, _ := fixtures.RecordingClient(t, &plan)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := waiter{client: c, namespace: "shop", log: io.Discard, timeout: time.Minute}.wait(ctx, []selectedPlan{{plan: &plan}})
+	err := (&waiter{client: c, namespace: "shop", log: io.Discard, timeout: time.Minute}).wait(ctx, []selectedPlan{{plan: &plan}})
 	if !errors.Is(err, console.ErrInterrupted) || console.CodeOf(err) != console.Interrupted {
 		t.Errorf("error %v with exit code %d, want %v", err, console.CodeOf(err), console.ErrInterrupted)
 	}

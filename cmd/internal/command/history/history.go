@@ -147,13 +147,13 @@ func (r *runner) read(ctx context.Context) ([]timeline.Timeline, error) {
 func (r *runner) list(ctx context.Context, list *operatorsv1alpha1.SubscriptionList) error {
 	err := r.client.List(ctx, list, client.InNamespace(r.namespace))
 	if !apierrors.IsForbidden(err) || len(r.names) == 0 {
-		return r.withRemedy("list", err)
+		return r.readError(err)
 	}
 	for _, name := range r.names {
 		var one operatorsv1alpha1.Subscription
 		err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, &one)
 		if client.IgnoreNotFound(err) != nil {
-			return r.withRemedy("get", err)
+			return r.readError(err)
 		}
 		if err == nil {
 			list.Items = append(list.Items, one)
@@ -162,16 +162,12 @@ func (r *runner) list(ctx context.Context, list *operatorsv1alpha1.SubscriptionL
 	return nil
 }
 
-// withRemedy adds a remedy to an error of reading Subscriptions.
-func (r *runner) withRemedy(verb string, err error) error {
-	remedy := ""
-	switch {
-	case err == nil:
+// readError returns the error for Subscriptions that cannot be read; nil without an error.
+func (r *runner) readError(err error) error {
+	if err == nil {
 		return nil
-	case apierrors.IsForbidden(err):
-		remedy = fmt.Sprintf("; you lack permission to %s subscriptions.%s in namespace %s", verb, operatorsv1alpha1.GroupName, r.namespace)
 	}
-	return fmt.Errorf("reading the Subscriptions of namespace %s: %w%s", r.namespace, err, remedy)
+	return fmt.Errorf("reading the Subscriptions of namespace %s: %w", r.namespace, err)
 }
 
 func (r *runner) isRequested(name string) bool {

@@ -68,7 +68,7 @@ func (w *watcher) watch(ctx context.Context) (retry bool, err error) {
 	}
 	changes, err := w.client.Watch(ctx, &operatorsv1alpha1.SubscriptionList{}, options...)
 	if err != nil {
-		return !apierrors.IsForbidden(err), w.withRemedy("watch", err)
+		return !apierrors.IsForbidden(err), w.readError(err)
 	}
 	defer changes.Stop()
 	for change := range changes.ResultChan() {

@@ -112,6 +112,8 @@ func chooseCatalog(r *request, offers []offer) (only offer, unread, err error) {
 		unread = &console.Coded{Code: code, Err: fmt.Errorf("not every catalog can be read: %s", strings.Join(unreadable, "; "))}
 	}
 	switch {
+	case len(offers) == 0:
+		return offer{}, nil, negative("%w", catalogquery.NoCatalog(r.namespace, r.catalog, r.program))
 	case len(found) > 1:
 		return offer{}, nil, negative("package %s is in the catalogs %s; choose one with --catalog", r.pkg, strings.Join(names, ", "))
 	case len(found) == 1:
@@ -132,8 +134,10 @@ type noPackageError struct {
 
 // Error returns the problem with the remedy.
 func (e *noPackageError) Error() string {
-	text := fmt.Sprintf("no catalog that namespace %s can use has package %q%s; check the name and --catalog",
-		e.request.namespace, e.request.pkg, from(e.request.catalog))
+	text := fmt.Sprintf("no catalog that namespace %s can use has package %q; check the name", e.request.namespace, e.request.pkg)
+	if e.request.catalog != "" {
+		text = fmt.Sprintf("catalog %s (--catalog) has no package %q; check the name and --catalog", e.request.catalog, e.request.pkg)
+	}
 	if len(e.similar) > 0 {
 		text += "; did you mean " + strings.Join(e.similar, " or ") + "?"
 	}
@@ -162,13 +166,6 @@ func addSimilarNames(err error, sources []*operatorsv1alpha1.CatalogSource, cont
 	slices.Sort(names)
 	similar := similarnames.Of(missing.request.pkg, slices.Compact(names))
 	missing.similar = similar[:min(maxSimilar, len(similar))]
-}
-
-func from(catalog string) string {
-	if catalog == "" {
-		return ""
-	}
-	return " and the name " + catalog
 }
 
 // negative returns an error with the exit code of a package that cannot be installed.

@@ -25,7 +25,7 @@ func (s *planner) planFromManifests(ctx context.Context, found *inventory, refus
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Outcome: outcomeBlocked}
+	p := &plan{Outcome: outcomeBlocked, chosen: chosen, modes: modes}
 	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
 		return nil, err
 	}
@@ -37,9 +37,15 @@ func (s *planner) planFromManifests(ctx context.Context, found *inventory, refus
 		p.Plan.Blocked = "" // the namespace is created
 	}
 	keepFirstInstallation(p.Plan, p.Subscription)
-	p.Plan.Notes = append(p.Plan.Notes, fmt.Sprintf("the plan is from PackageManifests, without dependencies and updates, because a catalog cannot be read: %v", refused))
+	p.Plan.Notes = append(p.Plan.Notes, manifestsNote("dependencies and updates", refused))
 	p.Problem = problemOf(p.Plan, p.Subscription)
 	return p, nil
+}
+
+// manifestsNote returns the note about a plan from PackageManifests, given what it lacks and the error that refuses a
+// catalog.
+func manifestsNote(without string, refused error) string {
+	return fmt.Sprintf("the plan is from PackageManifests, without %s, because a catalog cannot be read: %v", without, refused)
 }
 
 // chooseManifest returns what a request selects among PackageManifests: the choice, the install modes of the head of its
@@ -59,6 +65,7 @@ func chooseManifest(r *request, manifests catalogquery.Manifests) (
 			return choice{}, nil, nil, err
 		}
 		if item == nil {
+			offers = append(offers, offer{Catalog: catalog})
 			continue
 		}
 		key := resolution.CatalogKey{Namespace: catalog.Namespace, Name: catalog.Name}

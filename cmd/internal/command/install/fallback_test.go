@@ -34,7 +34,8 @@ func TestChooseManifest(t *testing.T) {
 		"Version": {request: request{version: "1.0.0"}, catalogs: []string{"wares"}, want: "olm/wares lamp.v1"},
 		"Two":     {catalogs: []string{"wares", "spare"}, fails: "package lamp is in the catalogs olm/spare, olm/wares; choose one with --catalog"},
 		"Named":   {request: request{catalog: "spare"}, catalogs: []string{"wares", "spare"}, want: "olm/spare lamp.v2"},
-		"None":    {fails: `no catalog that namespace shop can use has package "lamp"; check the name and --catalog`},
+		"None":    {fails: "namespace shop can use no catalog; 'chandlery status -A' shows all catalogs"},
+		"NotIn":   {request: request{catalog: "spare", pkg: "torch"}, catalogs: []string{"spare"}, fails: `catalog spare (--catalog) has no package "torch"; check the name and --catalog`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -42,7 +43,10 @@ func TestChooseManifest(t *testing.T) {
 			for _, catalog := range tt.catalogs {
 				manifests = append(manifests, packageOf(catalog))
 			}
-			tt.request.pkg, tt.request.namespace = "lamp", "shop"
+			if tt.request.pkg == "" {
+				tt.request.pkg = "lamp"
+			}
+			tt.request.namespace, tt.request.program = "shop", "chandlery"
 			chosen, found, contents, err := chooseManifest(&tt.request, manifests)
 			got, failure := "", ""
 			if err != nil {

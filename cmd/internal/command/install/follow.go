@@ -118,7 +118,7 @@ const awaitsReplacement = "waits for the plan that replaces "
 // approval if it is one of the expected ones.
 func (f *follower) follow(ctx context.Context, subscription, version string, expected []versionSet) error {
 	r := wait.Reader{Client: f.Client, Namespace: f.Namespace}
-	w := console.Waiter{Log: f.Log, Timeout: f.Timeout, Aim: "installed", Remedy: f.Program + " status -n " + f.Namespace}
+	w := console.Waiter{Log: f.Log, Timeout: f.Timeout, Aim: "the installation", Remedy: f.Program + " status -n " + f.Namespace}
 	return w.Wait(ctx, func(ctx context.Context) ([]console.WaitState, error) {
 		o, err := r.Subscription(ctx, subscription)
 		if err != nil {

@@ -13,7 +13,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -67,7 +66,7 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddFlags(cmd)
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
-	flags.StringVar(&o.request.catalog, "catalog", "", "catalog, as [NAMESPACE/]NAME; empty: the only one with the package, if all can be read")
+	flags.StringVar(&o.request.catalog, "catalog", "", "catalog, as [NAMESPACE/]NAME; required if several catalogs have the package, or one cannot be read")
 	flags.StringVar(&o.request.channel, "channel", "", "channel; empty: the default")
 	flags.StringVar(&o.request.version, "version", "", "first version to install, as a number or ClusterServiceVersion; empty: the newest")
 	flags.StringVar(&o.approval, "approval", "", "Automatic or Manual; empty: Automatic for a new Subscription")
@@ -88,18 +87,27 @@ func New(name, agent string) *cobra.Command {
 }
 
 func (o *options) run(cmd *cobra.Command, args []string) error {
-	if err := o.validate(args[0]); err != nil {
+	if err := o.output.Validate(); err != nil {
 		return err
+	}
+	s, p, err := o.prepare(cmd, args[0])
+	if err != nil {
+		return o.withDocument(cmd.OutOrStdout(), &plan{Create: []client.Object{}}, outcomeOf(err), err)
+	}
+	return o.execute(cmd, s, p)
+}
+
+// prepare checks the flags, and returns the plan with its planner.
+func (o *options) prepare(cmd *cobra.Command, pkg string) (*planner, *plan, error) {
+	if err := o.validate(pkg); err != nil {
+		return nil, nil, err
 	}
 	s, err := o.connect(cmd)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	p, err := s.plan(cmd.Context())
-	if err != nil {
-		return err
-	}
-	return o.execute(cmd, s, p)
+	return s, p, err
 }
 
 // execute shows a plan and, unless it is a dry run, executes it.
@@ -125,12 +133,8 @@ func (o *options) execute(cmd *cobra.Command, s *planner, p *plan) error {
 
 // install creates the missing objects and, with --wait, waits for the installation.
 func (o *options) install(cmd *cobra.Command, s *planner, p *plan) error {
-	for _, object := range p.Create {
-		made, _ := object.DeepCopyObject().(client.Object)
-		if err := s.client.Create(cmd.Context(), made, client.FieldOwner(o.connection.Agent)); err != nil && !apierrors.IsAlreadyExists(err) {
-			err = fmt.Errorf("creating %s: %w; correct the problem and repeat the command", describe(object), err)
-			return o.withDocument(cmd.OutOrStdout(), p, outcomeFailed, err)
-		}
+	if err := s.create(cmd.Context(), o.connection.Agent, p); err != nil {
+		return o.withDocument(cmd.OutOrStdout(), p, outcomeFailed, err)
 	}
 	if !o.wait {
 		return o.finish(cmd.OutOrStdout(), p, outcomeCreated)
@@ -148,11 +152,8 @@ func first(plans []versionSet) []versionSet { return plans[:min(1, len(plans))] 
 
 // validate checks the flags and completes the request.
 func (o *options) validate(pkg string) error {
-	if err := o.output.Validate(); err != nil {
-		return err
-	}
 	if reasons := validation.IsDNS1123Subdomain(pkg); len(reasons) > 0 {
-		return fmt.Errorf("argument %q is no name of a package: %s; '%s search' lists packages", pkg, strings.Join(reasons, ", "), o.request.program)
+		return fmt.Errorf("argument %q is not a valid package name: %s; '%s search' lists packages", pkg, strings.Join(reasons, ", "), o.request.program)
 	}
 	if o.dryRun && o.wait {
 		return errors.New("--dry-run and --wait exclude each other: a dry run installs nothing")
@@ -168,7 +169,23 @@ func (o *options) validate(pkg string) error {
 	if reasons := validation.IsDNS1123Label(namespace); len(reasons) > 0 {
 		return fmt.Errorf("--namespace is %q: %s", namespace, strings.Join(reasons, ", "))
 	}
+	if err := validateTargets(o.request.targets); err != nil {
+		return err
+	}
 	o.request.pkg, o.request.namespace, o.request.approval = pkg, namespace, operatorsv1alpha1.Approval(o.approval)
+	return nil
+}
+
+// validateTargets returns an error for target namespaces that cannot exist or occur twice.
+func validateTargets(targets []string) error {
+	for i, target := range targets {
+		if reasons := validation.IsDNS1123Label(target); len(reasons) > 0 {
+			return fmt.Errorf("--target-namespaces has %q, which is not a valid namespace name: %s", target, strings.Join(reasons, ", "))
+		}
+		if slices.Contains(targets[:i], target) {
+			return fmt.Errorf("--target-namespaces has %q twice; write it once", target)
+		}
+	}
 	return nil
 }
 
@@ -210,17 +227,20 @@ type plan struct {
 	Subscription string `json:"subscription"`
 	// Plan is what the Subscriptions of the namespace install.
 	Plan *dryrun.Result `json:"plan"`
-	// Problem is why the package cannot be installed.
+	// Problem is why the package cannot be installed, or why the command failed.
 	Problem string `json:"problem,omitempty"`
 	// Outcome is what the command did.
 	Outcome outcome `json:"outcome"`
+	// chosen is what the command installs, with the install modes of its first bundle, which are empty if unknown.
+	chosen choice
+	modes  []operatorsv1alpha1.InstallMode
 	// uncertain is the error for a new Subscription whose catalog may not be the only one with the package.
 	uncertain error
 }
 
 // plan reads the namespace and the catalogs, and returns what the command would do.
 func (s *planner) plan(ctx context.Context) (*plan, error) {
-	found, err := readInventory(ctx, s.client, s.request.namespace)
+	found, err := readInventory(ctx, s.client, s.request)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +269,7 @@ func (s *planner) plan(ctx context.Context) (*plan, error) {
 			return nil, err
 		}
 	}
-	p := &plan{Outcome: outcomeBlocked}
+	p := &plan{Outcome: outcomeBlocked, chosen: chosen, modes: modes}
 	if p.Create, p.Subscription, err = missing(s.request, chosen, found, modes); err != nil {
 		return nil, err
 	}

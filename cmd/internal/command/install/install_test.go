@@ -57,8 +57,10 @@ func TestChoose(t *testing.T) {
 		"VersionName":   {request: request{version: "lamp.v1.0.0"}, offers: one, want: "olm/wares stable lamp.v1.0.0"},
 		"Catalog":       {offers: two[1:], want: "olm/spare stable lamp.v1.1.0"},
 		"Two":           {offers: two, want: "package lamp is in the catalogs olm/wares, olm/spare; choose one with --catalog"},
-		"None":          {offers: one[1:], want: `no catalog that namespace shop can use has package "lamp"; check the name and --catalog`},
-		"NotInThat":     {request: request{catalog: "olm/spare"}, offers: one[1:], want: `no catalog that namespace shop can use has package "lamp" and the name olm/spare; check the name and --catalog`},
+		"None":          {offers: one[1:], want: `no catalog that namespace shop can use has package "lamp"; check the name`},
+		"NotInThat":     {request: request{catalog: "olm/spare"}, offers: one[1:], want: `catalog olm/spare (--catalog) has no package "lamp"; check the name and --catalog`},
+		"NoCatalog":     {request: request{program: "chandlery"}, want: "namespace shop can use no catalog; 'chandlery status -A' shows all catalogs"},
+		"OtherCatalog":  {request: request{program: "chandlery", catalog: "nocat"}, want: `namespace shop can use no catalog "nocat" (--catalog); 'chandlery status -A' shows all catalogs`},
 		"NoChannel":     {request: request{channel: "nightly"}, offers: one, want: `package lamp of catalog olm/wares has no channel "nightly"; set --channel to one of beta, stable`},
 		"NoVersion":     {request: request{version: "2.0.0"}, offers: one, want: `channel stable of package lamp in catalog olm/wares has no version "2.0.0"; set --version to one of 1.1.0, 1.0.0, or --channel to another channel`},
 		"Unreadable":    {offers: []offer{{Catalog: spare, Err: errAway}}, want: "package lamp was not found, and not every catalog can be read: away"},
@@ -155,16 +157,18 @@ func TestMissing(t *testing.T) {
 		"All":           {has: inventory{exists: true}, modes: modes(own, everywhere), want: []string{"OperatorGroup shop/shop, for all namespaces", subscription}},
 		"Own":           {has: inventory{exists: true}, modes: modes(own), want: []string{"OperatorGroup shop/shop, for shop", subscription}},
 		"Targets":       {request: request{targets: []string{"a"}}, has: inventory{exists: true}, modes: modes(single), want: []string{"OperatorGroup shop/shop, for a", subscription}},
+		"AbsentTarget":  {request: request{targets: []string{"shop", "a"}}, has: inventory{absentTargets: []string{"shop", "a"}}, err: "namespace a (--target-namespaces) does not exist; check the name, or create it: kubectl create namespace a"},
+		"AbsentOwn":     {request: request{targets: []string{"shop"}}, has: inventory{absentTargets: []string{"shop"}}, want: []string{"Namespace shop", "OperatorGroup shop/shop, for shop", subscription}},
 		"NoMode":        {has: inventory{exists: true}, modes: modes(single), err: "ClusterServiceVersion lamp.v1.0.0 does not support install mode OwnNamespace (spec.installModes), but SingleNamespace; change --target-namespaces"},
 		"Multi":         {request: request{targets: []string{"a", "b"}}, has: inventory{exists: true}, modes: modes(own), err: "ClusterServiceVersion lamp.v1.0.0 does not support install mode MultiNamespace (spec.installModes), but OwnNamespace; change --target-namespaces"},
 		"Group":         {has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group("a")}}, want: []string{subscription}},
 		"OtherTargets":  {request: request{targets: []string{"b"}}, has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group("a")}}, err: `OperatorGroup shop/group exists, and its spec.targetNamespaces is ["a"], not ["b"]; leave out --target-namespaces, or choose another --namespace`},
 		"Manual":        {request: request{approval: "Manual"}, has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}}, want: []string{strings.Replace(subscription, "Automatic", "Manual", 1)}},
 		"Exists":        {has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("mine", "lamp", "beta")}}},
-		"OtherChannel":  {request: request{channel: "stable"}, has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("mine", "lamp", "beta")}}, err: `subscription shop/mine exists, and its spec.channel is "beta", not "stable"; leave out --channel, or change the Subscription`},
-		"OtherVersion":  {request: request{version: "1.0.0"}, has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("mine", "lamp", "beta")}}, err: `subscription shop/mine exists, and its spec.startingCSV is "", not "lamp.v1.0.0"; leave out --version, or change the Subscription`},
-		"OtherApproval": {request: request{approval: "Manual"}, has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("mine", "lamp", "beta")}}, err: `subscription shop/mine exists, and its spec.installPlanApproval is "Automatic", not "Manual"; leave out --approval, or change the Subscription`},
-		"OtherPackage":  {has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("lamp", "torch", "beta")}}, err: "subscription shop/lamp exists, and is for another package (spec.name); choose another --namespace"},
+		"OtherChannel":  {request: request{channel: "stable"}, has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("mine", "lamp", "beta")}}, err: `Subscription shop/mine exists, and its spec.channel is "beta", not "stable"; leave out --channel, or change the Subscription`},
+		"OtherVersion":  {request: request{version: "1.0.0"}, has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("mine", "lamp", "beta")}}, err: `Subscription shop/mine exists, and its spec.startingCSV is "", not "lamp.v1.0.0"; leave out --version, or change the Subscription`},
+		"OtherApproval": {request: request{approval: "Manual"}, has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("mine", "lamp", "beta")}}, err: `Subscription shop/mine exists, and its spec.installPlanApproval is "Automatic", not "Manual"; leave out --approval, or change the Subscription`},
+		"OtherPackage":  {has: inventory{exists: true, groups: []operatorsv1.OperatorGroup{group()}, subscriptions: []operatorsv1alpha1.Subscription{sub("lamp", "torch", "beta")}}, err: "Subscription shop/lamp exists, and is for another package (spec.name); choose another --namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,8 +215,8 @@ func TestSimilarNames(t *testing.T) {
 		sources = append(sources, source)
 	}
 	for name, want := range map[string]string{
-		"lantrn": `no catalog that namespace shop can use has package "lantrn"; check the name and --catalog; did you mean lantern or lanterns?`,
-		"wick":   `no catalog that namespace shop can use has package "wick"; check the name and --catalog`,
+		"lantrn": `no catalog that namespace shop can use has package "lantrn"; check the name; did you mean lantern or lanterns?`,
+		"wick":   `no catalog that namespace shop can use has package "wick"; check the name`,
 	} {
 		r := &request{pkg: name, namespace: "shop"}
 		_, err := choose(r, packageOffers(r, sources, contents))
@@ -233,11 +237,11 @@ func TestInstalledVersion(t *testing.T) {
 	}{
 		"Same":      {installed: "lamp.v1.1.0", starting: "lamp.v1.0.0", version: "1.1.0", entry: "lamp.v1.1.0"},
 		"AnyOf":     {installed: "lamp.v1.0.0", entry: "lamp.v1.1.0"},
-		"Older":     {installed: "lamp.v1.1.0", starting: "lamp.v1.0.0", version: "1.0.0", entry: "lamp.v1.0.0", err: "subscription shop/mine has lamp.v1.1.0 installed, not version 1.0.0; remove the operator first: 'chandlery remove mine -n shop --dry-run' shows what is removed"},
-		"Newer":     {installed: "lamp.v1.0.0", version: "lamp.v1.1.0", entry: "lamp.v1.1.0", err: "subscription shop/mine has lamp.v1.0.0 installed, not version 1.1.0; set its spec.installPlanApproval to Manual, and run 'chandlery upgrade mine -n shop --version 1.1.0'"},
-		"Unknown":   {installed: "lamp.v0", version: "1.1.0", entry: "lamp.v1.1.0", err: "subscription shop/mine has lamp.v0 installed, not version 1.1.0; remove the operator first: 'chandlery remove mine -n shop --dry-run' shows what is removed"},
+		"Older":     {installed: "lamp.v1.1.0", starting: "lamp.v1.0.0", version: "1.0.0", entry: "lamp.v1.0.0", err: "Subscription shop/mine has lamp.v1.1.0 installed, not version 1.0.0; remove the operator first: 'chandlery remove mine -n shop --dry-run' shows what is removed"},
+		"Newer":     {installed: "lamp.v1.0.0", version: "lamp.v1.1.0", entry: "lamp.v1.1.0", err: "Subscription shop/mine has lamp.v1.0.0 installed, not version 1.1.0; set its spec.installPlanApproval to Manual, and run 'chandlery upgrade mine -n shop --version 1.1.0'"},
+		"Unknown":   {installed: "lamp.v0", version: "1.1.0", entry: "lamp.v1.1.0", err: "Subscription shop/mine has lamp.v0 installed, not version 1.1.0; remove the operator first: 'chandlery remove mine -n shop --dry-run' shows what is removed"},
 		"Requested": {starting: "lamp.v1.0.0", version: "1.0.0", entry: "lamp.v1.0.0"},
-		"Starting":  {starting: "lamp.v1.1.0", version: "1.0.0", entry: "lamp.v1.0.0", err: `subscription shop/mine exists, and its spec.startingCSV is "lamp.v1.1.0", not "lamp.v1.0.0"; leave out --version, or change the Subscription`},
+		"Starting":  {starting: "lamp.v1.1.0", version: "1.0.0", entry: "lamp.v1.0.0", err: `Subscription shop/mine exists, and its spec.startingCSV is "lamp.v1.1.0", not "lamp.v1.0.0"; leave out --version, or change the Subscription`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -27,7 +27,9 @@ type request struct {
 // inventory is what the namespace contains.
 type inventory struct {
 	// exists reports whether the namespace exists.
-	exists        bool
+	exists bool
+	// absentTargets are the requested target namespaces that do not exist.
+	absentTargets []string
 	groups        []operatorsv1.OperatorGroup
 	subscriptions []operatorsv1alpha1.Subscription
 }
@@ -78,7 +80,7 @@ func existingSubscription(r *request, c choice, o *inventory) (*operatorsv1alpha
 	i := slices.IndexFunc(o.subscriptions, func(sub operatorsv1alpha1.Subscription) bool { return sub.Spec != nil && sub.Spec.Package == r.pkg })
 	if i < 0 {
 		if slices.ContainsFunc(o.subscriptions, func(sub operatorsv1alpha1.Subscription) bool { return sub.Name == r.pkg }) {
-			return nil, negative("subscription %s/%s exists, and is for another package (spec.name); choose another --namespace", r.namespace, r.pkg)
+			return nil, negative("Subscription %s/%s exists, and is for another package (spec.name); choose another --namespace", r.namespace, r.pkg)
 		}
 		return nil, nil //nolint:nilnil // a Subscription that does not exist is no error
 	}
@@ -94,7 +96,7 @@ func existingSubscription(r *request, c choice, o *inventory) (*operatorsv1alpha
 		{"installPlanApproval", string(sub.GetInstallPlanApproval()), string(r.approval), "--approval"},
 	} {
 		if field.wanted != "" && field.has != field.wanted {
-			return nil, negative("subscription %s/%s exists, and its spec.%s is %q, not %q; leave out %s, or change the Subscription",
+			return nil, negative("Subscription %s/%s exists, and its spec.%s is %q, not %q; leave out %s, or change the Subscription",
 				r.namespace, sub.Name, field.name, field.has, field.wanted, field.flag)
 		}
 	}
@@ -115,7 +117,7 @@ func checkInstalled(r *request, c choice, sub *operatorsv1alpha1.Subscription) e
 			remedy = "set its spec.installPlanApproval to Manual, and " + remedy
 		}
 	}
-	return negative("subscription %s/%s has %s installed, not version %s; %s", r.namespace, sub.Name, installed, number, remedy)
+	return negative("Subscription %s/%s has %s installed, not version %s; %s", r.namespace, sub.Name, installed, number, remedy)
 }
 
 // startingCSV returns the ClusterServiceVersion that the user names for a Subscription without a version; empty for none.
@@ -136,6 +138,11 @@ func missingGroup(r *request, c choice, o *inventory, modes []operatorsv1alpha1.
 				r.namespace, o.groups[0].Name, has, r.targets)
 		}
 		return nil, nil //nolint:nilnil // nothing is missing
+	}
+	for _, target := range o.absentTargets {
+		if target != r.namespace { // the command creates its own namespace
+			return nil, negative("namespace %s (--target-namespaces) does not exist; check the name, or create it: kubectl create namespace %s", target, target)
+		}
 	}
 	targets, err := targetsOf(r, c, modes)
 	if err != nil {

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -28,30 +29,49 @@ const (
 	outcomeFailed    outcome = "failed"
 )
 
-// readInventory reads a namespace. A namespace that the user may not read counts as existing. It returns an error for a
-// namespace that is being deleted.
-func readInventory(ctx context.Context, c client.Client, namespace string) (*inventory, error) {
-	o := &inventory{exists: true}
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	switch err := c.Get(ctx, client.ObjectKey{Name: namespace}, live); {
-	case apierrors.IsNotFound(err):
-		o.exists = false
-	case err != nil && !apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("reading namespace %s: %w", namespace, err)
-	case live.DeletionTimestamp != nil:
-		return nil, negative("namespace %s is being deleted; wait until it is gone", namespace)
+// readInventory reads the namespace of a request. It returns an error for a namespace that is being deleted.
+func readInventory(ctx context.Context, c client.Client, r *request) (*inventory, error) {
+	live, err := readNamespace(ctx, c, r.namespace)
+	if err != nil {
+		return nil, err
+	}
+	if live != nil && live.DeletionTimestamp != nil {
+		return nil, negative("namespace %s is being deleted; wait until it is gone", r.namespace)
+	}
+	o := &inventory{exists: live != nil}
+	for _, target := range r.targets {
+		live, err := readNamespace(ctx, c, target)
+		if err != nil {
+			return nil, err
+		}
+		if live == nil {
+			o.absentTargets = append(o.absentTargets, target)
+		}
 	}
 	var groups operatorsv1.OperatorGroupList
-	if err := c.List(ctx, &groups, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing the OperatorGroups of namespace %s: %w", namespace, err)
+	if err := c.List(ctx, &groups, client.InNamespace(r.namespace)); err != nil {
+		return nil, fmt.Errorf("listing the OperatorGroups of namespace %s: %w", r.namespace, err)
 	}
 	var subscriptions operatorsv1alpha1.SubscriptionList
-	if err := c.List(ctx, &subscriptions, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing the Subscriptions of namespace %s: %w", namespace, err)
+	if err := c.List(ctx, &subscriptions, client.InNamespace(r.namespace)); err != nil {
+		return nil, fmt.Errorf("listing the Subscriptions of namespace %s: %w", r.namespace, err)
 	}
 	o.groups, o.subscriptions = groups.Items, subscriptions.Items
 	return o, nil
+}
+
+// readNamespace returns the metadata of a namespace; nil if it does not exist. A namespace that the user may not read
+// counts as existing.
+func readNamespace(ctx context.Context, c client.Client, name string) (*metav1.PartialObjectMetadata, error) {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	switch err := c.Get(ctx, client.ObjectKey{Name: name}, live); {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // a namespace that does not exist is no error
+	case err != nil && !apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	return live, nil
 }
 
 // show prints a plan. The machine-readable forms print everything at the end, or here if the plan is blocked.
@@ -79,9 +99,17 @@ func (o *options) show(out io.Writer, p *plan) error {
 	return write(out, b.String())
 }
 
+// outcomeOf returns the outcome of a command that ends with an error before it changes anything.
+func outcomeOf(err error) outcome {
+	if console.CodeOf(err) == console.Negative {
+		return outcomeBlocked
+	}
+	return outcomeFailed
+}
+
 // withDocument prints the document of the machine-readable forms for an error, and returns the error.
 func (o *options) withDocument(out io.Writer, p *plan, done outcome, err error) error {
-	p.Outcome = done
+	p.Outcome, p.Problem = done, cmp.Or(p.Problem, console.Problem(err))
 	return o.output.WithDocument(out, p, err)
 }
 

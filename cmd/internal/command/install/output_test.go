@@ -2,6 +2,7 @@ package install
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ func TestErrorOutput(t *testing.T) {
 	t.Parallel()
 	for form, want := range map[string]string{
 		console.Human: "",
-		console.JSON:  "{\n  \"create\": null,\n  \"subscription\": \"lamp\",\n  \"plan\": null,\n  \"outcome\": \"failed\"\n}\n",
+		console.JSON:  "{\n  \"create\": null,\n  \"subscription\": \"lamp\",\n  \"plan\": null,\n  \"problem\": \"away\",\n  \"outcome\": \"failed\"\n}\n",
 	} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
@@ -55,7 +56,7 @@ func TestReadNamespace(t *testing.T) {
 	} {
 		t.Run(namespace, func(t *testing.T) {
 			t.Parallel()
-			found, err := readInventory(t.Context(), c, namespace)
+			found, err := readInventory(t.Context(), c, &request{namespace: namespace, targets: []string{"live", "none"}})
 			text := ""
 			if err != nil {
 				text = err.Error()
@@ -63,8 +64,8 @@ func TestReadNamespace(t *testing.T) {
 			if code := console.CodeOf(err); code != tt.code || text != tt.err {
 				t.Errorf("code %d, want %d; error %q, want %q", code, tt.code, text, tt.err)
 			}
-			if found != nil && found.exists != tt.exists {
-				t.Errorf("exists %t, want %t", found.exists, tt.exists)
+			if found != nil && (found.exists != tt.exists || !slices.Equal(found.absentTargets, []string{"none"})) {
+				t.Errorf("exists %t, want %t; absent targets %q", found.exists, tt.exists, found.absentTargets)
 			}
 		})
 	}

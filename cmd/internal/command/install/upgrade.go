@@ -2,7 +2,7 @@ package install
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/cmd/internal/access"
+	"github.com/chandlery/chandlery/cmd/internal/approval"
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -84,7 +86,7 @@ type upgradeReport struct {
 	To   string `json:"to,omitempty"`
 	// Plan is what the Subscriptions of the namespace install.
 	Plan *dryrun.Result `json:"plan"`
-	// Problem is why the upgrade is impossible.
+	// Problem is why the upgrade is impossible or failed.
 	Problem string `json:"problem,omitempty"`
 	// Outcome is what the command did: blocked, planned, unchanged, changed, upgraded or failed.
 	Outcome string `json:"outcome"`
@@ -94,29 +96,37 @@ func (o *upgradeOptions) run(cmd *cobra.Command, args []string) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
-	namespace, err := o.connection.Namespace()
+	r := &upgradeReport{Subscription: args[0]}
+	c, found, err := o.prepare(cmd, r)
 	if err != nil {
-		return err
+		r.Outcome = string(outcomeOf(err))
+		return o.withDocument(cmd.OutOrStdout(), r, err)
+	}
+	return o.upgrade(cmd, c, found, r.Plan)
+}
+
+// prepare reads the Subscription of a report, and sets its plan.
+func (o *upgradeOptions) prepare(cmd *cobra.Command, r *upgradeReport) (client.Client, *wait.Objects, error) {
+	var err error
+	if r.Namespace, err = o.connection.Namespace(); err != nil {
+		return nil, nil, err
 	}
 	c, err := o.connection.Client()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	found, err := wait.Reader{Client: c, Namespace: namespace}.Subscription(cmd.Context(), args[0])
+	found, err := wait.Reader{Client: c, Namespace: r.Namespace}.Subscription(cmd.Context(), r.Subscription)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if found.Subscription == nil || found.Subscription.Spec == nil {
-		return &console.Coded{Code: console.Negative, Err: fmt.Errorf("subscription %s/%s does not exist; check the name and --namespace", namespace, args[0])}
+		return nil, nil, negative("Subscription %s/%s does not exist; check the name and --namespace", r.Namespace, r.Subscription)
 	}
 	if err := o.validate(found); err != nil {
-		return err
+		return nil, nil, err
 	}
-	res, err := o.predict(cmd, found.Subscription)
-	if err != nil {
-		return err
-	}
-	return o.upgrade(cmd, c, found, res)
+	r.Plan, err = o.predict(cmd, found.Subscription)
+	return c, found, err
 }
 
 // validate returns an error for flags that do not fit the Subscription.
@@ -161,7 +171,8 @@ func (o *upgradeOptions) predict(cmd *cobra.Command, sub *operatorsv1alpha1.Subs
 	if err != nil {
 		return nil, err
 	}
-	return predictor{cluster: cluster, global: o.global, log: cmd.ErrOrStderr()}.predict(cmd.Context(), sub.Namespace, []client.Object{o.wanted(sub)})
+	p := predictor{cluster: cluster, global: o.global, log: cmd.ErrOrStderr()}
+	return p.predictUpgrade(cmd.Context(), o.wanted(sub), sub.Status.InstalledCSV)
 }
 
 // upgrade shows the steps and, after the confirmation, makes them.
@@ -175,6 +186,9 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 	}
 	way, unreachable := pathTo(res, &objects, o.version)
 	endPlan(res, sub.Name, way)
+	if changes {
+		adviseChannel(res, sub.Name)
+	}
 	r := upgradeReport{
 		Namespace: sub.Namespace, Subscription: sub.Name, From: sub.Status.InstalledCSV, To: way.to, Plan: res, Problem: problemOf(res, sub.Name),
 	}
@@ -184,11 +198,17 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 		}
 	}
 	if unreachable != nil && r.Problem == "" {
-		r.Problem, r.Outcome = unreachable.Error(), blocked
+		r.Outcome = blocked
 		return o.withDocument(cmd.OutOrStdout(), &r, unreachable)
 	}
 	if r.Outcome = o.outcome(&r, changes); r.Outcome != "" {
 		return o.finish(cmd.OutOrStdout(), &r)
+	}
+	if changes {
+		if err := checkApproval(cmd.Context(), c, res, sub); err != nil {
+			r.Outcome = blocked
+			return o.withDocument(cmd.OutOrStdout(), &r, err)
+		}
 	}
 	if err := (console.Question{Text: "Upgrade it?", Refused: "nothing was changed", Yes: o.yes}).Ask(cmd); err != nil {
 		r.Outcome = planned
@@ -203,10 +223,8 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 
 // withDocument prints the document of the machine-readable forms for an error, and returns the error.
 func (o *upgradeOptions) withDocument(out io.Writer, r *upgradeReport, err error) error {
-	if !o.output.ForMachines() {
-		return err
-	}
-	return errors.Join(err, o.output.Document(out, r))
+	r.Problem = cmp.Or(r.Problem, console.Problem(err))
+	return o.output.WithDocument(out, r, err)
 }
 
 // explains reports whether the plan states why the Subscription does not get a version.
@@ -268,9 +286,42 @@ func (o *upgradeOptions) apply(cmd *cobra.Command, c client.Client, found *wait.
 		return changed, nil
 	}
 	if err := f.follow(cmd.Context(), sub.Name, to.to, to.plans); err != nil {
-		return failed, err
+		return failed, o.withChange(sub, err)
 	}
 	return upgraded, nil
+}
+
+// withChange adds a changed channel to an error, and how to continue.
+func (o *upgradeOptions) withChange(sub *operatorsv1alpha1.Subscription, err error) error {
+	if !o.changesChannel(sub) {
+		return err
+	}
+	return fmt.Errorf("%w; spec.channel of Subscription %s/%s is now %q: repeat the command to continue", err, sub.Namespace, sub.Name, o.channel)
+}
+
+// checkApproval returns an error if the plan has InstallPlans of a Subscription to approve, and the user may not approve
+// them. Without an answer of the API server, the command tries the approval.
+func checkApproval(ctx context.Context, c client.Writer, res *dryrun.Result, sub *operatorsv1alpha1.Subscription) error {
+	if !slices.ContainsFunc(res.Steps, func(s dryrun.Step) bool {
+		return s.Approval == dryrun.Manual && slices.Contains(s.Subscriptions, sub.Name)
+	}) {
+		return nil
+	}
+	rule := approval.Rule(sub.Namespace)
+	if allowed, err := access.Allowed(ctx, c, rule); err != nil || allowed {
+		return nil //nolint:nilerr // the approval has an error of its own
+	}
+	err := fmt.Errorf("nothing was changed: you lack permission to approve the InstallPlans of namespace %s", sub.Namespace)
+	return &console.Coded{Code: console.Forbidden, Err: &access.MissingError{Rule: rule, Err: err}}
+}
+
+// adviseChannel replaces the remedy for the requested channel, which the package lacks, by one for the flag.
+func adviseChannel(res *dryrun.Result, subscription string) {
+	for i := range res.Refusals {
+		if r := &res.Refusals[i]; r.Subscription == subscription && len(r.Channels) > 0 {
+			r.Remedy = "set --channel to one of " + strings.Join(r.Channels, ", ")
+		}
+	}
 }
 
 // path is the way to a version.
@@ -335,7 +386,7 @@ func pathTo(res *dryrun.Result, found *wait.Objects, version string) (path, erro
 	if version == "" {
 		return p, nil
 	}
-	return path{last: math.MaxInt}, negative("subscription %s/%s has no upgrade to version %q; %s",
+	return path{last: math.MaxInt}, negative("Subscription %s/%s has no upgrade to version %q; %s",
 		found.Subscription.Namespace, found.Subscription.Name, version, versionRemedy(known))
 }
 
@@ -362,7 +413,7 @@ func (o *upgradeOptions) finish(out io.Writer, r *upgradeReport) error {
 	text := map[string]string{
 		planned:   "Nothing was changed (dry run).",
 		unchanged: "Subscription " + name + " has the newest version that can be installed.",
-		changed:   "Subscription " + name + " has another channel, and no version is to be installed.",
+		changed:   "Subscription " + name + " is on channel " + o.channel + " now. Nothing is to be installed from it.",
 		upgraded:  "Subscription " + name + " has " + r.To + " installed.",
 	}[r.Outcome]
 	if r.Outcome == unchanged && o.version != "" {

@@ -1,21 +1,31 @@
 package install
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
 	apiversion "github.com/operator-framework/api/pkg/lib/version"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/wait"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
+	"github.com/chandlery/chandlery/test/testenv/fixtures"
 )
 
 func step(plan int, bundle, version string, subscriptions ...string) dryrun.Step {
@@ -49,8 +59,8 @@ func TestPathTo(t *testing.T) {
 		"None":                      {},
 		"Present":                   {result: dryrun.Result{Steps: steps}, plan: pending, version: "lamp.v1"},
 		"Number of the present one": {result: dryrun.Result{Steps: steps}, version: "v1.0.0"},
-		"Unknown":                   {result: dryrun.Result{Steps: steps}, version: "9", err: `subscription shop/lamp has no upgrade to version "9"; set --version to one of: 2.0.0, 3.0.0`},
-		"Nothing":                   {version: "9", err: `subscription shop/lamp has no upgrade to version "9"; no upgrade is available`},
+		"Unknown":                   {result: dryrun.Result{Steps: steps}, version: "9", err: `Subscription shop/lamp has no upgrade to version "9"; set --version to one of: 2.0.0, 3.0.0`},
+		"Nothing":                   {version: "9", err: `Subscription shop/lamp has no upgrade to version "9"; no upgrade is available`},
 		"Underway":                  {result: dryrun.Result{UnderWay: []dryrun.InstalledVersion{{Subscription: "lamp", Bundle: "lamp.v2", Version: "2.0.0"}}}, to: "lamp.v2"},
 		"Pending": {
 			result: dryrun.Result{UnderWay: []dryrun.InstalledVersion{{Subscription: "lamp", Bundle: "lamp.v2", Version: "2.0.0"}}, Steps: steps[3:]},
@@ -120,25 +130,25 @@ func TestUnreachableVersion(t *testing.T) {
 	t.Parallel()
 	const nothing = "Namespace shop: nothing to install"
 	refusal := dryrun.Refusal{Subscription: "lamp", Package: "lamp", Stays: "lamp.v1", Reason: "version lamp.v1 has failed"}
-	channel := dryrun.Refusal{Subscription: "lamp", Package: "lamp", Reason: "no channel nosuch", Remedy: "set spec.channel to one of stable"}
+	channel := dryrun.Refusal{Subscription: "lamp", Package: "lamp", Reason: "no channel nosuch", Remedy: "set spec.channel to one of stable", Channels: []string{"beta", "stable"}}
 	other := dryrun.Refusal{Subscription: "torch", Package: "torch", Reason: "no channel", Remedy: "set spec.channel to one of stable"}
 	for name, tt := range map[string]struct {
 		result   dryrun.Result
 		channel  string
 		out, err string
 	}{
-		"NoReason": {result: dryrun.Result{Refusals: []dryrun.Refusal{other}}, err: `subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`},
+		"NoReason": {result: dryrun.Result{Refusals: []dryrun.Refusal{other}}, err: `Subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`},
 		"Failed": {
 			result: dryrun.Result{Refusals: []dryrun.Refusal{refusal}}, err: console.Verdict(console.Negative).Error(),
 			out: nothing + "; 1 not installed\n\nNOT INSTALLED\n  lamp, stays at lamp.v1\n      version lamp.v1 has failed\n",
 		},
 		"HeldBack": {
-			result: dryrun.Result{HeldBack: []dryrun.Refusal{refusal}}, err: `subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`,
+			result: dryrun.Result{HeldBack: []dryrun.Refusal{refusal}}, err: `Subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`,
 			out: nothing + "\n\nHELD BACK FROM A NEWER VERSION\n  lamp, stays at lamp.v1\n      version lamp.v1 has failed\n",
 		},
 		"Channel": {
 			result: dryrun.Result{Refusals: []dryrun.Refusal{channel, other}}, channel: "nosuch", err: console.Verdict(console.Negative).Error(),
-			out: nothing + "; 2 not installed\n\nNOT INSTALLED\n  lamp\n      no channel nosuch\n    > set spec.channel to one of stable\n" +
+			out: nothing + "; 2 not installed\n\nNOT INSTALLED\n  lamp\n      no channel nosuch\n    > set --channel to one of beta, stable\n" +
 				"  torch\n      no channel\n    > set spec.channel to one of stable\n",
 		},
 	} {
@@ -174,7 +184,7 @@ func TestUnreachableVersionDocument(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
-	const problem = `subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`
+	const problem = `Subscription shop/lamp has no upgrade to version "2.0.0"; no upgrade is available`
 	if got.Outcome != blocked || got.Problem != problem || got.Plan == nil {
 		t.Errorf("%+v", got)
 	}
@@ -232,5 +242,78 @@ func TestVersionNeedsManualApproval(t *testing.T) {
 				t.Errorf("exit code %d, want %d: %v", code, tt.code, err)
 			}
 		})
+	}
+}
+
+// TestForbiddenApproval covers a change of the channel by users who may not approve InstallPlans.
+func TestForbiddenApproval(t *testing.T) {
+	t.Parallel()
+	manual := func(s dryrun.Step) dryrun.Step { s.Approval = dryrun.Manual; return s }
+	const missing = "nothing was changed: you lack permission to approve the InstallPlans of namespace shop; " +
+		"the missing rule: {apiGroups: [operators.coreos.com], resources: [installplans], verbs: [patch]}"
+	for name, tt := range map[string]struct {
+		steps   []dryrun.Step
+		allowed bool
+		failure error
+		want    string
+	}{
+		"Forbidden": {steps: []dryrun.Step{manual(step(1, "lamp.v2", "2.0.0", "lamp"))}, want: missing},
+		"Allowed":   {steps: []dryrun.Step{manual(step(1, "lamp.v2", "2.0.0", "lamp"))}, allowed: true},
+		"Unknown":   {steps: []dryrun.Step{manual(step(1, "lamp.v2", "2.0.0", "lamp"))}, failure: errAway},
+		"Automatic": {steps: []dryrun.Step{step(1, "lamp.v2", "2.0.0", "lamp")}},
+		"Other":     {steps: []dryrun.Step{manual(step(1, "torch.v2", "2.0.0", "torch"))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(fixtures.Scheme(t)).Build(), interceptor.Funcs{
+				Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+					review, _ := o.(*authorizationv1.SelfSubjectAccessReview)
+					asked := review.Spec.ResourceAttributes
+					if asked.Resource != "installplans" || asked.Verb != "patch" || asked.Namespace != "shop" {
+						t.Errorf("asked for %+v", asked)
+					}
+					review.Status.Allowed = tt.allowed
+					return tt.failure
+				},
+			})
+			err := checkApproval(t.Context(), c, &dryrun.Result{Steps: tt.steps}, fixtures.Subscription("shop", "lamp", "lamp", "wares"))
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if text != tt.want || text != "" && console.CodeOf(err) != console.Forbidden {
+				t.Errorf("exit code %d, error %q, want %q", console.CodeOf(err), text, tt.want)
+			}
+		})
+	}
+}
+
+// TestFailureAfterChange covers an approval that fails after the channel was changed.
+func TestFailureAfterChange(t *testing.T) {
+	t.Parallel()
+	plan := planOf("install-b", operatorsv1alpha1.InstallPlanPhaseRequiresApproval, false, "lamp.v3")
+	sub := fixtures.Subscription("shop", "lamp", "lamp", "wares")
+	sub.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: "shop", Name: "install-b", UID: "install-b"}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: operatorsv1alpha1.GroupName, Resource: "installplans"}, "install-b", errAway)
+	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(fixtures.Scheme(t)).WithObjects(sub, plan).Build(), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if _, is := o.(*operatorsv1alpha1.InstallPlan); is {
+				return forbidden
+			}
+			return c.Patch(ctx, o, patch, options...)
+		},
+	})
+	found, err := wait.Reader{Client: c, Namespace: "shop"}.Subscription(t.Context(), "lamp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	cmd.SetErr(&strings.Builder{})
+	o := upgradeOptions{channel: "beta", timeout: time.Minute}
+	outcome, err := o.apply(cmd, c, found, path{plans: []versionSet{{"lamp.v3"}}, to: "lamp.v3"})
+	want := "approving InstallPlan shop/install-b: " + forbidden.Error() + `; spec.channel of Subscription shop/lamp is now "beta": repeat the command to continue`
+	if outcome != failed || err == nil || err.Error() != want || console.CodeOf(err) != console.Forbidden {
+		t.Errorf("outcome %s, error %v, want %s", outcome, err, want)
 	}
 }

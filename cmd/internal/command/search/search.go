@@ -20,8 +20,8 @@ import (
 
 const help = `Find packages in catalogs. A package matches if its name, display name, keywords,
 categories, provider, APIs and description together contain every WORD. If a catalog
-refuses access or cannot search, the command searches PackageManifests. Without these,
-it compares only names.
+refuses access or cannot search, the command searches PackageManifests. If
+PackageManifests are missing too, it compares names where it may read the catalog.
 
 Exit codes:
   0  packages were found
@@ -72,6 +72,9 @@ func (o *options) run(cmd *cobra.Command, words []string) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
+	if err := catalogquery.CheckWords(words); err != nil {
+		return err
+	}
 	namespace, err := o.connection.Namespace()
 	if err != nil {
 		return err
@@ -81,8 +84,7 @@ func (o *options) run(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	if len(answers) == 0 {
-		err := fmt.Errorf("namespace %s can use no catalog%s; '%s status -A' shows all catalogs", namespace, named(o.catalog), o.program)
-		return &console.Coded{Code: console.Negative, Err: err}
+		return &console.Coded{Code: console.Negative, Err: catalogquery.NoCatalog(namespace, o.catalog, o.program)}
 	}
 	r := newReport(answers)
 	if err := o.print(cmd.OutOrStdout(), &r); err != nil {
@@ -95,13 +97,6 @@ func (o *options) run(cmd *cobra.Command, words []string) error {
 		return console.Verdict(console.Negative)
 	}
 	return nil
-}
-
-func named(catalog string) string {
-	if catalog == "" {
-		return ""
-	}
-	return fmt.Sprintf(" %q (--catalog)", catalog)
 }
 
 // ask searches the selected catalogs.

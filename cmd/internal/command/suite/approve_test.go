@@ -167,7 +167,7 @@ func TestApproveWaits(t *testing.T) {
 	w := newWorld(t)
 	w.waits()
 	got := callers()[0].call(t, w.kubeconfig, "approve", "my-lamp", "--wait", "--timeout", "1s", "-n", w.Namespace)
-	contains(t, got.log, "not installed within 1s (--timeout): InstallPlan install-aaa is in phase RequiresApproval")
+	contains(t, got.log, "timed out after 1s (--timeout) waiting for the installation: InstallPlan install-aaa is in phase RequiresApproval")
 	if got.code != 2 {
 		t.Errorf("%+v", got)
 	}

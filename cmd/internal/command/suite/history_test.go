@@ -87,13 +87,13 @@ func TestHistoryRights(t *testing.T) {
 	t.Run("None", func(t *testing.T) {
 		seen := w.in(t).as()
 		_, failure := seen.history()
-		contains(t, failure, "; you lack permission to list subscriptions.operators.coreos.com in namespace "+w.Namespace, "exit status 3")
+		contains(t, failure, "; the missing rule: {apiGroups: [operators.coreos.com], resources: [subscriptions], verbs: [list]}", "exit status 3")
 		_, failure = seen.history("my-lamp")
-		contains(t, failure, "; you lack permission to get subscriptions.operators.coreos.com in namespace "+w.Namespace)
+		contains(t, failure, "; the missing rule: {apiGroups: [operators.coreos.com], resources: [subscriptions], verbs: [get]}")
 	})
 	t.Run("NoWatch", func(t *testing.T) {
 		_, failure := w.in(t).as(may("get", "list")).history("--watch")
-		contains(t, failure, "; you lack permission to watch subscriptions.operators.coreos.com in namespace "+w.Namespace)
+		contains(t, failure, "; the missing rule: {apiGroups: [operators.coreos.com], resources: [subscriptions], verbs: [watch]}")
 	})
 }
 

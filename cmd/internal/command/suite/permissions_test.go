@@ -67,7 +67,7 @@ func TestRights(t *testing.T) {
 		{
 			args:  []string{"history", "my-lamp"},
 			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 0, "nobody": 3},
-			says:  map[string]string{"admin": "install-aaa: lamp.v1", "reader": "install-aaa: lamp.v1", "nobody": "you lack permission to get subscriptions.operators.coreos.com"},
+			says:  map[string]string{"admin": "install-aaa: lamp.v1", "reader": "install-aaa: lamp.v1", "nobody": "the missing rule: {apiGroups: [operators.coreos.com], resources: [subscriptions], verbs: [get]}"},
 		},
 		{
 			args:  []string{"plan", "--catalog", catalog},
@@ -83,6 +83,16 @@ func TestRights(t *testing.T) {
 			args:  []string{"approve", "my-lamp"},
 			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 0, "nobody": 3},
 			says:  map[string]string{"viewer": "does not wait for approval: it is in phase Complete", "nobody": "resources: [installplans], verbs: [list]"},
+		},
+		{
+			args:  []string{"wait", "my-lamp"},
+			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 0, "nobody": 3},
+			says:  map[string]string{"nobody": "the missing rule: {apiGroups: [operators.coreos.com], resources: [subscriptions], verbs: [get]}"},
+		},
+		{
+			args:  []string{"catalog", "remove", "nosuch"},
+			codes: map[string]int{"admin": 2, "viewer": 2, "reader": 2, "nobody": 3},
+			says:  map[string]string{"nobody": "the missing rule: {apiGroups: [operators.coreos.com], resources: [catalogsources], verbs: [get]}"},
 		},
 		{
 			args:  []string{"support-bundle"},

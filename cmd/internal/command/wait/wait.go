@@ -16,7 +16,7 @@ import (
 
 const help = `Wait until Subscriptions reach a state, or catalogs are ready. The command ends early if
 a plan or version fails, or a catalog is invalid. A changed Subscription keeps its old
-status for some seconds. To ignore it, set --version.
+status for some seconds. Set --version to ignore the old status.
 
 Exit codes:
   0  all objects have the state
@@ -51,7 +51,7 @@ func New(name, agent string) *cobra.Command {
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
-	flags.StringVar(&o.goal, "for", string(Installed), "state: installed (any version), latest (the newest of the channel), or approval (a plan waits for it)")
+	flags.StringVar(&o.goal, "for", string(Installed), "state: installed (any version), latest (state AtLatestKnown), or approval (a plan waits for it)")
 	flags.StringVar(&o.version, "version", "", "version, as a number or ClusterServiceVersion; empty: any")
 	console.AddTimeoutFlag(flags, &o.timeout, 10*time.Minute, "time limit")
 	console.Complete(cmd, "for", cobra.FixedCompletions(goals(), cobra.ShellCompDirectiveNoFileComp))
@@ -70,37 +70,45 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
+	last, failure := o.wait(cmd, args)
+	r := report{Objects: append([]Result{}, last...), Problem: console.Problem(failure)}
+	return o.output.WithDocument(cmd.OutOrStdout(), &r, failure)
+}
+
+// report is the document of the command.
+type report struct {
+	Objects []Result `json:"objects"`
+	// Problem is why the command failed.
+	Problem string `json:"problem,omitempty"`
+}
+
+// wait waits for the objects that the arguments name, and returns their last states.
+func (o *options) wait(cmd *cobra.Command, args []string) (last []Result, err error) {
 	objects, err := parseObjects(args)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := o.validate(objects); err != nil {
-		return err
+		return nil, err
 	}
 	namespace, err := o.connection.Namespace()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c, err := o.connection.Client()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r := Reader{Client: c, Namespace: namespace}
 	w := console.Waiter{Log: cmd.ErrOrStderr(), Timeout: o.timeout, Aim: o.aim(objects), Remedy: o.program + " status -n " + namespace}
-	var last []Result
-	failure := w.Wait(cmd.Context(), func(ctx context.Context) ([]console.WaitState, error) {
+	err = w.Wait(cmd.Context(), func(ctx context.Context) ([]console.WaitState, error) {
 		now, err := o.read(ctx, r, objects)
 		if err == nil {
 			last = now
 		}
 		return states(now), err
 	})
-	if o.output.ForMachines() {
-		if err := o.output.Document(cmd.OutOrStdout(), map[string]any{"objects": append([]Result{}, last...)}); err != nil {
-			return err
-		}
-	}
-	return failure
+	return last, err
 }
 
 // parseObjects returns the objects that the arguments name.
@@ -142,13 +150,13 @@ func (o *options) validate(objects []object) error {
 func (o *options) aim(objects []object) string {
 	switch {
 	case slices.ContainsFunc(objects, func(one object) bool { return one.catalog }):
-		return "ready"
+		return "the catalogs to be ready"
 	case o.goal == string(Approval):
-		return "waiting for approval"
+		return "an InstallPlan to approve"
 	case o.goal == string(Latest):
-		return "at the latest version"
+		return "the latest version"
 	default:
-		return "installed"
+		return "the installation"
 	}
 }
 

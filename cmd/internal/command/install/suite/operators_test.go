@@ -211,7 +211,9 @@ func (c *cluster) testSearch(t *testing.T) {
 	}
 	out, _ = c.run(t, 2, "search", "nonsense")
 	contains(t, out, "No package was found.")
-	_, log := c.run(t, 2, "search", "--catalog", "other")
+	_, log := c.run(t, 1, "search", strings.Repeat("a", 300))
+	contains(t, log, "the words have 300 bytes together, and a search allows 256")
+	_, log = c.run(t, 2, "search", "--catalog", "other")
 	contains(t, log, `can use no catalog "other" (--catalog); 'kubectl chandlery status -A' shows all catalogs`)
 }
 
@@ -233,11 +235,23 @@ func (c *cluster) testInstall(t *testing.T) {
 	contains(t, out, "Subscription quay/lantern exists.")
 	c.run(t, 0, "wait", "lantern", "-n", "quay", "--for", "approval", "--timeout", testenv.Patience.String())
 	_, log = c.run(t, 2, "install", "lantern", "-n", "quay", "--channel", "candidate")
-	contains(t, log, `subscription quay/lantern exists, and its spec.channel is "stable", not "candidate"; leave out --channel`)
+	contains(t, log, `Subscription quay/lantern exists, and its spec.channel is "stable", not "candidate"; leave out --channel`)
 	out, _ = c.run(t, 0, "install", "compass", "-n", "bridge", "--dry-run", "-o", "json")
 	contains(t, out, `"outcome": "planned"`, `"kind": "Subscription"`)
 	_, log = c.run(t, 2, "install", "nonsense", "-n", "quay")
 	contains(t, log, `no catalog that namespace quay can use has package "nonsense"`)
+	out, _ = c.run(t, 2, "install", "nonsense", "-n", "quay", "-o", "json")
+	contains(t, out, `"create": []`, `"problem": "no catalog that namespace quay can use has package \"nonsense\"; check the name"`, `"outcome": "blocked"`)
+	out, _ = c.run(t, 2, "install", "compass", "-n", "quay", "--channel", "no", "-o", "json")
+	contains(t, out, `"problem": "package compass of catalog olm/sample has no channel \"no\"; set --channel to one of `)
+	_, log = c.run(t, 2, "install", "compass", "-n", "quay", "--catalog", "nocat")
+	contains(t, log, `namespace quay can use no catalog "nocat" (--catalog)`)
+	_, log = c.run(t, 2, "install", "compass", "-n", "bridge", "--target-namespaces", "nowhere")
+	contains(t, log, "namespace nowhere (--target-namespaces) does not exist; check the name, or create it: kubectl create namespace nowhere")
+	out, _ = c.run(t, 1, "install", "compass", "-n", "bridge", "--target-namespaces", ",", "-o", "yaml")
+	contains(t, out, `--target-namespaces has "", which is not a valid namespace name`, "outcome: failed")
+	out, _ = c.run(t, 1, "wait", "lantern", "-n", "quay", "--for", "gone", "-o", "json")
+	contains(t, out, `"objects": []`, `"problem": "--for is`)
 	_, log = c.run(t, 2, "install", "lantrn", "-n", "quay")
 	contains(t, log, "did you mean lantern?")
 }
@@ -246,7 +260,9 @@ func (c *cluster) testUpgrade(t *testing.T) {
 	_, log := c.run(t, 2, "upgrade", "lantern", "-n", "quay", "--version", "9.9.9")
 	contains(t, log, `has no upgrade to version "9.9.9"; set --version to one of: 1.1.0, 1.2.0`)
 	out, _ := c.run(t, 2, "upgrade", "lantern", "-n", "quay", "--channel", "nosuch")
-	contains(t, out, "set spec.channel to one of")
+	contains(t, out, "set --channel to one of candidate, stable")
+	out, _ = c.run(t, 2, "upgrade", "nonsense", "-n", "quay", "-o", "json")
+	contains(t, out, `"problem": "Subscription quay/nonsense does not exist; check the name and --namespace"`, `"outcome": "blocked"`)
 	out, _ = c.run(t, 0, "upgrade", "lantern", "-n", "quay", "--version", "1.1.0", "--timeout", testenv.Patience.String())
 	contains(t, out, "Upgrade of Subscription quay/lantern from lantern.v1.0.0 to lantern.v1.1.0", "Subscription quay/lantern has lantern.v1.1.0 installed.")
 	c.run(t, 0, "upgrade", "lantern", "-n", "quay", "--channel", "candidate", "--dry-run")
@@ -259,7 +275,7 @@ func (c *cluster) testUpgrade(t *testing.T) {
 	out, _ = c.run(t, 2, "install", "lantern", "-n", "dock", "--version", "1.1.0", "--dry-run")
 	contains(t, out, "ClusterServiceVersion dock/lantern.v1.1.0 would fail: Lantern.v1alpha1.ship.example.com provided in a common namespace by OperatorGroup quay/quay already")
 	_, log = c.run(t, 2, "install", "lantern", "-n", "quay", "--version", "1.0.0")
-	contains(t, log, "subscription quay/lantern has lantern.v1.2.0 installed, not version 1.0.0; remove the operator first: ")
+	contains(t, log, "Subscription quay/lantern has lantern.v1.2.0 installed, not version 1.0.0; remove the operator first: ")
 }
 
 func (c *cluster) testRemove(t *testing.T) {
