@@ -1,6 +1,7 @@
 package packages_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -32,6 +33,8 @@ type lists struct {
 	host, path string
 	// want is the number of packages.
 	want int
+	// limit limits one call.
+	limit time.Duration
 }
 
 // lists returns calls that want a number of packages.
@@ -42,7 +45,7 @@ func (s *scene) lists(want int) lists {
 	if err != nil {
 		s.T.Fatal(err)
 	}
-	return lists{http: transport, host: config.Host, path: groupPath + "/namespaces/" + s.Namespace + "/packagemanifests", want: want}
+	return lists{http: transport, host: config.Host, path: groupPath + "/namespaces/" + s.Namespace + "/packagemanifests", want: want, limit: callLimit}
 }
 
 // statusError is an answer with another status than 200.
@@ -57,7 +60,7 @@ func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.cod
 
 // get returns the answer to a call that accepts a type. The error wraps a [*statusError] for another status than 200.
 func (l lists) get(ctx context.Context, path, accept string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	ctx, cancel := context.WithTimeout(ctx, l.limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.host+path, http.NoBody)
 	if err != nil {
@@ -117,11 +120,15 @@ func (l lists) version(ctx context.Context) (string, error) {
 	return strings.Join(versions, ""), nil
 }
 
-// complete lists the packages once, and checks their number.
-func (l lists) complete(ctx context.Context) error {
-	text, err := l.get(ctx, l.path, "application/json")
+// complete lists the packages once in a format, and checks their number.
+func (l lists) complete(ctx context.Context, format string) error {
+	text, err := l.get(ctx, l.path, "application/"+format)
 	if err != nil {
 		return err
+	}
+	if format == "yaml" {
+		// A parser would need ten times the time of the supervisor.
+		return l.check(bytes.Count(text, []byte("\n  kind: PackageManifest\n")))
 	}
 	var found struct{ Items []json.RawMessage }
 	if err := json.Unmarshal(text, &found); err != nil {

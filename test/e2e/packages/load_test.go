@@ -2,9 +2,13 @@ package packages_test
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sync/errgroup"
@@ -21,10 +25,13 @@ const (
 	// listers is the number of clients that list all packages at once, and rounds how often each of them does.
 	listers = 10
 	rounds  = 3
+	// yamlListers is the number of further clients, whose lists take much memory.
+	yamlListers = 20
 )
 
-// TestListsAtOnce lists all packages of a real catalog ten times at once, while another client requests tables. Every answer
-// is complete, and the supervisor has never more memory resident than its pod may have.
+// TestListsAtOnce lists all packages of a real catalog ten times at once in JSON and twenty times in YAML, while another client
+// requests tables. Every answer is complete, or some in YAML have status 429. The supervisor has never more memory resident
+// than its pod may have.
 func TestListsAtOnce(t *testing.T) {
 	catalog := realcatalogs.Dir(t, realcatalogs.Metadata)
 	entries, err := os.ReadDir(catalog)
@@ -34,6 +41,8 @@ func TestListsAtOnce(t *testing.T) {
 	limit := asInPod(t)
 	s := openWith(t, programs.Serve(t, filepath.Join(bin, "registry"), catalog), "one")
 	l := s.lists(len(entries))
+	// Lists in YAML wait for each other.
+	l.limit = time.Minute
 	testenv.Until(t, testenv.Patience, "a table of all packages", func(ctx context.Context) string {
 		if err := l.table(ctx); err != nil {
 			return err.Error()
@@ -43,10 +52,10 @@ func TestListsAtOnce(t *testing.T) {
 	listing, end := context.WithCancel(t.Context())
 	defer end()
 	tables := 0
-	reader, ctx := errgroup.WithContext(t.Context())
+	var reader errgroup.Group
 	reader.Go(func() error {
 		for ; listing.Err() == nil; tables++ {
-			if err := l.table(ctx); err != nil {
+			if err := l.table(t.Context()); err != nil {
 				return err
 			}
 		}
@@ -56,11 +65,23 @@ func TestListsAtOnce(t *testing.T) {
 	for range listers {
 		all.Go(func() error {
 			for range rounds {
-				if err := l.complete(ctx); err != nil {
+				if err := l.complete(ctx, "json"); err != nil {
 					return err
 				}
 			}
 			return nil
+		})
+	}
+	var answered, refused atomic.Int32
+	for range yamlListers {
+		all.Go(func() error {
+			err := l.complete(ctx, "yaml")
+			if busy, is := errors.AsType[*statusError](err); is && busy.code == http.StatusTooManyRequests {
+				refused.Add(1)
+				return nil
+			}
+			answered.Add(1)
+			return err
 		})
 	}
 	if err := all.Wait(); err != nil {
@@ -70,8 +91,12 @@ func TestListsAtOnce(t *testing.T) {
 	if err := reader.Wait(); err != nil || tables == 0 {
 		t.Errorf("%d tables beside the lists: %v", tables, err)
 	}
+	if answered.Load() == 0 || refused.Load() == 0 {
+		t.Errorf("%d lists in YAML were answered, and %d refused", answered.Load(), refused.Load())
+	}
 	used := peak(t, s.pods["one"].process.PID())
-	t.Logf("%d lists of %d packages, %d tables: at most %d MiB of %d MiB", listers*rounds, len(entries), tables, used>>20, limit>>20)
+	t.Logf("%d lists of %d packages, %d of %d in YAML, %d tables: at most %d MiB of %d MiB",
+		listers*rounds, len(entries), answered.Load(), yamlListers, tables, used>>20, limit>>20)
 	if used > limit {
 		t.Errorf("%d bytes were resident, want at most %d", used, limit)
 	}
