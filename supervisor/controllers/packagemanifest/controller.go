@@ -70,18 +70,16 @@ func (r *reconciler) update(ctx context.Context, key types.NamespacedName, sourc
 	if !known && !readable {
 		return ctrl.Result{}, nil
 	}
-	current := !readable || isCurrent(old, state, r.clock.Now())
-	if !current {
+	next := old
+	next.Source = r.source(source, state, old)
+	if readable && !isCurrent(old, state, r.clock.Now()) {
 		if !r.turns.begin(key.Namespace, r.clock.Now()) {
 			return ctrl.Result{RequeueAfter: turnInterval}, nil
 		}
 		defer r.turns.end(key.Namespace)
+		next, err = r.readSnapshot(ctx, key, state, next)
 	}
-	next := old
-	next.Source = r.source(source, state, old)
-	if current {
-		r.index.Set(next)
-	} else if next, err = r.readSnapshot(ctx, key, state, next); err == nil || known {
+	if err == nil || known {
 		r.index.Set(next)
 	}
 	if readable && err == nil {

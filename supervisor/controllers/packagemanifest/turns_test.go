@@ -17,7 +17,7 @@ func TestTurns(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ steps, want string }{
 		"OneNamespace":     {"+a +a +b", "a b"},
-		"GlobalNamespace":  {"+olm +olm +olm +a +a", "olm olm a"},
+		"GlobalNamespace":  {"+g +g +g +a +a", "g g a"},
 		"AfterAnEnd":       {"+a +a -a +a", "a a"},
 		"Full":             {"+a +b +c +d -a . +d", "a b c d"},
 		"LongestFirst":     {"+a +b +c +d . +e . +d +e -a +a +e +d +a +e -b +a +e", "a b c d e"},
@@ -27,7 +27,7 @@ func TestTurns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			turns, now := newTurns("olm"), time.Unix(1e9, 0)
+			turns, now := newTurns("g"), time.Unix(1e9, 0)
 			var begun []string
 			for step := range strings.FieldsSeq(tt.steps) {
 				namespace := step[1:]

@@ -52,10 +52,10 @@ func TestListsAtOnce(t *testing.T) {
 	listing, end := context.WithCancel(t.Context())
 	defer end()
 	tables := 0
-	var reader errgroup.Group
+	reader, tableContext := errgroup.WithContext(t.Context())
 	reader.Go(func() error {
 		for ; listing.Err() == nil; tables++ {
-			if err := l.table(t.Context()); err != nil {
+			if err := l.table(tableContext); err != nil {
 				return err
 			}
 		}

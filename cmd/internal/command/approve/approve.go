@@ -178,8 +178,8 @@ func (o *options) planned(cmd *cobra.Command, c client.Client, w *namespaceObjec
 	}
 	for _, one := range open {
 		if name := one.Subscription.Name; one.Plan == nil {
-			return nil, &console.Coded{Code: console.Negative, Err: fmt.Errorf("Subscription %s/%s has no InstallPlan yet; "+
-				"repeat the command with --wait, or run '%s wait %s -n %s --for approval' first", w.namespace, name, o.program, name, w.namespace)}
+			return nil, &console.Coded{Code: console.Negative, Err: fmt.Errorf("%s %s/%s has no InstallPlan yet; "+
+				"repeat the command with --wait, or run '%s wait %s -n %s --for approval' first", operatorsv1alpha1.SubscriptionKind, w.namespace, name, o.program, name, w.namespace)}
 		}
 	}
 	return w, nil

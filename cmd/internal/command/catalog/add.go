@@ -156,7 +156,10 @@ func (a *adder) text(r *report) string {
 // awaitReady waits until the catalog is ready, and prints the result.
 func (a *adder) awaitReady(cmd *cobra.Command, c client.Client, r *report) error {
 	namespace, name := r.Catalog.Namespace, r.Catalog.Name
-	w := console.Waiter{Log: cmd.ErrOrStderr(), Timeout: a.timeout, Aim: "the catalog to be ready", Remedy: a.program + " explain catalogsource/" + name + " -n " + namespace}
+	w := console.Waiter{
+		Log: cmd.ErrOrStderr(), Timeout: a.timeout, Aim: "the catalog to be ready",
+		Remedy: a.program + " explain catalogsource/" + name + " -n " + namespace,
+	}
 	reader := wait.Reader{Client: c, Namespace: namespace}
 	failure := w.Wait(cmd.Context(), func(ctx context.Context) ([]console.WaitState, error) {
 		live, err := reader.Catalog(ctx, name)

@@ -204,21 +204,25 @@ func (o *upgradeOptions) upgrade(cmd *cobra.Command, c client.Client, found *wai
 	if r.Outcome = o.outcome(&r, changes); r.Outcome != "" {
 		return o.finish(cmd.OutOrStdout(), &r)
 	}
-	if changes {
-		if err := checkApproval(cmd.Context(), c, res, sub); err != nil {
-			r.Outcome = blocked
-			return o.withDocument(cmd.OutOrStdout(), &r, err)
-		}
-	}
-	if err := (console.Question{Text: "Upgrade it?", Refused: "nothing was changed", Yes: o.yes}).Ask(cmd); err != nil {
-		r.Outcome = planned
-		return o.withDocument(cmd.OutOrStdout(), &r, err)
-	}
 	var err error
-	if r.Outcome, err = o.apply(cmd, c, found, way); err != nil {
+	if changes {
+		err = checkApproval(cmd.Context(), c, res, sub)
+	}
+	if r.Outcome = blocked; err == nil {
+		r.Outcome, err = o.confirmAndApply(cmd, c, found, way)
+	}
+	if err != nil {
 		return o.withDocument(cmd.OutOrStdout(), &r, err)
 	}
 	return o.finish(cmd.OutOrStdout(), &r)
+}
+
+// confirmAndApply makes the steps of a path after the confirmation, and returns the outcome.
+func (o *upgradeOptions) confirmAndApply(cmd *cobra.Command, c client.Client, found *wait.Objects, way path) (outcome string, err error) {
+	if err := (console.Question{Text: "Upgrade it?", Refused: "nothing was changed", Yes: o.yes}).Ask(cmd); err != nil {
+		return planned, err //nolint:wrapcheck // states what was refused
+	}
+	return o.apply(cmd, c, found, way)
 }
 
 // withDocument prints the document of the machine-readable forms for an error, and returns the error.

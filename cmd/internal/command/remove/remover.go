@@ -44,7 +44,8 @@ func (r *remover) read(ctx context.Context, name string, crds bool) (*inventory,
 	o := &inventory{subscription: &operatorsv1alpha1.Subscription{}}
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, o.subscription)
 	if apierrors.IsNotFound(err) {
-		return nil, &console.Coded{Code: console.Negative, Err: fmt.Errorf("Subscription %s/%s does not exist; check the name and --namespace", r.namespace, name)}
+		return nil, &console.Coded{Code: console.Negative, Err: fmt.Errorf("%s %s/%s does not exist; check the name and --namespace",
+			operatorsv1alpha1.SubscriptionKind, r.namespace, name)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading Subscription %s/%s: %w", r.namespace, name, err)

@@ -109,7 +109,9 @@ func TestContents(t *testing.T) {
 	t.Parallel()
 	all := metav1.Verbs{"get", "list", "delete"}
 	core := &metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
-		{Name: "pods", Kind: "Pod", Verbs: all}, {Name: "events", Kind: "Event", Verbs: all}, {Name: "pods/status", Kind: "Pod", Verbs: metav1.Verbs{"get"}},
+		{Name: "pods", Kind: "Pod", Verbs: all},
+		{Name: "events", Kind: "Event", Verbs: all},
+		{Name: "pods/status", Kind: "Pod", Verbs: metav1.Verbs{"get"}},
 		{Name: "configmaps", Kind: "ConfigMap", Verbs: metav1.Verbs{"list"}},
 	}}
 	wares := &metav1.APIResourceList{GroupVersion: "wares.example.com/v1", APIResources: []metav1.APIResource{{Name: "wares", Kind: "Ware", Verbs: all}}}

@@ -16,6 +16,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/compressed"
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
 	"github.com/chandlery/chandlery/supervisor/resolution/content"
+	"github.com/chandlery/chandlery/test/pause"
 )
 
 // library is the next handler.
@@ -25,11 +26,11 @@ type library struct {
 	running, most, answers atomic.Int32
 }
 
-func (l *library) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (l *library) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := l.running.Add(1)
 	for most := l.most.Load(); now > most && !l.most.CompareAndSwap(most, now); most = l.most.Load() {
 	}
-	time.Sleep(l.takes)
+	pause.For(r.Context(), l.takes)
 	l.running.Add(-1)
 	l.answers.Add(1)
 	w.WriteHeader(http.StatusOK)

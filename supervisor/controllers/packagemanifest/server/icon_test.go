@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/packagemanifest/manifest"
+	"github.com/chandlery/chandlery/test/pause"
 )
 
 // catalogOfIcons reads icons in a second each. Those of the namespace slow are never sent.
@@ -28,7 +29,7 @@ func (c *catalogOfIcons) read(ctx context.Context, item manifest.Item) (manifest
 		<-ctx.Done()
 		return manifest.Icon{}, ctx.Err()
 	}
-	time.Sleep(time.Second)
+	pause.For(ctx, time.Second)
 	return manifest.Icon{Data: "aWNvbg==", MediaType: "image/png"}, nil
 }
 

@@ -41,11 +41,10 @@ func TestPackageManifest(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", how, diff)
 		}
 	}
-	if got := icon(w, namespace, "lamp"); got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != "image/png" {
-		t.Errorf("the icon has %s and type %s", got.Status, got.Header.Get("Content-Type"))
-	}
-	if got := icon(w, namespace, "torch"); got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != "image/svg+xml" {
-		t.Errorf("the default icon has %s and type %s", got.Status, got.Header.Get("Content-Type"))
+	for pkg, mediaType := range map[string]string{"lamp": "image/png", "torch": "image/svg+xml"} {
+		if got := icon(w, namespace, pkg); got.status != http.StatusOK || got.mediaType != mediaType {
+			t.Errorf("the icon of %s has status %d and type %s", pkg, got.status, got.mediaType)
+		}
 	}
 }
 
