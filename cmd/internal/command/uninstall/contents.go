@@ -124,9 +124,13 @@ func isProduct(o *metav1.PartialObjectMetadata) bool {
 		o.Kind == operatorsv1alpha1.ClusterServiceVersionKind && copied
 }
 
-// isDefault reports whether Kubernetes creates the object in each namespace.
+// isDefault reports whether Kubernetes or OpenShift creates the object in each namespace.
 func isDefault(o *metav1.PartialObjectMetadata) bool {
-	return o.Kind == "ConfigMap" && o.Name == "kube-root-ca.crt" || o.Kind == "ServiceAccount" && o.Name == "default"
+	return slices.Contains(map[string][]string{
+		"ConfigMap":      {"kube-root-ca.crt", "openshift-service-ca.crt"},
+		"ServiceAccount": {"default", "builder", "deployer"},
+		"RoleBinding":    {"system:deployers", "system:image-builders", "system:image-pullers"},
+	}[o.Kind], o.Name)
 }
 
 // creatorOf returns the object for which Kubernetes creates an object without an owner reference: the Service of

@@ -56,6 +56,10 @@ func TestForeignObjects(t *testing.T) {
 			listed("v1", "ConfigMap", "kube-root-ca.crt", nil), listed("v1", "ServiceAccount", "default", nil),
 			listed("v1", "Secret", "default-token-x", tokenOf("default")),
 		}},
+		"OpenShift": {objects: []metav1.PartialObjectMetadata{
+			listed("v1", "ConfigMap", "openshift-service-ca.crt", nil), listed("v1", "ServiceAccount", "builder", nil),
+			listed("v1", "Secret", "builder-dockercfg-x", tokenOf("builder")), listed("rbac.authorization.k8s.io/v1", "RoleBinding", "system:image-pullers", nil),
+		}},
 		"Product": {objects: []metav1.PartialObjectMetadata{
 			listed("apps/v1", "Deployment", supervisorName, ours), listed("coordination.k8s.io/v1", "Lease", supervisorName, nil),
 			listed("coordination.k8s.io/v1", "Lease", packageServer, nil),
