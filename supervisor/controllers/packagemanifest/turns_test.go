@@ -17,7 +17,7 @@ func TestTurns(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ steps, want string }{
 		"OneNamespace":     {"+a +a +b", "a b"},
-		"GlobalNamespace":  {"+g +g +g +a +a", "g g a"},
+		"GlobalNamespace":  {"+g +a +g +g +a", "g a g"},
 		"AfterAnEnd":       {"+a +a -a +a", "a a"},
 		"Full":             {"+a +b +c +d -a . +d", "a b c d"},
 		"LongestFirst":     {"+a +b +c +d . +e . +d +e -a +a +e +d +a +e -b +a +e", "a b c d e"},
