@@ -33,7 +33,7 @@ func (l *Limiter) Acquire(ctx context.Context, key string) (release func(), err 
 		select {
 		case <-released:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx) //nolint:wrapcheck // the caller says what it waited for
+			return nil, context.Cause(ctx) //nolint:wrapcheck // the caller adds what it waited for
 		}
 	}
 }

@@ -63,9 +63,9 @@ func TestChoose(t *testing.T) {
 		"Settled": {reason: "of others it says why not", names: []string{"approved", "failed", "automatic"}, want: []string{
 			"approved is approved already, and in phase Installing", "failed does not wait for approval: it is in phase Failed", "automatic needs no approval, and is in phase Complete",
 		}},
-		"Nothing":  {reason: "a Subscription without a plan is no mistake", names: []string{"new", "lost"}, notes: 2},
-		"Nobody":   {reason: "a name that is none is", names: []string{"lmap"}, err: "these InstallPlans wait for approval: waits, planning; its Subscriptions are lamp, new, lost, planning", code: console.Negative},
-		"Bad kind": {reason: "so is another kind", names: []string{"pod/lamp"}, err: "names neither an InstallPlan nor a Subscription", code: console.Failed},
+		"Nothing":     {reason: "a Subscription without a plan is no mistake", names: []string{"new", "lost"}, notes: 2},
+		"UnknownName": {reason: "no InstallPlan or Subscription has the name", names: []string{"lmap"}, err: "these InstallPlans wait for approval: waits, planning; its Subscriptions are lamp, new, lost, planning", code: console.Negative},
+		"Bad kind":    {reason: "so is another kind", names: []string{"pod/lamp"}, err: "names neither an InstallPlan nor a Subscription", code: console.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -211,7 +211,7 @@ func TestExitCodes(t *testing.T) {
 		"Usage":               {args: []string{"status", "--nonsense"}, code: 1, says: "status --help'"},
 		"Form":                {args: []string{"status", "-o", "svg"}, code: 1, says: "human, wide, json, yaml"},
 		"Both":                {args: []string{"status", "-A", "-n", w.Namespace}, code: 1, says: "exclude each other"},
-		"Nobody":              {args: []string{"approve", "-n", w.Namespace, "someone"}, code: 2, says: "its Subscriptions are my-lamp"},
+		"UnknownName":         {args: []string{"approve", "-n", w.Namespace, "someone"}, code: 2, says: "its Subscriptions are my-lamp"},
 		"Nothing":             {args: []string{"approve", "-n", w.Namespace}, code: 1, says: "these InstallPlans wait for approval: install-aaa"},
 		"Wrong":               {args: []string{"status", "-n", w.Namespace}, code: 2, says: "Problems found"},
 		"Size":                {args: []string{"support-bundle", "--log-bytes", "much"}, code: 1, says: "--log-bytes"},

@@ -144,11 +144,11 @@ func (o *options) run(cmd *cobra.Command, _ []string) error {
 func (o *options) clients() (client.Client, resourceLister, error) {
 	c, err := o.connection.Client()
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // says where it looked
+		return nil, nil, err //nolint:wrapcheck // names where it looked
 	}
 	config, err := o.connection.RESTConfig()
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // says where it looked
+		return nil, nil, err //nolint:wrapcheck // names where it looked
 	}
 	resources, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

@@ -91,14 +91,14 @@ func writeList(body *compressed.Body, items []preparedItem) error {
 	body.Plain(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":{},"items":[`, kind+"List", GroupVersion.String()))
 	writePackages(body, items)
 	body.Plain([]byte("]}\n"))
-	return body.End() //nolint:wrapcheck // the caller says what it sends
+	return body.End() //nolint:wrapcheck // the caller adds what it sends
 }
 
 // writePackage writes the JSON of a package, as the encoder of the library does.
 func writePackage(body *compressed.Body, items []preparedItem) error {
 	writePackages(body, items)
 	body.Plain([]byte("\n"))
-	return body.End() //nolint:wrapcheck // the caller says what it sends
+	return body.End() //nolint:wrapcheck // the caller adds what it sends
 }
 
 // writePackages writes the JSON of packages with commas between them.
@@ -143,5 +143,5 @@ func writeTable(body *compressed.Body, items []preparedItem) error {
 		}
 	}
 	body.Plain(append(text, "]}\n"...))
-	return body.End() //nolint:wrapcheck // the caller says what it sends
+	return body.End() //nolint:wrapcheck // the caller adds what it sends
 }
